@@ -104,3 +104,27 @@ fn a_newcomer_gets_a_place_and_contributes() {
     assert_eq!(report.counters.voided, 0, "{report}");
     assert!(report.counters.rounds_ended > 9 * 30 + 10, "{report}");
 }
+
+#[test]
+fn a_swarm_that_loses_and_gains_machines_all_the_time_voids_nothing() {
+    // Of 81 machines one dies every four seconds and comes back five seconds later.
+    let churn = "[[fault]]\nkind = \"random-crashes\"\nmean_s = 4.0\nuntil_s = 20.0\n\
+                 restart_after_s = 5.0\ndown_max = 10\n";
+    let text = text(81, 9, 20, TIMING, churn);
+    let text = text.replace("step_ms = 5.0", "step_ms = 100.0");
+    let report = run(&text);
+    let counters = &report.counters;
+    assert!(counters.faults.len() >= 3, "{report}");
+    assert_eq!(counters.voided, 0, "{report}");
+    assert_eq!(counters.rule_breaks, 0, "{report}");
+}
+
+#[test]
+fn a_row_that_is_gone_costs_its_contributions_and_no_round() {
+    // A whole row dies at once: every column loses one member of four.
+    let row = |peer: usize| common::crash(peer, 3, "exchange", 0.01);
+    let faults: String = (0..4).map(row).collect();
+    let report = run(&text(16, 4, 12, QUADRATIC, &faults));
+    assert_eq!(report.consensus_distance, 0.0, "{report}");
+    assert_eq!(report.counters.rule_breaks, 0, "{report}");
+}

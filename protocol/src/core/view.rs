@@ -337,6 +337,15 @@ impl View {
         });
     }
 
+    /// How many peers are being dialled.
+    pub(crate) fn dialling(&self, now: Time) -> usize {
+        let waits = |r: &&Remote| {
+            let contact = &r.contact;
+            !r.linked && contact.dials > 0 && contact.dial_at.is_some_and(|at| at > now)
+        };
+        self.remotes.values().filter(waits).count()
+    }
+
     /// Peers that should be dialled now, with their records; each dial waits twice as long.
     pub(crate) fn due_dials(&mut self, now: Time, room: usize) -> Vec<PeerRecord> {
         let split = &self.split;

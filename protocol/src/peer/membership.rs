@@ -371,11 +371,17 @@ impl Peer {
         // In a grid only mates are linked, and few others until there is a roll.
         let complete = self.cx.view.is_complete() && !self.has_rolls();
         let beyond = if complete { beyond_active } else { 0 };
-        let room = ACTIVE_LINKS_MAX.saturating_sub(linked).max(beyond);
+        let now = self.cx.now;
+        // Dials under way count as links, or a burst of records would make far more than enough.
+        let under_way = match self.has_rolls() {
+            true => self.cx.view.dialling(now),
+            false => 0,
+        };
+        let room = ACTIVE_LINKS_MAX.saturating_sub(linked + under_way);
+        let room = room.max(beyond);
         if room == 0 {
             return;
         }
-        let now = self.cx.now;
         for record in self.cx.view.due_dials(now, room) {
             self.cx.put(Output::Dial(record));
         }

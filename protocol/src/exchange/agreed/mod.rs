@@ -43,6 +43,7 @@ mod member;
 mod merge_side;
 mod merging;
 mod message;
+mod opening;
 mod pipeline;
 mod proposal;
 mod proposing;

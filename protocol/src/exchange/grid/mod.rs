@@ -22,8 +22,11 @@
 //! The note that travels with the first shard of a round says who leaves the roll and who enters it.
 
 mod handing;
+mod inbox;
+mod mailbox;
 mod message;
 mod part;
+mod reports;
 mod results;
 mod row;
 mod seating;
@@ -34,23 +37,19 @@ pub(crate) use seating::mates;
 use crate::core::FetchId;
 use crate::core::context::Context;
 use crate::core::timers::Timer;
-use crate::exchange::agreed::{AgreedMessage, Column, FragmentMessage, History, Scoped};
+use crate::exchange::agreed::{AgreedMessage, Column, History, Scoped};
 use crate::exchange::{
-    Arrived, Ending, Exchange, ExchangeMessage, Outcome, PastRounds, Signal, broke,
-    foreign_message, foreign_tag,
-};
-use crate::limits::{
-    APPLICANTS_MAX, EARLY_MESSAGES_MAX, EARLY_MESSAGES_PER_PEER_MAX, EARLY_SLICES_MAX,
-    ROUNDS_AHEAD_MAX,
+    Arrived, Ending, Exchange, ExchangeMessage, Outcome, PastRounds, Signal,
+    foreign_message,
 };
 use crate::wire::PeerRecord;
 use crate::{
-    Digest, Event, FragmentId, GroupTag, Order, PeerError, PeerId, RollChange, Round, SliceId,
+    Digest, Event, FragmentId, GroupTag, Order, PeerError, PeerId, RollChange, SliceId,
     SliceMeta, TrainSummary,
 };
 use part::GridPart;
 use seating::Seating;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// What this exchange is called in errors.
@@ -124,298 +123,6 @@ impl GridExchange {
         self.parts.get_mut(&fragment)
     }
 
-    /// What this peer would change of the roll: row mates that are gone, and newcomers.
-    fn own_report(&self, cx: &Context) -> RollChange {
-        let gone = |peer: &PeerId| {
-            let remote = cx.view.get(*peer);
-            remote.is_none_or(|r| !r.linked)
-        };
-        let seating = self.seating.as_ref();
-        let mates = seating.map(|s| s.served()).unwrap_or_default();
-        let settled = |peer: &PeerId| {
-            let place = seating.and_then(|s| Some((s, s.roll.place_of(*peer)?)));
-            place.is_some_and(|(s, place)| s.is_settled(place))
-        };
-        let leave = mates.into_iter().filter(|peer| {
-            let rounds = self.absent.get(peer).copied().unwrap_or(0);
-            let long = rounds >= crate::limits::GRID_ABSENT_ROUNDS;
-            *peer != cx.me() && settled(peer) && (long || (gone(peer) && rounds > 0))
-        });
-        let mut change = RollChange {
-            leave: leave.collect(),
-            join: self.applicants.values().cloned().collect(),
-        };
-        change.cut();
-        change
-    }
-
-    /// Another peer reports: one of the column that decides about the roll in this round, or one of this
-    /// peer's row that has newcomers.
-    fn report_came(
-        &mut self,
-        cx: &mut Context,
-        from: PeerId,
-        change: &RollChange,
-        seating: &Seating,
-    ) -> Result<(), PeerError> {
-        let column = seating.column_of(from) == Some(seating.column());
-        let row = seating.served().contains(&from) && change.leave.is_empty();
-        if !column && !row {
-            return broke("a report from a peer of another row and column");
-        }
-        let me = cx.me();
-        let mut change = change.clone();
-        change.leave.retain(|peer| *peer != me);
-        let deciding = cx.plan.fragments_of(seating.round).next();
-        let part = deciding.and_then(|fragment| self.parts.get(&fragment));
-        let notary = part.and_then(|part| part.column.as_ref()?.notary());
-        match notary.filter(|notary| *notary != me && !column) {
-            Some(notary) => {
-                let round = seating.round;
-                cx.send(notary, GridMessage::Report { round, change });
-            }
-            None => {
-                self.merge_report(change);
-                let note = self.reported.to_bytes();
-                let part = deciding.and_then(|fragment| self.parts.get_mut(&fragment));
-                if let Some(part) = part {
-                    part.set_note(note);
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Tells the member of this peer's row that decides about the roll of the newcomers here.
-    fn pass_on_newcomers(&self, cx: &mut Context) {
-        let Some(seating) = &self.seating else { return };
-        let deciding = (seating.round.0 % seating.grid.columns() as u64) as usize;
-        let registrar = seating.owner_of(deciding).filter(|peer| *peer != cx.me());
-        if let Some(registrar) = registrar.filter(|_| !self.applicants.is_empty()) {
-            let round = seating.round;
-            let mut change = RollChange {
-                leave: Vec::new(),
-                join: self.applicants.values().cloned().collect(),
-            };
-            change.cut();
-            cx.send(registrar, GridMessage::Report { round, change });
-        }
-    }
-
-    fn merge_report(&mut self, change: RollChange) {
-        for peer in change.leave {
-            if !self.reported.leave.contains(&peer) {
-                self.reported.leave.push(peer);
-            }
-        }
-        for record in change.join {
-            if self
-                .reported
-                .join
-                .iter()
-                .all(|known| known.peer != record.peer)
-            {
-                self.reported.join.push(record);
-            }
-        }
-        self.reported.cut();
-    }
-
-    /// Begins the round's parts for which something came early.
-    fn deliver_early(&mut self, cx: &mut Context) {
-        let round = cx.round;
-        let due = self
-            .early
-            .slices
-            .extract_if(.., |(_, s, ..)| s.round == round);
-        for (from, slice, meta, digest) in due.collect::<Vec<_>>() {
-            if let Err(error) = self.arrived(cx, from, slice, meta, digest) {
-                cx.accuse(from, error.to_string());
-            }
-        }
-        let due = self
-            .early
-            .messages
-            .extract_if(.., |(_, m)| m.round == round);
-        for (from, message) in due.collect::<Vec<_>>() {
-            if let Err(error) = self.deliver(cx, from, &message) {
-                cx.accuse(from, error.to_string());
-            }
-        }
-    }
-
-    fn arrived(
-        &mut self,
-        cx: &mut Context,
-        from: PeerId,
-        slice: SliceId,
-        meta: SliceMeta,
-        digest: Option<Digest>,
-    ) -> Result<(), PeerError> {
-        let Some(tag) = meta.tag.group() else {
-            cx.order(Order::Release { slice });
-            return Err(foreign_tag(meta.tag, EXCHANGE));
-        };
-        let open = self.seating.as_ref().filter(|s| s.round == slice.round);
-        let Some(seating) = open.cloned() else {
-            return self.keep_early(cx, (from, slice, meta, digest));
-        };
-        if tag != seating.tag() && tag != seating.column_tag() {
-            cx.order(Order::Release { slice });
-            self.differs(cx, from, &seating);
-            return Ok(());
-        }
-        let Some(part) = self.part(cx, slice.fragment) else {
-            cx.order(Order::Release { slice });
-            return broke("a slice of a fragment whose round it is not");
-        };
-        let result = part.arrived(cx, from, slice, meta, digest);
-        if result.is_err() {
-            cx.order(Order::Release { slice });
-        }
-        result
-    }
-
-    /// Keeps a slice of a later round, or of this one before it began here.
-    fn keep_early(&mut self, cx: &mut Context, early: EarlySlice) -> Result<(), PeerError> {
-        let (from, slice, ..) = early;
-        let again = self.early.slices.iter_mut().find(|(_, s, ..)| *s == slice);
-        if let Some(again) = again {
-            *again = early;
-            return Ok(());
-        }
-        let ahead = slice.round >= cx.round && slice.round.since(cx.round) <= ROUNDS_AHEAD_MAX;
-        let of_sender = self.early.slices.iter().filter(|(f, ..)| *f == from);
-        if ahead && of_sender.count() < EARLY_SLICES_MAX {
-            self.early.slices.push(early);
-            return Ok(());
-        }
-        if !self.history.keeps(&slice) {
-            cx.order(Order::Release { slice });
-        }
-        match ahead {
-            true => broke("too many early slices"),
-            false => Ok(()),
-        }
-    }
-
-    /// A peer in this round has another anchor or roll.
-    fn differs(&mut self, cx: &mut Context, from: PeerId, seating: &Seating) {
-        let (round, state) = (seating.round, seating.state);
-        if seating.mates().contains(&from) {
-            cx.send(from, GridMessage::Apart { round, state });
-        }
-    }
-
-    /// A peer in this round says that it has another anchor or roll. If more of this peer's mates have
-    /// the same other one than have this peer's, it takes that one over.
-    fn told_apart(&mut self, from: PeerId, state: Digest) {
-        let Some(seating) = self.seating.clone() else {
-            return;
-        };
-        let mates = seating.mates();
-        if state == seating.state || !mates.contains(&from) {
-            return;
-        }
-        self.apart.insert(from, state);
-        let same = self.apart.values().filter(|theirs| **theirs == state);
-        if 2 * same.count() > mates.len() && self.outcome.is_none() {
-            let resync = true;
-            self.outcome = Some(Outcome::Behind {
-                teller: from,
-                resync,
-            });
-        }
-    }
-
-    fn deliver(
-        &mut self,
-        cx: &mut Context,
-        from: PeerId,
-        message: &Scoped,
-    ) -> Result<(), PeerError> {
-        let (round, fragment) = (message.round, message.fragment);
-        if round < cx.round {
-            let answer = self.history.decision(round, fragment);
-            if message.body.asks()
-                && let Some(answer) = answer.cloned()
-            {
-                cx.send(from, answer);
-            }
-            return Ok(());
-        }
-        let open = self.seating.as_ref().filter(|s| s.round == round);
-        let Some(seating) = open.cloned() else {
-            let ahead = round.since(cx.round) <= ROUNDS_AHEAD_MAX;
-            let of_sender = self.early.messages.iter().filter(|(f, _)| *f == from);
-            let room = of_sender.count() < EARLY_MESSAGES_PER_PEER_MAX
-                && self.early.messages.len() < EARLY_MESSAGES_MAX;
-            if ahead && room {
-                self.early.messages.push((from, message.clone()));
-            }
-            return Ok(());
-        };
-        let Some(part) = self.part(cx, fragment) else {
-            return broke("a message of a fragment whose round it is not");
-        };
-        match &message.body {
-            FragmentMessage::Collected { known, versions } if message.group == seating.tag() => {
-                part.collected(cx, from, (known, versions))
-            }
-            _ if message.group == seating.column_tag() => part.column_said(cx, from, message),
-            _ => {
-                self.differs(cx, from, &seating);
-                Ok(())
-            }
-        }
-    }
-
-    fn grid_message(
-        &mut self,
-        cx: &mut Context,
-        from: PeerId,
-        message: &GridMessage,
-    ) -> Result<(), PeerError> {
-        match message {
-            GridMessage::Report { round, change } => {
-                let fits = self.seating.as_ref().filter(|s| s.round == *round);
-                let Some(seating) = fits.filter(|_| *round == cx.round).cloned() else {
-                    return Ok(());
-                };
-                self.report_came(cx, from, change, &seating)?;
-            }
-            GridMessage::Ask { round, fragment } => self.asked(cx, from, *round, *fragment),
-            GridMessage::Apart { round, state } => {
-                if *round == cx.round {
-                    self.told_apart(from, *state);
-                }
-            }
-            GridMessage::Apply(record) => {
-                if record.peer != from || record.run != cx.plan.run {
-                    return broke("another peer's wish for a place");
-                }
-                if self.applicants.len() < APPLICANTS_MAX {
-                    self.applicants.insert(from, record.clone());
-                }
-            }
-            // It is a sign of life, and the peer looks at what it follows from.
-            GridMessage::Placed { .. } => {}
-        }
-        Ok(())
-    }
-
-    /// A peer asks how a round's fragment ended.
-    fn asked(&mut self, cx: &mut Context, from: PeerId, round: Round, fragment: FragmentId) {
-        if let Some(decision) = self.history.decision(round, fragment) {
-            let decision = decision.clone();
-            cx.send(from, decision);
-        } else if round == cx.round
-            && let Some(part) = self.parts.get_mut(&fragment)
-        {
-            part.asked(cx, from);
-        }
-    }
-
     /// After every signal: the timer follows the earliest open deadline.
     fn settle(&mut self, cx: &mut Context) {
         if self.outcome.is_some() || self.parts.is_empty() {
@@ -435,28 +142,6 @@ impl GridExchange {
         }
         if all && ended {
             self.outcome = Some(Outcome::Ended);
-        }
-    }
-
-    /// Counts in how many rounds each mate has not contributed.
-    fn note_absence(&mut self, cx: &Context) {
-        let Some(seating) = &self.seating else { return };
-        let came = self.parts.values().flat_map(GridPart::contributors);
-        let came: BTreeSet<PeerId> = came.collect();
-        let served = seating.served();
-        self.absent.retain(|peer, _| served.contains(peer));
-        for peer in served.into_iter().filter(|peer| *peer != cx.me()) {
-            let drawn = cx.plan.draws(seating.round, peer);
-            match came.contains(&peer) {
-                true => {
-                    self.absent.remove(&peer);
-                }
-                false if drawn => {
-                    let rounds = self.absent.entry(peer).or_default();
-                    *rounds = rounds.saturating_add(1);
-                }
-                false => {}
-            }
         }
     }
 }

@@ -12,10 +12,10 @@ use super::results::Results;
 use super::row::{Row, Sum};
 use super::seating::Seating;
 use crate::core::context::Context;
-use crate::exchange::agreed::{Column, Scoped, ShardVersion};
-use crate::exchange::{Ending, broke};
+use crate::exchange::agreed::Column;
+use crate::exchange::Ending;
 use crate::{
-    Attempt, Digest, Done, FragmentId, Order, OrderId, Part, PeerError, PeerId, SliceId, SliceMeta,
+    Attempt, Done, FragmentId, Order, OrderId, Part, PeerId, SliceId, SliceMeta,
     StoreId, Tag, Time, Wait, WorkError,
 };
 use std::collections::{BTreeMap, BTreeSet};
@@ -287,71 +287,6 @@ impl GridPart {
         self.tasks.insert(cx.order(order), Task::Sum);
     }
 
-    /// A slice arrived.
-    pub(super) fn arrived(
-        &mut self,
-        cx: &mut Context,
-        from: PeerId,
-        slice: SliceId,
-        meta: SliceMeta,
-        digest: Option<Digest>,
-    ) -> Result<(), PeerError> {
-        match (meta.tag, digest) {
-            (Tag::Share { weight, .. }, _) => self.share_arrived(cx, from, slice, &meta, weight)?,
-            (Tag::Result { rows, counted, .. }, Some(digest)) => {
-                let column = self.seating.column_of(from);
-                let named = slice == self.bundle(slice.shard);
-                if column != Some(usize::from(slice.shard)) || !named || rows.is_empty() {
-                    return broke("a column's result from a peer outside it");
-                }
-                let version = ShardVersion {
-                    owner: slice.origin,
-                    attempt: Attempt::FIRST,
-                    contributors: rows,
-                    digest,
-                };
-                self.result_arrived(cx, from, slice, (version, counted))?;
-            }
-            (Tag::RowMean { .. } | Tag::Mean { .. }, _) => match &mut self.column {
-                Some(column) if !column.over() => {
-                    column.arrived(cx, from, slice, meta, digest)?;
-                }
-                Some(column) if column.holds(&slice) => {}
-                _ => {
-                    cx.order(Order::Release { slice });
-                }
-            },
-            _ => return broke("a slice that has no place in a grid"),
-        }
-        self.advance(cx);
-        Ok(())
-    }
-
-    fn share_arrived(
-        &mut self,
-        cx: &mut Context,
-        from: PeerId,
-        slice: SliceId,
-        meta: &SliceMeta,
-        weight: f64,
-    ) -> Result<(), PeerError> {
-        let fits = slice.part == Part::Contribution
-            && slice.shard == self.mine()
-            && meta.of == self.seating.columns()
-            && slice.attempt == Attempt::FIRST;
-        if !fits || !self.row.served.contains(&from) || !weight.is_finite() || weight <= 0.0 {
-            return broke("a contribution that this peer does not sum");
-        }
-        self.slices.insert(slice);
-        let waited = cx.now.since(self.row.since);
-        cx.deadlines.record(Wait::Group, from, waited);
-        if self.row.sum == Sum::Collecting {
-            self.row.awaited.remove(&from);
-            self.row.here.insert(from, weight);
-        }
-        Ok(())
-    }
-
     /// A peer's link is gone.
     pub(super) fn gone(&mut self, cx: &mut Context, peer: PeerId) {
         self.row.awaited.remove(&peer);
@@ -388,36 +323,6 @@ impl GridPart {
             self.ask(cx);
         }
         self.advance(cx);
-    }
-
-    /// A push ended.
-    pub(super) fn pushed(
-        &mut self,
-        cx: &mut Context,
-        to: PeerId,
-        slice: SliceId,
-        outcome: crate::PushOutcome,
-    ) {
-        if matches!(slice.part, Part::RowMean | Part::Aggregate)
-            && let Some(column) = &mut self.column
-        {
-            column.pushed(cx, to, slice, outcome);
-        }
-    }
-
-    /// A message of this peer's column.
-    pub(super) fn column_said(
-        &mut self,
-        cx: &mut Context,
-        from: PeerId,
-        message: &Scoped,
-    ) -> Result<(), PeerError> {
-        let Some(column) = &mut self.column else {
-            return broke("a message of a column to a newcomer");
-        };
-        let said = column.message(cx, from, message);
-        self.advance(cx);
-        said
     }
 
     /// The peers whose contributions are in this peer's sum of the row.
