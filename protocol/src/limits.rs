@@ -41,11 +41,11 @@ pub const FOUNDING_RETRY_TICKS: u32 = 12;
 /// Records in one message of a founding.
 pub const FOUNDING_RECORDS_MAX: usize = 512;
 
+/// Bytes of a roll in states and checkpoints: 512 for each peer of the largest.
+pub const ROLL_BYTES_MAX: usize = 512 * ROLL_PEERS_MAX;
+
 /// Bytes of one page of a roll.
 pub const ROLL_PAGE_BYTES: usize = 48 * 1024;
-
-/// Most pages of a roll: a record has at least 32 bytes, and at most about 4 KB.
-pub const ROLL_PAGES_MAX: usize = 2048;
 
 /// Links with peers of the roll that are neither in the row nor in the column of a peer.
 pub const STRANGER_LINKS: usize = 4;

@@ -1,17 +1,30 @@
-//! A registrar's part in choosing the first roll, and a founder's: single-decree Paxos.
+//! A registrar's part in choosing the first roll, and a founder's: single-decree Paxos with quorums of
+//! more than two thirds.
+//!
+//! Two founders may have different lists of registrars. A majority of each would not do: {1, 2} of
+//! {1, 2, 3} and {3, 4} of {2, 3, 4} have no registrar in common. Two quorums of more than two
+//! thirds share one while the lists share more than a third of their lengths added together: lists of
+//! equal length may differ in just under a third of their registrars.
 //!
 //! **Source:** Lamport 2001, "Paxos Made Simple", section 2.2.
 
-use super::{FoundingBallot, Roll, RollName};
+use super::{FoundingBallot, RollName};
 use crate::PeerId;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+
+/// What a registrar has accepted, and in which proposal.
+pub(super) type Accepted = (FoundingBallot, RollName);
+
+/// How many of a number of registrars decide: more than two thirds.
+pub(super) const fn quorum(registrars: usize) -> usize {
+    2 * registrars / 3 + 1
+}
 
 /// What a registrar has promised and accepted.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Acceptor {
     pub(super) promised: FoundingBallot,
-    pub(super) accepted: Option<(FoundingBallot, RollName)>,
+    pub(super) accepted: Option<Accepted>,
 }
 
 impl Acceptor {
@@ -24,9 +37,11 @@ impl Acceptor {
         may
     }
 
-    /// Accepts, unless a higher proposal has its promise.
+    /// Accepts, unless a higher proposal has its promise, or it accepted another roll in this one: a
+    /// founder that came back may have forgotten what it proposed.
     pub(super) fn accept(&mut self, ballot: FoundingBallot, roll: RollName) -> bool {
-        let may = self.prepare(ballot);
+        let other = |(of, named): Accepted| of == ballot && named != roll;
+        let may = !self.accepted.is_some_and(other) && self.prepare(ballot);
         if may {
             self.accepted = Some((ballot, roll));
         }
@@ -38,61 +53,69 @@ impl Acceptor {
 #[derive(Clone, Debug)]
 pub(super) struct Proposal {
     pub(super) ballot: FoundingBallot,
-    /// The roll that it proposes if no registrar has accepted another.
-    pub(super) own: Arc<Roll>,
-    /// The registrars of its own roll: a majority of them decides.
+    /// The roll that it proposes if no registrar has accepted another; without one it only asks what they
+    /// have accepted.
+    pub(super) own: Option<RollName>,
+    /// The registrars of its own roll, of which a quorum decides.
     pub(super) registrars: BTreeSet<PeerId>,
-    pub(super) promises: BTreeMap<PeerId, Option<(FoundingBallot, RollName)>>,
+    pub(super) quorum: usize,
+    pub(super) promises: BTreeMap<PeerId, Option<Accepted>>,
     /// What it asks the registrars to accept.
     pub(super) value: Option<RollName>,
     pub(super) accepted: BTreeSet<PeerId>,
 }
 
 impl Proposal {
-    pub(super) fn new(
+    pub(super) const fn new(
         ballot: FoundingBallot,
-        own: Arc<Roll>,
+        own: Option<RollName>,
         registrars: BTreeSet<PeerId>,
+        quorum: usize,
     ) -> Self {
         Self {
             ballot,
             own,
             registrars,
+            quorum,
             promises: BTreeMap::new(),
             value: None,
             accepted: BTreeSet::new(),
         }
     }
 
-    fn is_majority(&self, count: usize) -> bool {
-        2 * count > self.registrars.len()
-    }
-
-    /// Once a majority has promised: what must be proposed. A roll that one of them has accepted may be
+    /// Once a quorum has promised: what must be proposed. A roll that one of them has accepted may be
     /// chosen already.
     pub(super) fn promised(
         &mut self,
         from: PeerId,
-        accepted: Option<(FoundingBallot, RollName)>,
+        accepted: Option<Accepted>,
     ) -> Option<RollName> {
-        if !self.registrars.contains(&from) || self.value.is_some() {
+        let above = accepted.is_some_and(|(of, _)| of > self.ballot);
+        if !self.registrars.contains(&from) || self.value.is_some() || above {
             return None;
         }
         self.promises.insert(from, accepted);
-        if !self.is_majority(self.promises.len()) {
+        if self.promises.len() < self.quorum {
             return None;
         }
         let highest = self.promises.values().flatten().max();
-        let value = highest.map_or(self.own.name(), |(_, roll)| *roll);
-        self.value = Some(value);
-        Some(value)
+        self.value = highest.map(|(_, roll)| *roll).or(self.own);
+        self.value
     }
 
-    /// Once a majority has accepted: what is chosen.
+    /// A registrar that said that it accepted a roll: it can serve it.
+    pub(super) fn holder(&self, roll: RollName) -> Option<PeerId> {
+        let holds = |accepted: &Option<Accepted>| accepted.is_some_and(|(_, of)| of == roll);
+        let mut all = self.promises.iter();
+        all.find(|(_, accepted)| holds(accepted))
+            .map(|(peer, _)| *peer)
+    }
+
+    /// Once a quorum has accepted: what is chosen.
     pub(super) fn accepted(&mut self, from: PeerId) -> Option<RollName> {
         if self.registrars.contains(&from) {
             self.accepted.insert(from);
         }
-        self.value.filter(|_| self.is_majority(self.accepted.len()))
+        self.value.filter(|_| self.accepted.len() >= self.quorum)
     }
 }

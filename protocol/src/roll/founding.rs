@@ -4,94 +4,106 @@
 //! hash over run and peer). All soon know the same 63: the registrars. Each peer registers with one of
 //! them, chosen by its id; each registrar passes its list on to the highest of them, the founder. Once
 //! enough peers are here and nothing has changed for a while, the founder proposes the roll of all of
-//! them, and a majority of the registrars of that roll accepts it. If the founder dies, the next one
-//! first hears what a majority has accepted, and proposes that. The others fetch the roll page by page.
+//! them, and more than two thirds of the registrars of that roll accept it. If the founder dies, the
+//! next one first hears what a quorum has accepted, and proposes that. The others fetch the roll page by
+//! page, from any peer that has it.
 //!
-//! Two first rolls need two founders whose registrars have no majority in common: half of the 63
-//! highest ranks unknown to one another, as in a swarm that is split before it began.
+//! Two first rolls need two founders whose lists of registrars share a third of their lengths added
+//! together, or less, as in a swarm that is split before it began. `start_with` above three quarters
+//! of all peers that ever come rules that out, whatever the network does.
 
-use super::acceptor::{Acceptor, Proposal};
+mod fetch;
+
+use super::acceptor::{Accepted, Acceptor, Proposal, quorum};
+use super::pages::Incoming;
+use super::register::Register;
 use super::{FoundingBallot, FoundingMessage, Roll, RollName};
 use crate::limits::{
     FOUNDING_QUIET_TICKS, FOUNDING_RECORDS_MAX, FOUNDING_RETRY_TICKS, REGISTRARS_MAX,
-    ROLL_PAGE_BYTES, ROLL_PEERS_MAX,
+    ROLL_PAGE_BYTES,
 };
-use crate::rendezvous::rendezvous;
 use crate::wire::PeerRecord;
 use crate::{Digest, PeerId, Round, RunId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// The slot of the rendezvous hash that ranks registrars.
-const SLOT: u8 = 3;
-
 /// Something to say to a peer, which may have to be dialled first.
 pub(crate) type Say = (PeerRecord, FoundingMessage);
 
-/// Which peers a peer takes for registrars, and who has registered with it.
-#[derive(Debug, Default)]
-struct Register {
-    /// By rank, at most [`REGISTRARS_MAX`].
-    registrars: BTreeMap<(u64, PeerId), PeerRecord>,
-    /// Registrars that could not be reached lately, with the tick until which they are left out.
-    lost: BTreeMap<PeerId, u32>,
-    here: BTreeMap<PeerId, PeerRecord>,
+/// What the plan and the limits say about the roll.
+#[derive(Clone, Copy, Debug)]
+struct Terms {
+    /// Peers in a row, as the plan asks.
+    row: u16,
+    start_with: usize,
+    page_bytes: usize,
 }
 
-/// A roll that comes page by page.
-#[derive(Debug)]
-struct Incoming {
-    name: RollName,
-    pages: BTreeMap<u16, Vec<PeerRecord>>,
+impl Terms {
+    /// How many of a list of registrars decide. A list that is too short for a new roll may still choose
+    /// one that was accepted, if it has a quorum of as many as a new roll needs.
+    fn quorum(&self, registrars: usize) -> usize {
+        quorum(registrars.max(self.start_with.min(REGISTRARS_MAX)))
+    }
+}
+
+/// What a founder asked this peer to accept.
+#[derive(Clone, Debug)]
+struct Asked {
+    /// A peer that should have the roll.
+    holder: PeerRecord,
+    founder: PeerRecord,
+    ballot: FoundingBallot,
+    roll: RollName,
 }
 
 /// The founding of a run, as one peer takes part in it.
 #[derive(Debug)]
 pub(crate) struct Founding {
     me: PeerRecord,
-    run: RunId,
-    /// Peers in a row, as the plan asks.
-    row: u16,
-    start_with: usize,
+    terms: Terms,
     register: Register,
     acceptor: Acceptor,
     proposal: Option<Proposal>,
+    /// The tick of the last proposal.
+    proposed: u32,
+    /// The highest number of a proposal that a registrar named.
+    highest: u32,
     /// Rolls that are here, by name.
     rolls: BTreeMap<Digest, Arc<Roll>>,
     incoming: Option<Incoming>,
     /// What to accept once its roll is here.
-    asked: Option<(PeerRecord, FoundingBallot, RollName)>,
+    asked: Option<Asked>,
     founded: Option<RollName>,
     ticks: u32,
-    /// The tick of the last change of what is known.
-    changed: u32,
     /// Registrars that its neighbours may not know yet.
-    news: Vec<PeerRecord>,
+    news: BTreeSet<PeerId>,
     says: Vec<Say>,
 }
 
 impl Founding {
     pub(crate) fn new(me: PeerRecord, run: RunId, row: u16, start_with: usize) -> Self {
-        let mut this = Self {
-            me: me.clone(),
-            run,
-            row,
-            start_with,
-            register: Register::default(),
+        debug_assert_eq!(me.run, run, "a record of this run");
+        Self {
+            register: Register::new(&me),
+            me,
+            terms: Terms {
+                row,
+                start_with,
+                page_bytes: ROLL_PAGE_BYTES,
+            },
             acceptor: Acceptor::default(),
             proposal: None,
+            proposed: 0,
+            highest: 0,
             rolls: BTreeMap::new(),
             incoming: None,
             asked: None,
             founded: None,
             ticks: 0,
-            changed: 0,
-            news: Vec::new(),
+            news: BTreeSet::new(),
             says: Vec::new(),
-        };
-        this.register.here.insert(me.peer, me.clone());
-        this.meet(&me);
-        this
+        }
     }
 
     /// What it has to say since the last call.
@@ -110,398 +122,284 @@ impl Founding {
         }
     }
 
-    fn rank(&self, peer: PeerId) -> (u64, PeerId) {
-        (rendezvous(&self.run, Round(0), SLOT, peer), peer)
-    }
-
-    /// Takes a record into account; true if its peer is a registrar that was not known.
-    fn meet(&mut self, record: &PeerRecord) -> bool {
-        let rank = self.rank(record.peer);
-        let register = &mut self.register;
-        if register.lost.contains_key(&record.peer) {
-            return false;
-        }
-        let known = register.registrars.insert(rank, record.clone()).is_some();
-        if register.registrars.len() > REGISTRARS_MAX {
-            register.registrars.pop_first();
-        }
-        let news = !known && register.registrars.contains_key(&rank);
-        if news {
-            self.changed = self.ticks;
-        }
-        news
-    }
-
-    /// The registrars, highest first.
-    fn registrars(&self) -> impl Iterator<Item = &PeerRecord> {
-        self.register.registrars.values().rev()
-    }
-
-    /// Whether this peer is the highest that it knows.
-    fn founds(&self) -> bool {
-        self.registrars()
-            .next()
-            .is_some_and(|first| first.peer == self.me.peer)
-    }
-
-    /// The registrar of a peer.
-    fn home(&self) -> Option<&PeerRecord> {
-        let count = self.register.registrars.len().max(1);
-        let first = self.me.peer.as_bytes()[..8].iter();
-        let pick = first.fold(0usize, |sum, byte| (sum << 8 | usize::from(*byte)) % count);
-        self.registrars().nth(pick)
+    fn say_registrars(&mut self, to: &PeerRecord) {
+        let records = self.register.registrars().cloned().collect();
+        self.say(to, FoundingMessage::Registrars(records));
     }
 
     /// A link with a peer without a roll came up, or this peer's record changed: it learns what this one
     /// knows.
     pub(crate) fn greet(&mut self, to: &PeerRecord) {
-        let records = self.registrars().cloned().collect();
-        self.say(to, FoundingMessage::Registrars(records));
+        self.say_registrars(to);
+        self.say_founded(to);
+    }
+
+    /// Says which roll was chosen, if one was.
+    fn say_founded(&mut self, to: &PeerRecord) -> bool {
         if let Some(name) = self.founded {
             self.say(to, FoundingMessage::Founded(name));
         }
+        self.founded.is_some()
     }
 
     /// A registrar cannot be reached: others take its part.
     pub(crate) fn lost(&mut self, peer: PeerId) {
-        let rank = self.rank(peer);
-        let register = &mut self.register;
-        register.here.remove(&peer);
-        if register.registrars.remove(&rank).is_some() && peer != self.me.peer {
-            register
-                .lost
-                .insert(peer, self.ticks + 8 * FOUNDING_RETRY_TICKS);
-            self.changed = self.ticks;
-        }
+        self.register.lose(peer);
     }
 
     /// Time passes. `linked` are peers that may not know the registrars yet.
     pub(crate) fn tick(&mut self, linked: &[PeerRecord]) {
         self.ticks += 1;
-        let now = self.ticks;
-        self.register.lost.retain(|_, until| *until > now);
-        if let Some(name) = self.founded {
-            self.ask_pages(name, linked.first().cloned());
-            return;
+        self.register.tick();
+        if self.founded.is_none() {
+            self.pass_on(linked);
+            if let Some((to, here)) = self.register.registers() {
+                for some in here.chunks(FOUNDING_RECORDS_MAX) {
+                    self.say(&to, FoundingMessage::Here(some.to_vec()));
+                }
+            }
+            self.try_propose();
         }
-        let known = |r: &&PeerRecord| self.register.registrars.contains_key(&self.rank(r.peer));
-        let news: Vec<PeerRecord> = self.news.iter().filter(known).cloned().collect();
-        self.news.clear();
+        self.fetch(linked);
+    }
+
+    /// Tells its neighbours of new registrars.
+    fn pass_on(&mut self, linked: &[PeerRecord]) {
+        let news = std::mem::take(&mut self.news);
+        let all = self.register.registrars();
+        let news: Vec<PeerRecord> = all.filter(|r| news.contains(&r.peer)).cloned().collect();
         if !news.is_empty() {
             for to in linked {
                 self.say(to, FoundingMessage::Registrars(news.clone()));
             }
         }
+        // A registrar that has not registered may know no other peer.
+        let turn = self.ticks as usize;
+        if turn.is_multiple_of(4)
+            && let Some(to) = self.register.missing(turn / 4).cloned()
+        {
+            self.say_registrars(&to);
+        }
         // Now and then all, for what was lost on the way.
-        if let Some(to) = linked.get(self.ticks as usize % (4 * linked.len()).max(1)) {
-            let records = self.registrars().cloned().collect();
-            self.say(to, FoundingMessage::Registrars(records));
-        }
-        // Each registers with its registrar; a registrar passes its list on to the founder.
-        let (is_registrar, first) = {
-            let mut all = self.registrars();
-            let first = all.next().cloned();
-            let rank = self.rank(self.me.peer);
-            (self.register.registrars.contains_key(&rank), first)
-        };
-        let to = match is_registrar {
-            true => first,
-            false => self.home().cloned(),
-        };
-        if let Some(to) = to.filter(|to| to.peer != self.me.peer) {
-            let here: Vec<PeerRecord> = match is_registrar {
-                true => self.register.here.values().cloned().collect(),
-                false => vec![self.me.clone()],
-            };
-            for some in here.chunks(FOUNDING_RECORDS_MAX) {
-                self.say(&to, FoundingMessage::Here(some.to_vec()));
-            }
-        }
-        let quiet = self.ticks - self.changed >= FOUNDING_QUIET_TICKS;
-        let enough = self.register.here.len() >= self.start_with;
-        let due = self.ticks - self.changed >= FOUNDING_QUIET_TICKS + FOUNDING_RETRY_TICKS;
-        if self.founds() && quiet && enough && (self.proposal.is_none() || due) {
-            self.propose();
-        }
-        if let Some((from, _, roll)) = self.asked.clone() {
-            self.ask_pages(roll, Some(from));
+        if let Some(to) = linked.get(turn % (4 * linked.len()).max(1)) {
+            self.say_registrars(to);
         }
     }
 
-    /// Proposes the roll of all who are here.
-    fn propose(&mut self) {
-        self.changed = self.ticks;
-        let ranked: BTreeMap<(u64, PeerId), PeerRecord> = self
-            .register
-            .here
-            .values()
-            .map(|record| (self.rank(record.peer), record.clone()))
-            .collect();
-        let registrars = ranked
-            .keys()
-            .rev()
-            .take(REGISTRARS_MAX)
-            .map(|(_, peer)| *peer);
-        let registrars: BTreeSet<PeerId> = registrars.collect();
-        let records = ranked.into_values().rev().take(ROLL_PEERS_MAX);
-        let roll = Arc::new(Roll::found(records, self.row, Round(0)));
-        self.rolls.insert(roll.digest(), roll.clone());
-        let number = self.acceptor.promised.number + 1;
+    /// As the highest that it knows, proposes a roll when it is time.
+    fn try_propose(&mut self) {
+        if !self.register.is_first() || !self.register.is_quiet() {
+            return;
+        }
+        let retry = FOUNDING_QUIET_TICKS + FOUNDING_RETRY_TICKS;
+        let due = self.ticks - self.proposed >= retry;
+        let proposed_own = self.proposal.as_ref().is_some_and(|p| p.own.is_some());
+        match self.register.here_count() >= self.terms.start_with {
+            true if due || !proposed_own => self.propose(true),
+            // Too few are here for a new roll. There may have been more, which chose one.
+            false if due && self.register.quiet_ticks() >= retry => self.propose(false),
+            _ => {}
+        }
+    }
+
+    /// Proposes the roll of all who are here, or only what others have accepted before.
+    fn propose(&mut self, own: bool) {
+        let (ranked, registrars) = self.register.ranked();
+        let quorum = self.terms.quorum(registrars.len());
+        if registrars.len() < quorum || !registrars.contains(&self.me.peer) {
+            return;
+        }
+        self.proposed = self.ticks;
+        let roll = own.then(|| Arc::new(Roll::found(ranked, self.terms.row, Round(0))));
+        let name = roll.as_ref().map(|roll| roll.name());
+        let number = self.acceptor.promised.number.max(self.highest);
         let ballot = FoundingBallot {
-            number,
+            number: number.saturating_add(1),
             founder: Some(self.me.peer),
         };
-        self.proposal = Some(Proposal::new(ballot, roll, registrars.clone()));
-        self.to_registrars(&FoundingMessage::Prepare { ballot });
-        if registrars.contains(&self.me.peer) && self.acceptor.prepare(ballot) {
-            let accepted = self.acceptor.accepted;
+        self.proposal = Some(Proposal::new(ballot, name, registrars, quorum));
+        let accepted = self.acceptor.accepted;
+        let named = [name, accepted.map(|(_, roll)| roll)];
+        let needed = |of: &Digest| named.iter().flatten().any(|name| name.digest == *of);
+        self.rolls.retain(|digest, _| needed(digest));
+        self.rolls.extend(roll.map(|roll| (roll.digest(), roll)));
+        self.ask_registrars(&FoundingMessage::Prepare { ballot });
+        if self.acceptor.prepare(ballot) {
             self.promised(self.me.peer, ballot, accepted);
         }
     }
 
-    fn to_registrars(&mut self, message: &FoundingMessage) {
+    fn ask_registrars(&mut self, message: &FoundingMessage) {
         let Some(proposal) = &self.proposal else {
             return;
         };
         let places = proposal.registrars.iter();
-        let to = places.filter_map(|peer| self.register.here.get(peer).cloned());
+        let to = places.filter_map(|peer| self.register.record(*peer).cloned());
         for record in to.collect::<Vec<_>>() {
             self.say(&record, message.clone());
         }
     }
 
-    fn promised(
-        &mut self,
-        from: PeerId,
-        ballot: FoundingBallot,
-        accepted: Option<(FoundingBallot, RollName)>,
-    ) {
+    fn promised(&mut self, from: PeerId, ballot: FoundingBallot, accepted: Option<Accepted>) {
+        if ballot.founder != Some(self.me.peer) {
+            self.highest = self.highest.max(ballot.number);
+        }
         let proposal = self.proposal.as_mut().filter(|p| p.ballot == ballot);
-        let Some(roll) = proposal.and_then(|proposal| proposal.promised(from, accepted)) else {
+        let Some((roll, holder)) = proposal.and_then(|proposal| {
+            let roll = proposal.promised(from, accepted)?;
+            Some((roll, proposal.holder(roll)))
+        }) else {
             return;
         };
-        self.to_registrars(&FoundingMessage::Accept { ballot, roll });
-        if self.rolls.contains_key(&roll.digest) {
-            self.accept_own(ballot, roll);
-        } else if let Some(holder) = self.register.here.get(&from).cloned() {
-            self.asked = Some((holder, ballot, roll));
-            self.ask_pages(roll, None);
-        }
-    }
-
-    /// The founder is a registrar of its own roll too.
-    fn accept_own(&mut self, ballot: FoundingBallot, roll: RollName) {
-        if self.acceptor.accept(ballot, roll) {
-            self.accepted(self.me.peer, ballot);
-        }
+        self.ask_registrars(&FoundingMessage::Accept { ballot, roll });
+        let holder = holder.and_then(|holder| self.register.record(holder));
+        self.asked = Some(Asked {
+            holder: holder.unwrap_or(&self.me).clone(),
+            founder: self.me.clone(),
+            ballot,
+            roll,
+        });
+        self.accept_asked();
     }
 
     fn accepted(&mut self, from: PeerId, ballot: FoundingBallot) {
         let proposal = self.proposal.as_mut().filter(|p| p.ballot == ballot);
-        if let Some(roll) = proposal.and_then(|proposal| proposal.accepted(from)) {
-            self.found(roll);
+        let chosen = proposal.and_then(|p| Some((p.accepted(from)?, p.registrars.clone())));
+        let Some((roll, registrars)) = chosen.filter(|_| self.founded.is_none()) else {
+            return;
+        };
+        self.founded = Some(roll);
+        let here = self.register.here();
+        let to = here.filter(|record| registrars.contains(&record.peer));
+        for record in to.cloned().collect::<Vec<_>>() {
+            self.say_founded(&record);
         }
     }
 
-    /// A roll is chosen: all that this peer knows of hear it.
-    fn found(&mut self, roll: RollName) {
-        if self.founded.is_some() {
-            return;
+    /// Another peer says which roll was chosen: those that registered here hear it.
+    fn found(&mut self, from: &PeerRecord, roll: RollName) {
+        if self.founded.is_none() {
+            self.founded = Some(roll);
+            let here = self.register.here().take(FOUNDING_RECORDS_MAX);
+            for record in here.cloned().collect::<Vec<_>>() {
+                self.say_founded(&record);
+            }
         }
-        self.founded = Some(roll);
-        let here = self
-            .register
-            .here
-            .values()
-            .chain(self.registrars())
-            .cloned();
-        let here: BTreeMap<PeerId, PeerRecord> = here.map(|r| (r.peer, r)).collect();
-        for record in here.into_values() {
-            self.say(&record, FoundingMessage::Founded(roll));
+        if self.founded == Some(roll) {
+            self.ask(roll, from);
         }
     }
 
     /// A message of another peer, whose record is known.
     pub(crate) fn said(&mut self, from: &PeerRecord, message: &FoundingMessage) {
+        self.register.heard(from.peer);
         match message {
             FoundingMessage::Registrars(records) => {
-                let ours = records.iter().filter(|r| r.run == self.run);
-                let ours: Vec<&PeerRecord> = ours.collect();
-                for record in ours {
-                    if self.meet(record) {
-                        self.news.push(record.clone());
+                for record in records {
+                    if self.register.meet(record) {
+                        self.news.insert(record.peer);
                     }
                 }
-                if let Some(roll) = self.founded {
-                    self.say(from, FoundingMessage::Founded(roll));
-                }
+                self.say_founded(from);
             }
             FoundingMessage::Here(records) => self.registered(from, records),
-            FoundingMessage::Prepare { ballot } => {
-                if let Some(roll) = self.founded {
-                    self.say(from, FoundingMessage::Founded(roll));
-                } else if ballot.founder == Some(from.peer) && self.acceptor.prepare(*ballot) {
-                    let (ballot, accepted) = (*ballot, self.acceptor.accepted);
-                    self.say(from, FoundingMessage::Promise { ballot, accepted });
-                }
-            }
+            FoundingMessage::Prepare { ballot } => self.prepare(from, *ballot),
             FoundingMessage::Promise { ballot, accepted } => {
                 self.promised(from.peer, *ballot, *accepted);
             }
-            FoundingMessage::Accept { ballot, roll } => {
-                if ballot.founder == Some(from.peer) && *ballot >= self.acceptor.promised {
-                    self.asked = Some((from.clone(), *ballot, *roll));
-                    self.accept_asked();
-                    if self.asked.is_some() {
-                        self.ask_pages(*roll, Some(from.clone()));
-                    }
-                }
-            }
+            FoundingMessage::Accept { ballot, roll } => self.accept(from, *ballot, *roll),
             FoundingMessage::Accepted { ballot } => self.accepted(from.peer, *ballot),
-            FoundingMessage::Founded(roll) => {
-                self.found(*roll);
-                self.ask_pages(*roll, Some(from.clone()));
-            }
-            FoundingMessage::PageAsk { roll, page } => {
-                let found = self.rolls.get(roll);
-                if let Some(records) = found.and_then(|roll| roll.page(*page)) {
-                    let (roll, page) = (*roll, *page);
-                    self.say(
-                        from,
-                        FoundingMessage::Page {
-                            roll,
-                            page,
-                            records,
-                        },
-                    );
+            FoundingMessage::Founded(roll) => self.found(from, *roll),
+            FoundingMessage::PageAsk { roll, first } => {
+                let most = self.terms.page_bytes;
+                let found = self.rolls.get(roll).map(|roll| roll.page(*first, most));
+                if let Some(records) = found.filter(|records| !records.is_empty()) {
+                    let (roll, first) = (*roll, *first);
+                    let page = FoundingMessage::Page {
+                        roll,
+                        first,
+                        records,
+                    };
+                    self.say(from, page);
                 }
             }
             FoundingMessage::Page {
                 roll,
-                page,
+                first,
                 records,
-            } => {
-                self.page_came(from, *roll, *page, records);
-            }
+            } => self.page_came(from, *roll, *first, records),
         }
     }
 
     fn registered(&mut self, from: &PeerRecord, records: &[PeerRecord]) {
-        if let Some(roll) = self.founded {
-            self.say(from, FoundingMessage::Founded(roll));
+        if self.say_founded(from) {
             return;
         }
-        let run = self.run;
-        for record in records.iter().filter(|r| r.run == run) {
-            let here = &mut self.register.here;
-            let room = here.len() < ROLL_PEERS_MAX;
-            if !here.contains_key(&record.peer) && room {
-                here.insert(record.peer, record.clone());
-                self.changed = self.ticks;
-            }
-            self.meet(record);
+        self.register.enter(records);
+        match self.register.is_first() {
+            // It hears that its registrar lives.
+            true => self.say(from, FoundingMessage::Registrars(Vec::new())),
+            // It may take this peer for a registrar, or for the founder, for want of better knowledge.
+            false => self.say_registrars(from),
         }
-        // It may take this peer for a registrar, or for the founder, for want of better knowledge.
-        let first = self.registrars().next().map(|first| first.peer);
-        if first != Some(self.me.peer) {
-            let records = self.registrars().cloned().collect();
-            self.say(from, FoundingMessage::Registrars(records));
+    }
+
+    fn prepare(&mut self, from: &PeerRecord, ballot: FoundingBallot) {
+        if ballot.founder != Some(from.peer) || self.say_founded(from) {
+            return;
         }
+        // A founder that is refused learns which number is too low.
+        self.acceptor.prepare(ballot);
+        self.promise(from);
+    }
+
+    fn promise(&mut self, to: &PeerRecord) {
+        let (ballot, accepted) = (self.acceptor.promised, self.acceptor.accepted);
+        self.say(to, FoundingMessage::Promise { ballot, accepted });
+    }
+
+    fn accept(&mut self, from: &PeerRecord, ballot: FoundingBallot, roll: RollName) {
+        if ballot.founder != Some(from.peer) || self.say_founded(from) {
+            return;
+        }
+        if !self.acceptor.prepare(ballot) {
+            self.promise(from);
+            return;
+        }
+        self.asked = Some(Asked {
+            holder: from.clone(),
+            founder: from.clone(),
+            ballot,
+            roll,
+        });
+        self.accept_asked();
     }
 
     /// Accepts what this peer was asked to, once the roll is here: a registrar can then serve it.
     fn accept_asked(&mut self) {
-        let Some((from, ballot, roll)) = self.asked.clone() else {
+        let Some(asked) = self.asked.clone() else {
             return;
         };
-        if !self.rolls.contains_key(&roll.digest) {
+        if !self.rolls.contains_key(&asked.roll.digest) {
+            self.ask(asked.roll, &asked.holder);
             return;
         }
         self.asked = None;
-        if ballot.founder == Some(self.me.peer) {
-            self.accept_own(ballot, roll);
-        } else if self.acceptor.accept(ballot, roll) {
-            self.say(&from, FoundingMessage::Accepted { ballot });
-        }
-    }
-
-    /// Asks for the next page of a roll that is not here.
-    fn ask_pages(&mut self, name: RollName, from: Option<PeerRecord>) {
-        if self.rolls.contains_key(&name.digest) {
-            return;
-        }
-        if self
-            .incoming
-            .as_ref()
-            .is_none_or(|incoming| incoming.name != name)
-        {
-            let pages = BTreeMap::new();
-            self.incoming = Some(Incoming { name, pages });
-        }
-        let Some(incoming) = &self.incoming else {
-            return;
-        };
-        let page = (0..name.pages).find(|page| !incoming.pages.contains_key(page));
-        let holder = from.or_else(|| self.asked.as_ref().map(|(from, ..)| from.clone()));
-        if let (Some(page), Some(holder)) = (page, holder) {
-            let roll = name.digest;
-            self.say(&holder, FoundingMessage::PageAsk { roll, page });
-        }
-    }
-
-    fn page_came(&mut self, from: &PeerRecord, roll: Digest, page: u16, records: &[PeerRecord]) {
-        let incoming = self.incoming.as_mut().filter(|i| i.name.digest == roll);
-        let Some(incoming) = incoming.filter(|i| page < i.name.pages) else {
-            return;
-        };
-        incoming.pages.insert(page, records.to_vec());
-        let name = incoming.name;
-        if incoming.pages.len() < usize::from(name.pages) {
-            self.ask_pages(name, Some(from.clone()));
-            return;
-        }
-        let pages = std::mem::take(&mut incoming.pages);
-        self.incoming = None;
-        let records = pages.into_values().flatten();
-        let roll = Roll::found(records, self.row, Round(0));
-        // Another one than was named: it is asked for again.
-        if roll.digest() == name.digest {
-            self.rolls.insert(name.digest, Arc::new(roll));
-            self.accept_asked();
-        }
-    }
-}
-
-impl Roll {
-    /// Its name.
-    pub(crate) fn name(&self) -> RollName {
-        let pages = self.pages().count() as u16;
-        RollName {
-            digest: self.digest(),
-            pages,
-        }
-    }
-
-    /// Its peers in pages that fit into messages.
-    fn pages(&self) -> impl Iterator<Item = std::ops::Range<usize>> {
-        let mut next = 0;
-        std::iter::from_fn(move || {
-            let first = next;
-            let mut bytes = 0;
-            while next < self.len() && next - first < FOUNDING_RECORDS_MAX {
-                bytes += self.place(next)?.record.wire_bytes();
-                if bytes > ROLL_PAGE_BYTES && next > first {
-                    break;
-                }
-                next += 1;
+        let ballot = asked.ballot;
+        if self.acceptor.accept(ballot, asked.roll) {
+            match ballot.founder == Some(self.me.peer) {
+                true => self.accepted(self.me.peer, ballot),
+                false => self.say(&asked.founder, FoundingMessage::Accepted { ballot }),
             }
-            (next > first).then_some(first..next)
-        })
-    }
-
-    fn page(&self, page: u16) -> Option<Vec<PeerRecord>> {
-        let places = self.pages().nth(usize::from(page))?;
-        let records = places.filter_map(|place| Some(self.place(place)?.record.clone()));
-        Some(records.collect())
+        }
     }
 }
+
+#[cfg(test)]
+mod bad_input;
+#[cfg(test)]
+mod model;
+#[cfg(test)]
+mod random;
+#[cfg(test)]
+mod tests;

@@ -1,6 +1,6 @@
 //! What peers say to each other until a run has its first roll.
 
-use crate::limits::{FOUNDING_RECORDS_MAX, ROLL_PAGES_MAX};
+use crate::limits::{FOUNDING_RECORDS_MAX, ROLL_PEERS_MAX};
 use crate::wire::check::ok;
 use crate::wire::{PeerRecord, WireError};
 use crate::{Digest, PeerId};
@@ -15,19 +15,19 @@ pub struct FoundingBallot {
     pub founder: Option<PeerId>,
 }
 
-/// A roll by its name, and how many pages it has.
+/// A roll by its name, and how many peers it has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct RollName {
     /// Its digest.
     pub digest: Digest,
-    /// Number of pages.
-    pub pages: u16,
+    /// Number of peers.
+    pub peers: u16,
 }
 
 /// A message about the first roll of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FoundingMessage {
-    /// The peers of the highest ranks that the sender knows: the registrars.
+    /// The peers of the highest ranks that the sender knows: the registrars. Empty as a sign of life.
     Registrars(Vec<PeerRecord>),
     /// Peers that are here and have no roll: the sender, or those that registered with it.
     Here(Vec<PeerRecord>),
@@ -38,7 +38,7 @@ pub enum FoundingMessage {
     },
     /// The sender accepts no lower proposal any more.
     Promise {
-        /// The proposal that it was asked about.
+        /// The proposal that it was asked about, or a higher one that has its promise.
         ballot: FoundingBallot,
         /// What it has accepted, and in which proposal.
         accepted: Option<(FoundingBallot, RollName)>,
@@ -61,15 +61,15 @@ pub enum FoundingMessage {
     PageAsk {
         /// The roll.
         roll: Digest,
-        /// The page.
-        page: u16,
+        /// The place of its first peer.
+        first: u16,
     },
-    /// A page of a roll: some of its peers, in order.
+    /// A page of a roll: as many of its peers as fit, in order.
     Page {
         /// The roll.
         roll: Digest,
-        /// The page.
-        page: u16,
+        /// The place of the first peer.
+        first: u16,
         /// The peers.
         records: Vec<PeerRecord>,
     },
@@ -93,9 +93,9 @@ impl FoundingMessage {
 
     /// Checks every count and range.
     pub(crate) fn check(&self) -> Result<(), WireError> {
-        let pages = |roll: &RollName| {
-            let fits = (1..=ROLL_PAGES_MAX).contains(&usize::from(roll.pages));
-            ok(fits, "roll.pages")
+        let peers = |roll: &RollName| {
+            let fits = (1..=ROLL_PEERS_MAX).contains(&usize::from(roll.peers));
+            ok(fits, "roll.peers")
         };
         match self {
             Self::Registrars(records) | Self::Here(records) | Self::Page { records, .. } => {
@@ -107,8 +107,8 @@ impl FoundingMessage {
                 ..
             }
             | Self::Accept { roll, .. }
-            | Self::Founded(roll) => pages(roll),
-            Self::PageAsk { page, .. } => ok(usize::from(*page) < ROLL_PAGES_MAX, "page"),
+            | Self::Founded(roll) => peers(roll),
+            Self::PageAsk { first, .. } => ok(usize::from(*first) < ROLL_PEERS_MAX, "first"),
             Self::Prepare { .. } | Self::Promise { .. } | Self::Accepted { .. } => Ok(()),
         }
     }

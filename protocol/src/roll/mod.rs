@@ -13,14 +13,16 @@ mod change;
 mod founding;
 mod founding_message;
 mod grid;
+mod pages;
+mod register;
 
 pub use change::RollChange;
 pub(crate) use founding::Founding;
 pub use founding_message::{FoundingBallot, FoundingMessage, RollName};
 pub use grid::Grid;
 
-use crate::limits::ROLL_PEERS_MAX;
-use crate::wire::{PeerRecord, WireError, canonical};
+use crate::limits::{ROLL_BYTES_MAX, ROLL_PEERS_MAX};
+use crate::wire::{PeerRecord, WireError, canonical, decode_limited};
 use crate::{Digest, PeerId, Round};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -196,7 +198,7 @@ impl Roll {
     /// # Errors
     /// What is wrong with them: a peer in two places, no columns, too many peers.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, WireError> {
-        let content: Content = crate::wire::decode_value(bytes)?;
+        let content: Content = decode_limited::<_, ROLL_BYTES_MAX>(bytes)?;
         let wrong = |field: &str| {
             Err(WireError::OutOfRange {
                 field: field.to_owned(),
@@ -218,5 +220,7 @@ impl Roll {
     }
 }
 
+#[cfg(test)]
+mod laws;
 #[cfg(test)]
 mod tests;

@@ -1,7 +1,7 @@
 use super::*;
 use crate::{RunId, Time};
 
-fn record(id: u16) -> PeerRecord {
+pub(super) fn record(id: u16) -> PeerRecord {
     let mut bytes = [0; 32];
     bytes[..2].copy_from_slice(&id.to_be_bytes());
     PeerRecord {

@@ -27,12 +27,6 @@ pub fn encode_value<T: Serialize>(value: &T) -> Vec<u8> {
 /// # Errors
 /// What is wrong with the bytes.
 pub fn decode_value<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, WireError> {
-    if bytes.len() > SNAPSHOT_BYTES_MAX {
-        return Err(WireError::TooLong {
-            bytes: bytes.len() as u64,
-            max: SNAPSHOT_BYTES_MAX as u64,
-        });
-    }
     decode_limited::<_, SNAPSHOT_BYTES_MAX>(bytes)
 }
 
@@ -54,9 +48,15 @@ pub(super) fn encode_limited<T: Serialize, const N: usize>(value: &T) -> Vec<u8>
 }
 
 /// Decodes a value of at most `N` bytes; nothing may be left over.
-pub(super) fn decode_limited<T: DeserializeOwned, const N: usize>(
+pub(crate) fn decode_limited<T: DeserializeOwned, const N: usize>(
     bytes: &[u8],
 ) -> Result<T, WireError> {
+    if bytes.len() > N {
+        return Err(WireError::TooLong {
+            bytes: bytes.len() as u64,
+            max: N as u64,
+        });
+    }
     let (value, used) = bincode::serde::decode_from_slice(bytes, config::<N>())
         .map_err(|error| WireError::Undecodable(error.to_string()))?;
     match bytes.len().saturating_sub(used) {

@@ -19,6 +19,7 @@ pub use crate::exchange::{
     GridMessage, Held, Member, MergeSide, Pledge, Promise, PullMessage, Scoped, Seat, Seated,
     ShardPlan, ShardVersion, SignedGroup, SignedMessage, VoteCertificate, value_of,
 };
+pub(crate) use codec::decode_limited;
 pub use codec::{canonical, decode_value, encode_value};
 pub use error::WireError;
 pub use frame::{decode, encode};

@@ -1,0 +1,90 @@
+//! A roll that travels in pages: each begins at a place and holds as many records as fit.
+
+use super::{Roll, RollName};
+use crate::limits::FOUNDING_RECORDS_MAX;
+use crate::wire::PeerRecord;
+use crate::{Round, RunId};
+
+/// A roll that comes page by page.
+#[derive(Debug)]
+pub(super) struct Incoming {
+    name: RollName,
+    /// The peers of the first places.
+    records: Vec<PeerRecord>,
+    /// How many times it was asked for because nothing came.
+    pub(super) tries: usize,
+    /// Whether a page came since the last tick.
+    pub(super) moves: bool,
+}
+
+impl Incoming {
+    pub(super) const fn new(name: RollName) -> Self {
+        Self {
+            name,
+            records: Vec::new(),
+            tries: 0,
+            moves: false,
+        }
+    }
+
+    pub(super) const fn name(&self) -> RollName {
+        self.name
+    }
+
+    /// The first place that is missing.
+    pub(super) fn next(&self) -> u16 {
+        self.records.len() as u16
+    }
+
+    /// Takes the page that is next; false for any other, and for one that cannot be part of the roll.
+    pub(super) fn takes(&mut self, first: u16, records: &[PeerRecord], run: RunId) -> bool {
+        let room = usize::from(self.name.peers) - self.records.len();
+        let fits = first == self.next() && (1..=room).contains(&records.len());
+        if !fits || records.iter().any(|record| record.run != run) {
+            return false;
+        }
+        self.records.extend_from_slice(records);
+        self.moves = true;
+        true
+    }
+
+    pub(super) fn is_whole(&self) -> bool {
+        self.records.len() >= usize::from(self.name.peers)
+    }
+
+    /// The roll, if the pages make the one that was named; otherwise it begins anew.
+    pub(super) fn roll(&mut self, row: u16) -> Option<Roll> {
+        self.moves = false;
+        let roll = Roll::found(std::mem::take(&mut self.records), row, Round(0));
+        (roll.name() == self.name).then_some(roll)
+    }
+}
+
+impl Roll {
+    /// Its name.
+    pub(crate) fn name(&self) -> RollName {
+        RollName {
+            digest: self.digest(),
+            peers: self.len() as u16,
+        }
+    }
+
+    /// The records from a place on, as many as fit into some bytes, at least one; none beyond the last
+    /// place.
+    pub(super) fn page(&self, first: u16, most: usize) -> Vec<PeerRecord> {
+        let mut bytes = 0;
+        let mut records: Vec<PeerRecord> = Vec::new();
+        for place in usize::from(first)..self.len() {
+            let Some(place) = self.place(place) else {
+                break;
+            };
+            bytes += place.record.wire_bytes();
+            let full = bytes > most || records.len() >= FOUNDING_RECORDS_MAX;
+            if full && !records.is_empty() {
+                break;
+            }
+            records.push(place.record.clone());
+        }
+        records
+    }
+}

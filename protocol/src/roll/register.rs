@@ -1,0 +1,243 @@
+//! Whom a peer takes for registrars, and which peers have registered with it.
+
+use crate::limits::{FOUNDING_QUIET_TICKS, FOUNDING_RETRY_TICKS, REGISTRARS_MAX, ROLL_PEERS_MAX};
+use crate::rendezvous::rendezvous;
+use crate::wire::PeerRecord;
+use crate::{PeerId, Round, RunId};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The slot of the rendezvous hash that ranks registrars.
+const SLOT: u8 = 3;
+
+/// Ticks after which a peer that no longer registers is forgotten, and a registrar that does not answer
+/// is left out.
+const SILENT_TICKS: u32 = 2 * FOUNDING_RETRY_TICKS;
+
+/// Ticks for which a registrar that could not be reached is left out.
+const LOST_TICKS: u32 = 8 * FOUNDING_RETRY_TICKS;
+
+/// Ticks with news after which a list is taken as it is: there may always be another newcomer.
+const NEWS_TICKS_MAX: u32 = 16 * FOUNDING_QUIET_TICKS;
+
+/// What a peer knows of the others before there is a roll.
+#[derive(Debug)]
+pub(super) struct Register {
+    me: PeerId,
+    run: RunId,
+    now: u32,
+    /// By rank, at most [`REGISTRARS_MAX`].
+    registrars: BTreeMap<(u64, PeerId), PeerRecord>,
+    /// Registrars that could not be reached lately, with the tick until which they are left out.
+    lost: BTreeMap<PeerId, u32>,
+    /// Peers that registered, with the tick at which they last did.
+    here: BTreeMap<PeerId, (PeerRecord, u32)>,
+    /// The registrar that this peer registers with, and when it was last heard or first asked.
+    asked: Option<(PeerId, u32)>,
+    /// The ticks of the first and of the last change without a quiet time between them.
+    changed: (u32, u32),
+}
+
+/// Whether a record is not older than what is known.
+fn newer(known: Option<&PeerRecord>, record: &PeerRecord) -> bool {
+    known.is_none_or(|known| known.sequence <= record.sequence)
+}
+
+impl Register {
+    pub(super) fn new(me: &PeerRecord) -> Self {
+        let mut this = Self {
+            me: me.peer,
+            run: me.run,
+            now: 0,
+            registrars: BTreeMap::new(),
+            lost: BTreeMap::new(),
+            here: BTreeMap::from([(me.peer, (me.clone(), 0))]),
+            asked: None,
+            changed: (0, 0),
+        };
+        this.meet(me);
+        this
+    }
+
+    pub(super) const fn run(&self) -> RunId {
+        self.run
+    }
+
+    fn rank(&self, peer: PeerId) -> (u64, PeerId) {
+        (rendezvous(&self.run, Round(0), SLOT, peer), peer)
+    }
+
+    fn change(&mut self) {
+        if self.now - self.changed.1 >= FOUNDING_QUIET_TICKS {
+            self.changed.0 = self.now;
+        }
+        self.changed.1 = self.now;
+    }
+
+    /// Takes a record into account; true if its peer is a registrar that was not known.
+    pub(super) fn meet(&mut self, record: &PeerRecord) -> bool {
+        if record.run != self.run || self.lost.contains_key(&record.peer) {
+            return false;
+        }
+        let rank = self.rank(record.peer);
+        let known = self.registrars.get(&rank);
+        let news = known.is_none();
+        if newer(known, record) {
+            self.registrars.insert(rank, record.clone());
+        }
+        if self.registrars.len() > REGISTRARS_MAX {
+            self.registrars.pop_first();
+        }
+        let news = news && self.registrars.contains_key(&rank);
+        if news {
+            self.change();
+        }
+        news
+    }
+
+    /// Another peer says something, so it can be reached.
+    pub(super) fn heard(&mut self, from: PeerId) {
+        self.lost.remove(&from);
+        if let Some((_, last)) = self.asked.as_mut().filter(|(peer, _)| *peer == from) {
+            *last = self.now;
+        }
+    }
+
+    /// Peers register with this one.
+    pub(super) fn enter(&mut self, records: &[PeerRecord]) {
+        let run = self.run;
+        for record in records.iter().filter(|r| r.run == run) {
+            let known = self.here.get(&record.peer);
+            let is_new = known.is_none();
+            if is_new && self.here.len() >= ROLL_PEERS_MAX {
+                continue;
+            }
+            let keep = known.filter(|(known, _)| !newer(Some(known), record));
+            let record = keep.map_or(record, |(known, _)| known).clone();
+            self.meet(&record);
+            self.here.insert(record.peer, (record, self.now));
+            if is_new {
+                self.change();
+            }
+        }
+    }
+
+    /// A peer cannot be reached: others take its part.
+    pub(super) fn lose(&mut self, peer: PeerId) {
+        if peer == self.me {
+            return;
+        }
+        let rank = self.rank(peer);
+        let was_here = self.here.remove(&peer).is_some();
+        let was_registrar = self.registrars.remove(&rank).is_some();
+        if was_registrar {
+            self.lost.insert(peer, self.now + LOST_TICKS);
+        }
+        if was_here || was_registrar {
+            self.change();
+        }
+    }
+
+    /// Time passes: forgets peers that have not registered again, and gives up a registrar that does
+    /// not answer.
+    pub(super) fn tick(&mut self) {
+        self.now += 1;
+        let (me, now) = (self.me, self.now);
+        self.lost.retain(|_, until| *until > now);
+        let before = self.here.len();
+        self.here
+            .retain(|peer, (_, last)| *peer == me || now - *last < SILENT_TICKS);
+        if self.here.len() < before {
+            self.change();
+        }
+        if let Some((silent, last)) = self.asked
+            && now - last >= SILENT_TICKS
+        {
+            self.asked = None;
+            self.lose(silent);
+        }
+    }
+
+    /// The registrars, highest first.
+    pub(super) fn registrars(&self) -> impl Iterator<Item = &PeerRecord> {
+        self.registrars.values().rev()
+    }
+
+    pub(super) fn is_registrar(&self, peer: PeerId) -> bool {
+        self.registrars.contains_key(&self.rank(peer))
+    }
+
+    /// Whether this peer is the highest that it knows.
+    pub(super) fn is_first(&self) -> bool {
+        let mut all = self.registrars();
+        all.next().is_some_and(|first| first.peer == self.me)
+    }
+
+    /// For the highest: one in turn of the registrars that have not registered.
+    pub(super) fn missing(&self, turn: usize) -> Option<&PeerRecord> {
+        let is_missing = |r: &&PeerRecord| !self.here.contains_key(&r.peer);
+        let missing: Vec<&PeerRecord> = self.registrars().filter(is_missing).collect();
+        let one = missing.get(turn % missing.len().max(1)).copied();
+        one.filter(|_| self.is_first())
+    }
+
+    /// With whom to register, and whom: a registrar passes on its list to the highest of them, others
+    /// register with one that their id picks. None for the highest itself.
+    pub(super) fn registers(&mut self) -> Option<(PeerRecord, Vec<PeerRecord>)> {
+        let count = self.registrars.len().max(1);
+        let first = self.me.as_bytes()[..8].iter();
+        let pick = first.fold(0usize, |sum, byte| (sum << 8 | usize::from(*byte)) % count);
+        let (pick, here) = match self.is_registrar(self.me) {
+            true => (0, self.here().cloned().collect()),
+            false => (
+                pick,
+                self.here
+                    .get(&self.me)
+                    .map(|(r, _)| r.clone())
+                    .into_iter()
+                    .collect(),
+            ),
+        };
+        let to = self.registrars().nth(pick).cloned();
+        let to = to.filter(|to| to.peer != self.me)?;
+        if self.asked.is_none_or(|(peer, _)| peer != to.peer) {
+            self.asked = Some((to.peer, self.now));
+        }
+        Some((to, here))
+    }
+
+    /// The peers that registered here, this one included.
+    pub(super) fn here(&self) -> impl Iterator<Item = &PeerRecord> {
+        self.here.values().map(|(record, _)| record)
+    }
+
+    pub(super) fn here_count(&self) -> usize {
+        self.here.len()
+    }
+
+    /// Where a peer that registered can be reached.
+    pub(super) fn record(&self, peer: PeerId) -> Option<&PeerRecord> {
+        self.here.get(&peer).map(|(record, _)| record)
+    }
+
+    /// The peers that registered here, by rank from the highest, and the registrars among them.
+    pub(super) fn ranked(&self) -> (Vec<PeerRecord>, BTreeSet<PeerId>) {
+        let by_rank = self.here().map(|r| (self.rank(r.peer), r.clone()));
+        let by_rank: BTreeMap<(u64, PeerId), PeerRecord> = by_rank.collect();
+        let ranked: Vec<PeerRecord> = by_rank.into_values().rev().collect();
+        let registrars = ranked.iter().take(REGISTRARS_MAX).map(|r| r.peer);
+        let registrars = registrars.collect();
+        (ranked, registrars)
+    }
+
+    /// Whether the lists can be taken as they are: nothing has changed for a while, or something always
+    /// does.
+    pub(super) const fn is_quiet(&self) -> bool {
+        let (first, last) = self.changed;
+        self.now - last >= FOUNDING_QUIET_TICKS || self.now - first >= NEWS_TICKS_MAX
+    }
+
+    /// How many ticks ago something changed.
+    pub(super) const fn quiet_ticks(&self) -> u32 {
+        self.now - self.changed.1
+    }
+}
