@@ -225,7 +225,7 @@ fn any_address() -> impl Strategy<Value = (Round, FragmentId, GroupTag)> {
     })
 }
 
-fn any_fragment_message() -> impl Strategy<Value = Message> {
+fn any_fragment_message() -> BoxedStrategy<Message> {
     let plans = prop_oneof![
         (any_version(), any_peer())
             .prop_map(|(version, holder)| ShardPlan::Keep { version, holder }),
@@ -274,19 +274,21 @@ fn any_fragment_message() -> impl Strategy<Value = Message> {
             FragmentMessage::Collected { known, versions }
         }),
     ];
-    (any_address(), body).prop_map(|((round, fragment, group), body)| {
-        let scoped = Scoped {
-            round,
-            fragment,
-            group,
-            body,
-        };
-        scoped.into()
-    })
+    (any_address(), body)
+        .prop_map(|((round, fragment, group), body)| {
+            let scoped = Scoped {
+                round,
+                fragment,
+                group,
+                body,
+            };
+            scoped.into()
+        })
+        .boxed()
 }
 
 /// A message between peers of a grid.
-fn any_grid_message() -> impl Strategy<Value = GridMessage> {
+fn any_grid_message() -> BoxedStrategy<GridMessage> {
     let change = (vec(any_peer(), 0..3), vec(any_record(), 0..3))
         .prop_map(|(leave, join)| RollChange { leave, join });
     prop_oneof![
@@ -297,10 +299,11 @@ fn any_grid_message() -> impl Strategy<Value = GridMessage> {
         any_record().prop_map(GridMessage::Apply),
         any_round().prop_map(|round| GridMessage::Placed { round }),
     ]
+    .boxed()
 }
 
 /// A message about the first roll of a run.
-fn any_founding_message() -> impl Strategy<Value = FoundingMessage> {
+fn any_founding_message() -> BoxedStrategy<FoundingMessage> {
     let ballot = || {
         (0u32..4, option::of(any_peer()))
             .prop_map(|(number, founder)| FoundingBallot { number, founder })
@@ -325,6 +328,7 @@ fn any_founding_message() -> impl Strategy<Value = FoundingMessage> {
             }
         }),
     ]
+    .boxed()
 }
 
 pub(crate) fn any_state() -> impl Strategy<Value = StateId> {
@@ -335,7 +339,7 @@ pub(crate) fn any_state() -> impl Strategy<Value = StateId> {
     })
 }
 
-/// Any message that passes its own checks.
+/// Any message that passes its own checks. Families are boxed: their trees would fill a thread's stack.
 pub(crate) fn any_message() -> impl Strategy<Value = Message> {
     let bits = || (any_round(), 0u8..4, any::<bool>());
     let alive = (bits(), any_digest(), any_muster(), option::of(any_branch())).prop_map(
@@ -394,9 +398,9 @@ pub(crate) fn any_message() -> impl Strategy<Value = Message> {
         }),
     ];
     prop_oneof![
-        9 => membership.prop_map(Message::from),
-        5 => transfer.prop_map(Message::from),
-        10 => forming.prop_map(Message::from),
+        9 => membership.prop_map(Message::from).boxed(),
+        5 => transfer.prop_map(Message::from).boxed(),
+        10 => forming.prop_map(Message::from).boxed(),
         8 => any_fragment_message(),
         2 => center.prop_map(Message::from),
         1 => any_round().prop_map(|round| PullMessage::Ask { round }.into()),
