@@ -69,12 +69,12 @@ impl fmt::Display for Groups {
             Self::Grid(shape) => write!(
                 f,
                 "exact: {} rows x {} columns, {} owners of parts in a column, {:.0} pushes and {:.0} \
-                 control messages a peer and round, {} mates",
+                 votes a peer and round, {} mates",
                 shape.rows,
                 shape.columns,
                 shape.part_owners,
                 shape.pushes,
-                shape.messages,
+                shape.votes,
                 shape.mates
             ),
             Self::Turns {

@@ -29,8 +29,9 @@ pub struct GridShape {
     pub part_owners: usize,
     /// Pushes of a peer in one round, on average.
     pub pushes: f64,
-    /// Control messages of a peer in one round when all is well.
-    pub messages: f64,
+    /// Control messages of a peer in one round when all is well: its votes. Signs of life, one to each
+    /// link every two seconds, come on top.
+    pub votes: f64,
     /// Peers that a peer exchanges with: its row and its column.
     pub mates: usize,
 }
@@ -55,7 +56,7 @@ impl GridShape {
             rows,
             part_owners,
             pushes: fragments * of_fragment,
-            messages: fragments * (c - 1.0),
+            votes: fragments * (c - 1.0),
             mates: columns + rows - 2,
         }
     }
@@ -138,7 +139,7 @@ mod tests {
         );
         let expected = 22.0 + 2.0 * 8.0 * 11.0 / 12.0;
         assert!((square.pushes - expected).abs() < 1e-9, "{square:?}");
-        assert!((square.messages - 11.0).abs() < 1e-9);
+        assert!((square.votes - 11.0).abs() < 1e-9);
         let (automatic, _) = shape(144, 0);
         assert_eq!([automatic.columns, automatic.rows], [3, 48]);
         assert!(automatic.pushes > 2.0 * square.pushes, "{automatic:?}");
