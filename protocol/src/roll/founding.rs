@@ -11,39 +11,17 @@
 //! highest ranks unknown to one another, as in a swarm that is split before it began.
 
 use super::acceptor::{Acceptor, Proposal};
+use super::pages::{Rolls, in_messages};
+use super::register::Register;
 use super::{FoundingBallot, FoundingMessage, Roll, RollName};
-use crate::limits::{
-    FOUNDING_QUIET_TICKS, FOUNDING_RECORDS_MAX, FOUNDING_RETRY_TICKS, REGISTRARS_MAX,
-    ROLL_PAGE_BYTES, ROLL_PEERS_MAX,
-};
-use crate::rendezvous::rendezvous;
+use crate::limits::{FOUNDING_QUIET_TICKS, FOUNDING_RETRY_TICKS, REGISTRARS_MAX, ROLL_PEERS_MAX};
 use crate::wire::PeerRecord;
 use crate::{Digest, PeerId, Round, RunId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// The slot of the rendezvous hash that ranks registrars.
-const SLOT: u8 = 3;
-
 /// Something to say to a peer, which may have to be dialled first.
 pub(crate) type Say = (PeerRecord, FoundingMessage);
-
-/// Which peers a peer takes for registrars, and who has registered with it.
-#[derive(Debug, Default)]
-struct Register {
-    /// By rank, at most [`REGISTRARS_MAX`].
-    registrars: BTreeMap<(u64, PeerId), PeerRecord>,
-    /// Registrars that could not be reached lately, with the tick until which they are left out.
-    lost: BTreeMap<PeerId, u32>,
-    here: BTreeMap<PeerId, PeerRecord>,
-}
-
-/// A roll that comes page by page.
-#[derive(Debug)]
-struct Incoming {
-    name: RollName,
-    pages: BTreeMap<u16, Vec<PeerRecord>>,
-}
 
 /// The founding of a run, as one peer takes part in it.
 #[derive(Debug)]
@@ -56,9 +34,7 @@ pub(crate) struct Founding {
     register: Register,
     acceptor: Acceptor,
     proposal: Option<Proposal>,
-    /// Rolls that are here, by name.
-    rolls: BTreeMap<Digest, Arc<Roll>>,
-    incoming: Option<Incoming>,
+    rolls: Rolls,
     /// What to accept once its roll is here.
     asked: Option<(PeerRecord, FoundingBallot, RollName)>,
     founded: Option<RollName>,
@@ -77,11 +53,10 @@ impl Founding {
             run,
             row,
             start_with,
-            register: Register::default(),
+            register: Register::new(run),
             acceptor: Acceptor::default(),
             proposal: None,
-            rolls: BTreeMap::new(),
-            incoming: None,
+            rolls: Rolls::default(),
             asked: None,
             founded: None,
             ticks: 0,
@@ -110,53 +85,43 @@ impl Founding {
         }
     }
 
-    fn rank(&self, peer: PeerId) -> (u64, PeerId) {
-        (rendezvous(&self.run, Round(0), SLOT, peer), peer)
+    /// Says records, in as many messages as they take.
+    fn say_records(
+        &mut self,
+        to: &PeerRecord,
+        records: &[PeerRecord],
+        message: fn(Vec<PeerRecord>) -> FoundingMessage,
+    ) {
+        for some in in_messages(records) {
+            self.say(to, message(some));
+        }
+    }
+
+    /// Tells a peer all registrars that this one knows.
+    fn say_registrars(&mut self, to: &PeerRecord) {
+        let records: Vec<PeerRecord> = self.register.registrars().cloned().collect();
+        self.say_records(to, &records, FoundingMessage::Registrars);
     }
 
     /// Takes a record into account; true if its peer is a registrar that was not known.
     fn meet(&mut self, record: &PeerRecord) -> bool {
-        let rank = self.rank(record.peer);
-        let register = &mut self.register;
-        if register.lost.contains_key(&record.peer) {
-            return false;
-        }
-        let known = register.registrars.insert(rank, record.clone()).is_some();
-        if register.registrars.len() > REGISTRARS_MAX {
-            register.registrars.pop_first();
-        }
-        let news = !known && register.registrars.contains_key(&rank);
+        let news = self.register.meet(record);
         if news {
             self.changed = self.ticks;
         }
         news
     }
 
-    /// The registrars, highest first.
-    fn registrars(&self) -> impl Iterator<Item = &PeerRecord> {
-        self.register.registrars.values().rev()
-    }
-
     /// Whether this peer is the highest that it knows.
     fn founds(&self) -> bool {
-        self.registrars()
-            .next()
-            .is_some_and(|first| first.peer == self.me.peer)
-    }
-
-    /// The registrar of a peer.
-    fn home(&self) -> Option<&PeerRecord> {
-        let count = self.register.registrars.len().max(1);
-        let first = self.me.peer.as_bytes()[..8].iter();
-        let pick = first.fold(0usize, |sum, byte| (sum << 8 | usize::from(*byte)) % count);
-        self.registrars().nth(pick)
+        let first = self.register.first();
+        first.is_some_and(|first| first.peer == self.me.peer)
     }
 
     /// A link with a peer without a roll came up, or this peer's record changed: it learns what this one
     /// knows.
     pub(crate) fn greet(&mut self, to: &PeerRecord) {
-        let records = self.registrars().cloned().collect();
-        self.say(to, FoundingMessage::Registrars(records));
+        self.say_registrars(to);
         if let Some(name) = self.founded {
             self.say(to, FoundingMessage::Founded(name));
         }
@@ -164,13 +129,7 @@ impl Founding {
 
     /// A registrar cannot be reached: others take its part.
     pub(crate) fn lost(&mut self, peer: PeerId) {
-        let rank = self.rank(peer);
-        let register = &mut self.register;
-        register.here.remove(&peer);
-        if register.registrars.remove(&rank).is_some() && peer != self.me.peer {
-            register
-                .lost
-                .insert(peer, self.ticks + 8 * FOUNDING_RETRY_TICKS);
+        if peer != self.me.peer && self.register.lose(peer, self.ticks) {
             self.changed = self.ticks;
         }
     }
@@ -178,44 +137,33 @@ impl Founding {
     /// Time passes. `linked` are peers that may not know the registrars yet.
     pub(crate) fn tick(&mut self, linked: &[PeerRecord]) {
         self.ticks += 1;
-        let now = self.ticks;
-        self.register.lost.retain(|_, until| *until > now);
+        self.register.tick(self.ticks);
         if let Some(name) = self.founded {
             self.ask_pages(name, linked.first().cloned());
             return;
         }
-        let known = |r: &&PeerRecord| self.register.registrars.contains_key(&self.rank(r.peer));
+        let known = |r: &&PeerRecord| self.register.is_registrar(r.peer);
         let news: Vec<PeerRecord> = self.news.iter().filter(known).cloned().collect();
         self.news.clear();
-        if !news.is_empty() {
-            for to in linked {
-                self.say(to, FoundingMessage::Registrars(news.clone()));
-            }
+        for to in linked {
+            self.say_records(to, &news, FoundingMessage::Registrars);
         }
         // Now and then all, for what was lost on the way.
         if let Some(to) = linked.get(self.ticks as usize % (4 * linked.len()).max(1)) {
-            let records = self.registrars().cloned().collect();
-            self.say(to, FoundingMessage::Registrars(records));
+            self.say_registrars(to);
         }
         // Each registers with its registrar; a registrar passes its list on to the founder.
-        let (is_registrar, first) = {
-            let mut all = self.registrars();
-            let first = all.next().cloned();
-            let rank = self.rank(self.me.peer);
-            (self.register.registrars.contains_key(&rank), first)
-        };
+        let is_registrar = self.register.is_registrar(self.me.peer);
         let to = match is_registrar {
-            true => first,
-            false => self.home().cloned(),
+            true => self.register.first().cloned(),
+            false => self.register.home(self.me.peer).cloned(),
         };
         if let Some(to) = to.filter(|to| to.peer != self.me.peer) {
             let here: Vec<PeerRecord> = match is_registrar {
                 true => self.register.here.values().cloned().collect(),
                 false => vec![self.me.clone()],
             };
-            for some in here.chunks(FOUNDING_RECORDS_MAX) {
-                self.say(&to, FoundingMessage::Here(some.to_vec()));
-            }
+            self.say_records(&to, &here, FoundingMessage::Here);
         }
         let quiet = self.ticks - self.changed >= FOUNDING_QUIET_TICKS;
         let enough = self.register.here.len() >= self.start_with;
@@ -235,7 +183,7 @@ impl Founding {
             .register
             .here
             .values()
-            .map(|record| (self.rank(record.peer), record.clone()))
+            .map(|record| (self.register.rank(record.peer), record.clone()))
             .collect();
         let registrars = ranked
             .keys()
@@ -245,7 +193,7 @@ impl Founding {
         let registrars: BTreeSet<PeerId> = registrars.collect();
         let records = ranked.into_values().rev().take(ROLL_PEERS_MAX);
         let roll = Arc::new(Roll::found(records, self.row, Round(0)));
-        self.rolls.insert(roll.digest(), roll.clone());
+        self.rolls.insert(roll.clone());
         let number = self.acceptor.promised.number + 1;
         let ballot = FoundingBallot {
             number,
@@ -281,7 +229,7 @@ impl Founding {
             return;
         };
         self.to_registrars(&FoundingMessage::Accept { ballot, roll });
-        if self.rolls.contains_key(&roll.digest) {
+        if self.rolls.has(&roll.digest) {
             self.accept_own(ballot, roll);
         } else if let Some(holder) = self.register.here.get(&from).cloned() {
             self.asked = Some((holder, ballot, roll));
@@ -313,7 +261,7 @@ impl Founding {
             .register
             .here
             .values()
-            .chain(self.registrars())
+            .chain(self.register.registrars())
             .cloned();
         let here: BTreeMap<PeerId, PeerRecord> = here.map(|r| (r.peer, r)).collect();
         for record in here.into_values() {
@@ -381,7 +329,7 @@ impl Founding {
                 page,
                 records,
             } => {
-                self.page_came(from, *roll, *page, records);
+                self.page_came(from, (*roll, *page), records);
             }
         }
     }
@@ -402,10 +350,8 @@ impl Founding {
             self.meet(record);
         }
         // It may take this peer for a registrar, or for the founder, for want of better knowledge.
-        let first = self.registrars().next().map(|first| first.peer);
-        if first != Some(self.me.peer) {
-            let records = self.registrars().cloned().collect();
-            self.say(from, FoundingMessage::Registrars(records));
+        if !self.founds() {
+            self.say_registrars(from);
         }
     }
 
@@ -414,7 +360,7 @@ impl Founding {
         let Some((from, ballot, roll)) = self.asked.clone() else {
             return;
         };
-        if !self.rolls.contains_key(&roll.digest) {
+        if !self.rolls.has(&roll.digest) {
             return;
         }
         self.asked = None;
@@ -427,21 +373,7 @@ impl Founding {
 
     /// Asks for the next page of a roll that is not here.
     fn ask_pages(&mut self, name: RollName, from: Option<PeerRecord>) {
-        if self.rolls.contains_key(&name.digest) {
-            return;
-        }
-        if self
-            .incoming
-            .as_ref()
-            .is_none_or(|incoming| incoming.name != name)
-        {
-            let pages = BTreeMap::new();
-            self.incoming = Some(Incoming { name, pages });
-        }
-        let Some(incoming) = &self.incoming else {
-            return;
-        };
-        let page = (0..name.pages).find(|page| !incoming.pages.contains_key(page));
+        let page = self.rolls.missing(name);
         let holder = from.or_else(|| self.asked.as_ref().map(|(from, ..)| from.clone()));
         if let (Some(page), Some(holder)) = (page, holder) {
             let roll = name.digest;
@@ -449,59 +381,14 @@ impl Founding {
         }
     }
 
-    fn page_came(&mut self, from: &PeerRecord, roll: Digest, page: u16, records: &[PeerRecord]) {
-        let incoming = self.incoming.as_mut().filter(|i| i.name.digest == roll);
-        let Some(incoming) = incoming.filter(|i| page < i.name.pages) else {
+    fn page_came(&mut self, from: &PeerRecord, page: (Digest, u16), records: &[PeerRecord]) {
+        let Some(name) = self.rolls.came(page, records, self.row) else {
             return;
         };
-        incoming.pages.insert(page, records.to_vec());
-        let name = incoming.name;
-        if incoming.pages.len() < usize::from(name.pages) {
-            self.ask_pages(name, Some(from.clone()));
-            return;
-        }
-        let pages = std::mem::take(&mut incoming.pages);
-        self.incoming = None;
-        let records = pages.into_values().flatten();
-        let roll = Roll::found(records, self.row, Round(0));
-        // Another one than was named: it is asked for again.
-        if roll.digest() == name.digest {
-            self.rolls.insert(name.digest, Arc::new(roll));
+        if self.rolls.has(&name.digest) {
             self.accept_asked();
+        } else {
+            self.ask_pages(name, Some(from.clone()));
         }
-    }
-}
-
-impl Roll {
-    /// Its name.
-    pub(crate) fn name(&self) -> RollName {
-        let pages = self.pages().count() as u16;
-        RollName {
-            digest: self.digest(),
-            pages,
-        }
-    }
-
-    /// Its peers in pages that fit into messages.
-    fn pages(&self) -> impl Iterator<Item = std::ops::Range<usize>> {
-        let mut next = 0;
-        std::iter::from_fn(move || {
-            let first = next;
-            let mut bytes = 0;
-            while next < self.len() && next - first < FOUNDING_RECORDS_MAX {
-                bytes += self.place(next)?.record.wire_bytes();
-                if bytes > ROLL_PAGE_BYTES && next > first {
-                    break;
-                }
-                next += 1;
-            }
-            (next > first).then_some(first..next)
-        })
-    }
-
-    fn page(&self, page: u16) -> Option<Vec<PeerRecord>> {
-        let places = self.pages().nth(usize::from(page))?;
-        let records = places.filter_map(|place| Some(self.place(place)?.record.clone()));
-        Some(records.collect())
     }
 }

@@ -13,6 +13,8 @@ mod change;
 mod founding;
 mod founding_message;
 mod grid;
+mod pages;
+mod register;
 
 pub use change::RollChange;
 pub(crate) use founding::Founding;
