@@ -200,14 +200,14 @@ impl Founding {
             founder: Some(self.me.peer),
         };
         self.proposal = Some(Proposal::new(ballot, roll, registrars.clone()));
-        self.to_registrars(&FoundingMessage::Prepare { ballot });
+        self.tell_registrars(&FoundingMessage::Prepare { ballot });
         if registrars.contains(&self.me.peer) && self.acceptor.prepare(ballot) {
             let accepted = self.acceptor.accepted;
             self.promised(self.me.peer, ballot, accepted);
         }
     }
 
-    fn to_registrars(&mut self, message: &FoundingMessage) {
+    fn tell_registrars(&mut self, message: &FoundingMessage) {
         let Some(proposal) = &self.proposal else {
             return;
         };
@@ -228,7 +228,7 @@ impl Founding {
         let Some(roll) = proposal.and_then(|proposal| proposal.promised(from, accepted)) else {
             return;
         };
-        self.to_registrars(&FoundingMessage::Accept { ballot, roll });
+        self.tell_registrars(&FoundingMessage::Accept { ballot, roll });
         if self.rolls.has(&roll.digest) {
             self.accept_own(ballot, roll);
         } else if let Some(holder) = self.register.here.get(&from).cloned() {
