@@ -7,8 +7,8 @@ use libfuzzer_sys::fuzz_target;
 use murmurate_protocol::limits::OUTPUTS_MAX;
 use murmurate_protocol::{
     Attempt, BytesBound, CenterPlan, Contribution, DeadlinePlan, Digest, Done, ExchangeKind, FetchId, FragmentId,
-    FragmentPlan, GroupTag, Input, LayoutHash, LeadPlan, Members, Order, OrderId, Output, Part, Peer, PeerConfig, PeerId, Plan,
-    PushOutcome, Round, RunId, Schedule, ServerPlan, SliceId, SliceMeta, StateId, StepBudget, Synchronization, Tag, Time,
+    FragmentPlan, GroupTag, Grouping, Input, LayoutHash, LeadPlan, Members, Order, OrderId, Output, Part, Peer, PeerConfig, PeerId, Plan,
+    PushOutcome, Roll, Round, RunId, SNAPSHOT_VERSION, Schedule, ServerPlan, SliceId, SliceMeta, Snapshot, StateId, StepBudget, Synchronization, Tag, Time,
     TrainSummary,
     WorkError, wire,
 };
@@ -46,6 +46,9 @@ enum Step<'a> {
 enum AnyTag {
     Contribution { group: u64 },
     Mean { group: u64, members: u64 },
+    Share { group: u64, weight: f64 },
+    RowMean { group: u64, weight: f64 },
+    Result { group: u64, rows: u64, counted: bool },
     Mass { weight: f64 },
     Half { session: u32, exchange: u32, share: f64 },
     Relayed { up: bool, peers: u32 },
@@ -63,6 +66,12 @@ impl AnyTag {
             Self::Mean { group, members } => {
                 let (group, members) = (GroupTag::from_bits(group), Members::from_bits(members));
                 Tag::Mean { group, members }
+            }
+            Self::Share { group, weight } => Tag::Share { group: GroupTag::from_bits(group), weight },
+            Self::RowMean { group, weight } => Tag::RowMean { group: GroupTag::from_bits(group), weight },
+            Self::Result { group, rows, counted } => {
+                let (group, rows) = (GroupTag::from_bits(group), Members::from_bits(rows));
+                Tag::Result { group, rows, counted }
             }
             Self::Mass { weight } => Tag::Mass { weight },
             Self::Half { session, exchange, share } => Tag::Half { session, exchange, share },
@@ -113,6 +122,11 @@ fn exchange(which: u8) -> ExchangeKind {
     }
 }
 
+/// The exchange of a grid, whose peer opens with a roll of all peers.
+fn is_grid(which: u8) -> bool {
+    which % 11 == 10 && which >= 128
+}
+
 fn plan(exchange: ExchangeKind, fragments: u8) -> Plan {
     let bound = BytesBound { fixed: 8, per_1024: 4096 };
     let fragment = FragmentPlan { len: 10, contribution: bound, aggregate: bound };
@@ -147,6 +161,19 @@ fn plan(exchange: ExchangeKind, fragments: u8) -> Plan {
     }
 }
 
+/// A roll of this peer and the seven others.
+fn roll(plan: &Plan) -> Roll {
+    let record = |id| wire::PeerRecord {
+        peer: id,
+        run: plan.run,
+        sequence: 0,
+        expires: Time::NEVER,
+        addresses: Vec::new(),
+        signature: vec![7; 64],
+    };
+    Roll::found([PeerId::from_bytes([200; 32])].into_iter().chain((0..7).map(peer)).map(record), 2, Round(0))
+}
+
 /// An Executor's answer; `None` if the order has no answer.
 fn answer(order: &Order, well: bool, fragments: usize) -> Option<Done> {
     let digest = Digest::of(b"some bits");
@@ -162,6 +189,7 @@ fn answer(order: &Order, well: bool, fragments: usize) -> Option<Done> {
             | Order::MixReplicas { inputs, .. }
             | Order::Gather { inputs, .. }
             | Order::EncodeRelayed { inputs, .. }
+            | Order::SumRow { inputs, .. }
                 if !inputs.is_empty() =>
             {
                 let slice = inputs[0].0;
@@ -180,7 +208,9 @@ fn answer(order: &Order, well: bool, fragments: usize) -> Option<Done> {
             let digest = (slice.part == Part::Aggregate).then_some(digest);
             Done::Encoded { bytes: 48, digest }
         }
+        Order::Bundle { .. } => Done::Encoded { bytes: 48, digest: Some(digest) },
         Order::Reduce { .. }
+        | Order::SumRow { .. }
         | Order::Average { .. }
         | Order::Mix { .. }
         | Order::MixReplicas { .. }
@@ -222,6 +252,8 @@ fn input(step: Step<'_>, open: &mut Vec<Open>, fragments: usize) -> Option<Input
         },
         Step::Arrived { from, slice, of, tag } => {
             let part = match (slice.aggregate, slice.attempt % 2) {
+                _ if matches!(tag, AnyTag::RowMean { .. }) => Part::RowMean,
+                _ if matches!(tag, AnyTag::Result { .. }) => Part::Bundle,
                 (true, _) => Part::Aggregate,
                 (false, 0) => Part::Contribution,
                 (false, _) => Part::Partial,
@@ -235,7 +267,7 @@ fn input(step: Step<'_>, open: &mut Vec<Open>, fragments: usize) -> Option<Input
                 attempt: Attempt(slice.attempt),
             };
             let tag = tag.tag();
-            let digest = slice.aggregate.then(|| Digest::of(format!("{tag:?}").as_bytes()));
+            let digest = part.is_decided().then(|| Digest::of(format!("{tag:?}").as_bytes()));
             let meta = SliceMeta { of, bytes: 48, tag };
             Input::Arrived { from: peer(from), slice: name, meta, digest }
         }
@@ -254,7 +286,19 @@ fn input(step: Step<'_>, open: &mut Vec<Open>, fragments: usize) -> Option<Input
 
 fuzz_target!(|case: Case<'_>| {
     let exchange = exchange(case.exchange);
-    let plan = plan(exchange, case.fragments);
+    let mut plan = plan(exchange, case.fragments);
+    if is_grid(case.exchange) {
+        plan.schedule = Schedule::Butterfly;
+        plan.agreement.grouping = Grouping::Grid { row: 2 };
+    }
+    let snapshot = is_grid(case.exchange).then(|| Snapshot {
+        version: SNAPSHOT_VERSION,
+        plan: plan.hash(),
+        round: Round(0),
+        weights: vec![1.0; plan.fragments.len()],
+        ahead: None,
+        roll: roll(&plan).to_bytes(),
+    });
     let fragments = plan.fragments.len();
     let config = PeerConfig {
         me: PeerId::from_bytes([200; 32]),
@@ -271,7 +315,7 @@ fuzz_target!(|case: Case<'_>| {
     let mut subject = Peer::new(config, plan, topology);
     let mut now = Time::from_nanos(1);
     let mut open = Vec::new();
-    let start = Input::Start { snapshot: None, digests: vec![Digest::of(b"anchor"); fragments], opened: Vec::new() };
+    let start = Input::Start { snapshot, digests: vec![Digest::of(b"anchor"); fragments], opened: Vec::new() };
     let mut next = Some(start);
     for step in case.steps.into_iter().take(INPUTS_MAX) {
         if let Some(input) = next.take() {

@@ -19,18 +19,19 @@ use common::{
 use core::time::Duration;
 use murmurate_protocol::limits::{FRAME_BYTES_MAX, OUTPUTS_MAX};
 use murmurate_protocol::wire::{
-    Hello, MembershipMessage, Message, Muster, PeerRecord, Reason, WIRE_VERSION, WireError, decode,
-    decode_value, encode,
+    AgreedMessage, ExchangeMessage, FragmentMessage, Hello, MembershipMessage, Message, Muster,
+    PeerRecord, Reason, WIRE_VERSION, WireError, canonical, decode, decode_value, encode,
 };
 use murmurate_protocol::{
-    CenterPlan, Digest, Done, Evaluation, Event, ExchangeKind, FetchId, Grace, Input, LeadPlan,
-    Order, OrderId, Output, Pace, Partners, Peer, PeerId, Phase, Plan, PlanHash, PushOutcome,
-    Quorum, Round, ServerPlan, SliceId, SliceMeta, StateId, StepBudget, Time, Topology,
-    TrainSummary, WorkError,
+    CenterPlan, Digest, Done, Evaluation, Event, ExchangeKind, FetchId, FragmentId, Grace,
+    GroupTag, Grouping, Input, LeadPlan, Order, OrderId, Output, Pace, Partners, Peer, PeerId,
+    Phase, Plan, PlanHash, PushOutcome, Quorum, Roll, Round, SNAPSHOT_VERSION, ServerPlan, SliceId,
+    SliceMeta, Snapshot, StateId, StepBudget, Tag, Time, Topology, TrainSummary, WorkError,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::collections::VecDeque;
+use std::ops::Range;
 
 proptest! {
     #[test]
@@ -165,6 +166,7 @@ fn any_step() -> impl Strategy<Value = Step> {
             prop_oneof![any_slice(from), any_half(from), any_relayed(from)],
         )
     });
+    let slice = slice.boxed();
     let digest = prop::option::of((0u8..4).prop_map(|b| Digest::from_bytes([b; 32])));
     prop_oneof![
         12 => (any_peer(), any_message()).prop_map(|(from, m)| Step::Message(from, m)),
@@ -197,14 +199,25 @@ struct Driven {
     fetches: VecDeque<FetchId>,
     phase: Phase,
     round: Round,
+    /// The tags of this peer's row and column in the present round, in a grid.
+    tags: Option<[GroupTag; 2]>,
 }
 
 impl Driven {
     fn new(exchange: ExchangeKind) -> Self {
-        Self::following(plan(exchange, 1))
+        Self::following(plan(exchange, 1), Vec::new())
     }
 
-    fn following(plan: Plan) -> Self {
+    /// A peer of a plan, which has this roll from a checkpoint.
+    fn following(plan: Plan, roll: Vec<u8>) -> Self {
+        let snapshot = (!roll.is_empty()).then(|| Snapshot {
+            version: SNAPSHOT_VERSION,
+            plan: plan.hash(),
+            round: Round(0),
+            weights: vec![1.0],
+            ahead: None,
+            roll,
+        });
         let topology = plan.exchange.has_neighbours().then(|| Box::new(Ring) as _);
         let mut driven = Self {
             peer: Peer::new(config(peer(0)), plan, topology),
@@ -214,9 +227,10 @@ impl Driven {
             fetches: VecDeque::new(),
             phase: Phase::New,
             round: Round(0),
+            tags: None,
         };
         driven.feed(Input::Start {
-            snapshot: None,
+            snapshot,
             digests: vec![Digest::from_bytes([0; 32])],
             opened: Vec::new(),
         });
@@ -259,6 +273,16 @@ impl Driven {
                     assert_eq!(message.check(), Ok(()), "{message:?}");
                     assert!(encode(&message).len() <= FRAME_BYTES_MAX);
                 }
+                Output::Emit(Event::Seated {
+                    columns,
+                    place,
+                    state,
+                    ..
+                }) => {
+                    let column = Digest::of(&canonical(&(state, u64::from(place % columns))));
+                    let tags = [state, column];
+                    self.tags = Some(tags.map(|digest| GroupTag::of_digest(&digest)));
+                }
                 Output::Emit(Event::Phase { phase, .. }) => {
                     assert!(self.phase.may_become(phase), "{} to {phase}", self.phase);
                     self.phase = phase;
@@ -269,6 +293,18 @@ impl Driven {
         assert!(count < OUTPUTS_MAX / 100, "{count} outputs of one input");
         assert!(self.peer.round() >= self.round, "rounds go back");
         self.round = self.peer.round();
+    }
+
+    /// Peers come and greet this one.
+    fn meets(&mut self, ids: Range<u8>) {
+        for id in ids {
+            self.feed(Input::LinkUp(peer(id)));
+            let message = self.hello();
+            self.feed(Input::Received {
+                from: peer(id),
+                message,
+            });
+        }
     }
 
     /// What a peer of the same plan says first.
@@ -302,6 +338,7 @@ impl Driven {
                 | Order::MixReplicas { inputs, .. }
                 | Order::Gather { inputs, .. }
                 | Order::EncodeRelayed { inputs, .. }
+                | Order::SumRow { inputs, .. }
                     if !inputs.is_empty() =>
                 {
                     WorkError::BadSlice {
@@ -321,15 +358,18 @@ impl Driven {
                 samples: 8,
                 ..TrainSummary::default()
             }),
-            Order::Encode { .. } | Order::EncodeRelayed { .. } => Done::Encoded {
-                bytes: 48,
-                digest: Some(digest),
-            },
+            Order::Encode { .. } | Order::EncodeRelayed { .. } | Order::Bundle { .. } => {
+                Done::Encoded {
+                    bytes: 48,
+                    digest: Some(digest),
+                }
+            }
             Order::Reduce { .. }
             | Order::Average { .. }
             | Order::Mix { .. }
             | Order::MixReplicas { .. }
             | Order::ResetCenter { .. }
+            | Order::SumRow { .. }
             | Order::MoveCenter { .. } => Done::Combined,
             Order::Evaluate { .. } => Done::Evaluated(Evaluation::default()),
             Order::Save { .. } | Order::SaveBranch { .. } => Done::Saved,
@@ -349,7 +389,42 @@ impl Driven {
         }
     }
 
+    /// Most slices and messages of a grid are for the round that is open here.
+    fn seat(&self, step: Step) -> Step {
+        let Some([row, column]) = self.tags else {
+            return step;
+        };
+        match step {
+            Step::Slice(from, mut slice, mut meta, digest) if slice.shard != 3 => {
+                (slice.round, slice.fragment) = (self.round, FragmentId(0));
+                match &mut meta.tag {
+                    Tag::Share { group, .. } | Tag::Result { group, .. } => {
+                        (*group, meta.of) = (row, 2);
+                    }
+                    Tag::RowMean { group, .. } | Tag::Mean { group, .. } => *group = column,
+                    _ => {}
+                }
+                Step::Slice(from, slice, meta, digest)
+            }
+            Step::Message(from, mut message) => {
+                if let Message::Exchange(ExchangeMessage::Agreed(AgreedMessage::Fragment(said))) =
+                    &mut message
+                    && said.round.0 < 4
+                {
+                    (said.round, said.fragment) = (self.round, FragmentId(0));
+                    said.group = match said.body {
+                        FragmentMessage::Collected { .. } => row,
+                        _ => column,
+                    };
+                }
+                Step::Message(from, message)
+            }
+            other => other,
+        }
+    }
+
     fn step(&mut self, step: Step) {
+        let step = self.seat(step);
         let take = |at: prop::sample::Index, len: usize| (len > 0).then(|| at.index(len));
         let input = match step {
             Step::Message(from, message) => Input::Received {
@@ -459,14 +534,11 @@ fn survives(exchange: ExchangeKind, steps: Vec<Step>) {
 }
 
 fn follows(plan: Plan, steps: Vec<Step>) {
-    let mut driven = Driven::following(plan);
-    for id in 1..4 {
-        driven.feed(Input::LinkUp(peer(id)));
-        driven.feed(Input::Received {
-            from: peer(id),
-            message: driven.hello(),
-        });
-    }
+    endures(Driven::following(plan, Vec::new()), steps);
+}
+
+fn endures(mut driven: Driven, steps: Vec<Step>) {
+    driven.meets(1..4);
     for step in steps {
         driven.step(step);
         driven.settle_timers();
@@ -529,6 +601,35 @@ proptest! {
         plan.budget = StepBudget::Steps(most);
         plan.synchronization.pace = Pace::Balanced;
         follows(plan, steps);
+    }
+
+    #[test]
+    fn no_inputs_break_a_peer_of_a_grid(
+        steps in vec(any_step(), 0..160),
+        founded in any::<bool>(),
+    ) {
+        let mut plan = plan(ExchangeKind::AllReduce, 1);
+        plan.agreement.grouping = Grouping::Grid { row: 2 };
+        let record = |id| PeerRecord {
+            peer: peer(id),
+            run: plan.run,
+            sequence: 0,
+            expires: Time::NEVER,
+            addresses: Vec::new(),
+            signature: vec![7; 64],
+        };
+        let roll = match founded {
+            true => Roll::found((0..6).map(record), 2, Round(0)).to_bytes(),
+            false => Vec::new(),
+        };
+        let mut driven = Driven::following(plan, roll);
+        if founded {
+            // Every peer of the roll is here, so the round opens.
+            driven.meets(1..6);
+            driven.step(Step::Expire);
+            prop_assert!(driven.tags.is_some(), "{} at {}", driven.phase, driven.now);
+        }
+        endures(driven, steps);
     }
 
     #[test]

@@ -13,15 +13,16 @@
 )]
 
 use murmurate_protocol::wire::{
-    AgreedMessage, Ballot, CenterMessage, ExchangeMessage, FormingMessage, FragmentMessage, Held,
-    Hello, Member, MembershipMessage, MergeSide, Message, Muster, PeerRecord, Pledge, Promise,
-    PullMessage, Rates, Reason, Scoped, Seat, Seated, ShardPlan, ShardVersion, SignedGroup,
-    SignedMessage, TransferMessage, VoteCertificate, WIRE_VERSION, WireError, decode, encode,
-    encode_value,
+    AgreedMessage, Ballot, CenterMessage, ExchangeMessage, FormingMessage, FragmentMessage,
+    GridMessage, Held, Hello, Member, MembershipMessage, MergeSide, Message, Muster, PeerRecord,
+    Pledge, Promise, PullMessage, Rates, Reason, Scoped, Seat, Seated, ShardPlan, ShardVersion,
+    SignedGroup, SignedMessage, TransferMessage, VoteCertificate, WIRE_VERSION, WireError, decode,
+    encode, encode_value,
 };
 use murmurate_protocol::{
-    Base, Branch, Digest, FragmentId, GroupTag, LayoutHash, Members, Part, PeerId, PlanHash, Round,
-    RunId, Signature, SliceId, SliceMeta, Snapshot, StateId, Tag, Time,
+    Base, Branch, Digest, FoundingBallot, FoundingMessage, FragmentId, GroupTag, LayoutHash,
+    Members, Part, PeerId, PlanHash, Roll, RollChange, RollName, Round, RunId, Signature, SliceId,
+    SliceMeta, Snapshot, StateId, Tag, Time,
 };
 use std::fmt::Write as _;
 use std::ops::Range;
@@ -59,14 +60,7 @@ fn messages() -> Vec<Message> {
         root: Digest::from_bytes([0xee; 32]),
         bytes: 4096,
     };
-    let record = PeerRecord {
-        peer: peer(1),
-        run: RunId::from_bytes([0x11; 32]),
-        sequence: 5,
-        expires: Time::from_nanos(1_000_000_007),
-        addresses: vec![vec![4, 127, 0, 0, 1], Vec::new()],
-        signature: vec![0x55; 64],
-    };
+    let record = record();
     let base = |round| Base {
         round: Round(round),
         anchor: Digest::from_bytes([0x77; 32]),
@@ -115,7 +109,7 @@ fn messages() -> Vec<Message> {
     };
     let membership = [
         MembershipMessage::Hello(hello),
-        MembershipMessage::Records(vec![record]),
+        MembershipMessage::Records(vec![record.clone()]),
         MembershipMessage::Goodbye(Reason::OtherPlan),
         MembershipMessage::Alive {
             round,
@@ -227,6 +221,15 @@ fn messages() -> Vec<Message> {
         },
     ];
     let query = scoped(FragmentMessage::Query { value: state.root });
+    let void = ShardVersion {
+        attempt: murmurate_protocol::Attempt::VOID,
+        contributors: Members::NONE,
+        ..version(2)
+    };
+    let collected = scoped(FragmentMessage::Collected {
+        known: vec![true, false],
+        versions: vec![version(1), void],
+    });
     let of_signed = signed.map(|message| scoped(FragmentMessage::Signed(message)));
     let center = [
         CenterMessage::Ask { fragment, shard: 4 },
@@ -236,17 +239,86 @@ fn messages() -> Vec<Message> {
             shard: 4,
         },
     ];
-    let families: [Vec<Message>; 8] = [
+    let families: [Vec<Message>; 10] = [
         membership.map(Message::from).into(),
         transfer.map(Message::from).into(),
         forming.map(Message::from).into(),
         of_fragment.map(scoped).into(),
         of_signed.into(),
-        vec![query],
+        vec![query, collected],
         center.map(Message::from).into(),
         vec![PullMessage::Ask { round }.into()],
+        grid(&record).map(Message::from).into(),
+        founding(&record).map(Message::from).into(),
     ];
     families.concat()
+}
+
+/// A message of every kind of a grid.
+fn grid(record: &PeerRecord) -> [GridMessage; 5] {
+    let (round, fragment) = (Round(0x0102), FragmentId(3));
+    let change = RollChange {
+        leave: vec![peer(7)],
+        join: vec![record.clone()],
+    };
+    [
+        GridMessage::Report { round, change },
+        GridMessage::Ask { round, fragment },
+        GridMessage::Apart {
+            round,
+            state: Digest::from_bytes([0xee; 32]),
+        },
+        GridMessage::Apply(record.clone()),
+        GridMessage::Placed { round },
+    ]
+}
+
+/// A message of every kind about the first roll.
+fn founding(record: &PeerRecord) -> [FoundingMessage; 9] {
+    let records = vec![record.clone()];
+    let ballot = FoundingBallot {
+        number: 2,
+        founder: Some(peer(4)),
+    };
+    let digest = Digest::from_bytes([0x66; 32]);
+    let name = RollName { digest, peers: 3 };
+    let accepted = FoundingBallot {
+        number: 1,
+        founder: None,
+    };
+    [
+        FoundingMessage::Registrars(records.clone()),
+        FoundingMessage::Here(records.clone()),
+        FoundingMessage::Prepare { ballot },
+        FoundingMessage::Promise {
+            ballot,
+            accepted: Some((accepted, name)),
+        },
+        FoundingMessage::Accept { ballot, roll: name },
+        FoundingMessage::Accepted { ballot },
+        FoundingMessage::Founded(name),
+        FoundingMessage::PageAsk {
+            roll: digest,
+            first: 1,
+        },
+        FoundingMessage::Page {
+            roll: digest,
+            first: 1,
+            records,
+        },
+    ]
+}
+
+/// Where a peer can be reached.
+fn record() -> PeerRecord {
+    PeerRecord {
+        peer: peer(1),
+        run: RunId::from_bytes([0x11; 32]),
+        sequence: 5,
+        expires: Time::from_nanos(1_000_000_007),
+        addresses: vec![vec![4, 127, 0, 0, 1], Vec::new()],
+        signature: vec![0x55; 64],
+    }
 }
 
 /// A member's own words.
@@ -347,6 +419,13 @@ fn tags() -> Vec<Tag> {
             group,
             members: Members::from_bits(0b11),
         },
+        Tag::Share { group, weight: 0.5 },
+        Tag::RowMean { group, weight: 0.5 },
+        Tag::Result {
+            group,
+            rows: Members::from_bits(0b101),
+            counted: true,
+        },
         Tag::Mass { weight: 0.5 },
         Tag::Half {
             session: 3,
@@ -377,15 +456,21 @@ fn values() -> Vec<(String, Vec<u8>)> {
             tag,
         };
         let name = format!("slice-header-{}", tag.name());
-        (name, encode_value(&(slice, meta)))
+        let part = match tag {
+            Tag::RowMean { .. } => Part::RowMean,
+            Tag::Result { .. } => Part::Bundle,
+            _ => slice.part,
+        };
+        (name, encode_value(&(SliceId { part, ..slice }, meta)))
     };
+    let roll = Roll::found([record()], 3, Round(1)).to_bytes();
     let snapshot = Snapshot {
         version: murmurate_protocol::peer::SNAPSHOT_VERSION,
         plan: PlanHash::from_bytes([0x33; 32]),
         round: Round(8),
         weights: vec![1.0, 0.25],
         ahead: None,
-        roll: Vec::new(),
+        roll,
     };
     let mut values: Vec<_> = tags().into_iter().map(header).collect();
     values.push(("snapshot".to_owned(), snapshot.to_bytes()));
@@ -430,8 +515,10 @@ fn every_message_has_the_bytes_of_this_wire_version() {
 /// after the version byte and the kind byte.
 fn variants(message: &Message) -> Vec<u8> {
     let depth = match message {
-        Message::Membership(_) | Message::Transfer(_) => 2,
-        Message::Exchange(ExchangeMessage::Center(_) | ExchangeMessage::Pull(_)) => 3,
+        Message::Membership(_) | Message::Transfer(_) | Message::Founding(_) => 2,
+        Message::Exchange(
+            ExchangeMessage::Center(_) | ExchangeMessage::Pull(_) | ExchangeMessage::Grid(_),
+        ) => 3,
         Message::Exchange(ExchangeMessage::Agreed(AgreedMessage::Forming(_))) => 4,
         // The number of a scoped message's kind follows its round, fragment and group.
         Message::Exchange(ExchangeMessage::Agreed(AgreedMessage::Fragment(_))) => 3,
@@ -458,9 +545,11 @@ fn every_kind_of_message_has_a_golden_file() {
         (vec![2, 0, 0], 0..10),
         (vec![2, 0, 1], 0..7),
         (vec![2, 0, 1, 7], 0..7),
-        (vec![2, 0, 1], 8..9),
+        (vec![2, 0, 1], 8..10),
         (vec![2, 1], 0..2),
         (vec![2, 2], 0..1),
+        (vec![2, 3], 0..5),
+        (vec![3], 0..9),
     ];
     let paths = |(family, kinds): &(Vec<u8>, Range<u8>)| {
         let family = family.clone();
@@ -471,10 +560,12 @@ fn every_kind_of_message_has_a_golden_file() {
     assert_eq!(found, all);
     // There is no further kind in any family, and no further family.
     for beyond in [
-        &[3, 0, 0, 0][..],
+        &[4, 0, 0, 0][..],
         &[0, 5, 0, 0],
         &[1, 7, 0, 0],
-        &[2, 3, 0, 0],
+        &[2, 4, 0, 0],
+        &[2, 3, 5, 0],
+        &[3, 9, 0, 0],
         &[2, 0, 2, 0],
         &[2, 0, 0, 10],
         &[2, 1, 2, 0],

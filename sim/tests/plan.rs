@@ -1,6 +1,6 @@
 //! The planner with every preset.
 
-use murmurate_sim::plan::{Cluster, PlanReport, Verdict, plan};
+use murmurate_sim::plan::{Cluster, Groups, PlanReport, Verdict, plan};
 use murmurate_strategies::grid::Strategy;
 use murmurate_strategies::grid::registry::PRESETS;
 
@@ -67,4 +67,27 @@ fn a_slower_link_is_never_better() {
             fast.preset
         );
     }
+}
+
+#[test]
+fn above_a_group_the_planner_says_how_the_swarm_is_cut() {
+    let report = report("1gbit/30ms", 1000);
+    let text = report.to_string();
+    assert!(
+        text.contains("exact: 63 rows x 16 columns, 31 owners"),
+        "{text}"
+    );
+    assert!(text.contains("one group of 64 takes turns"), "{text}");
+    let groups = |preset: &str| {
+        let plan = report.presets.iter().find(|plan| plan.preset == preset);
+        plan.expect("a preset").cost.groups
+    };
+    assert!(matches!(groups("diloco"), Some(Groups::Grid(_))));
+    assert!(matches!(groups("guarded"), Some(Groups::Turns { .. })));
+    assert_eq!(groups("d-psgd"), None);
+    assert!(
+        report.to_json().contains("\"rows\":63"),
+        "{}",
+        report.to_json()
+    );
 }

@@ -1,6 +1,6 @@
 //! Runs without tensors take as long as runs with tensors, and as long as the planner predicts.
 
-use murmurate_sim::plan::{Cluster, Cost};
+use murmurate_sim::plan::{Cluster, Cost, Groups};
 use murmurate_sim::{Report, RunOptions, Scenario, ToyTasksOnly, run_scenario};
 use murmurate_strategies::grid::Strategy;
 use std::path::Path;
@@ -46,6 +46,44 @@ fn rounds_take_what_the_planner_says() {
         (simulated / planned - 1.0).abs() < 0.15,
         "{simulated} s simulated, {planned} s planned"
     );
+}
+
+/// Local SGD on machines in a grid, 80 Mbit/s and 20 ms apart.
+fn local_sgd_in_a_grid(peers: usize, row: u16, rounds: u64) -> Report {
+    run(&format!(
+        "seed = 5\npeers = {peers}\nrounds = {rounds}\nevaluate_every = 1000\n[task]\n\
+         kind = \"timing\"\nparameters = 1_000_000\n[strategy]\npreset = \"local-sgd\"\n\
+         [strategy.agreement]\ngrouping = \"grid\"\nrow = {row}\n\
+         [strategy.deadlines]\nfloor_ms = 20000\ninitial_ms = 20000\nceiling_ms = 60000\n\
+         [network]\nlatency_ms = 20.0\nuplink_mbit = 80.0\ndownlink_mbit = 80.0\n\
+         [compute]\nstep_ms = 50.0\n"
+    ))
+}
+
+#[test]
+fn rounds_of_a_grid_take_what_the_planner_says() {
+    for (peers, row) in [(100, 0), (144, 12)] {
+        let [few, many] = [2, 8].map(|rounds| local_sgd_in_a_grid(peers, row, rounds));
+        let simulated = (many.virtual_s - few.virtual_s) / 6.0;
+        let cluster = Cluster::new(1e6, 50.0, "80mbit/20ms", peers, 0.8).expect("a cluster");
+        let text = format!("[agreement]\ngrouping = \"grid\"\nrow = {row}\n");
+        let strategy = Strategy::parse(&text, Some("local-sgd")).expect("a strategy");
+        let planned = Cost::of(&strategy, &cluster).expect("a cost");
+        let Some(Groups::Grid(shape)) = planned.groups else {
+            panic!("a grid is planned: {planned:?}");
+        };
+        let a_peer = |of: fn(&Report) -> u64| (of(&many) - of(&few)) as f64 / (6 * peers) as f64;
+        let pushes = a_peer(|report| report.counters.pushes);
+        let bytes = a_peer(|report| report.counters.bytes_encoded);
+        let near = |a: f64, b: f64, by: f64| (a / b - 1.0).abs() < by;
+        assert!(
+            near(simulated, planned.round_s, 0.05),
+            "{simulated} s simulated, {} s planned",
+            planned.round_s
+        );
+        assert!(near(pushes, shape.pushes, 0.01), "{pushes} pushes");
+        assert!(near(bytes, planned.bytes_up, 0.01), "{bytes} bytes");
+    }
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! A peer of a grid: its place in the roll, links to its mates, and the way in for one without a place.
 
+use crate::core::view::DIALS_REFUSED;
 use crate::core::{Output, Phase};
 use crate::exchange::{GridMessage, mates};
 use crate::limits::{ALIVE_EVERY, DIAL_ATTEMPTS_MAX, SPONSORS_MAX, STRANGER_LINKS};
@@ -76,7 +77,7 @@ impl Peer {
             let newest = remote.contact.record.clone().unwrap_or(record);
             let contact = &mut remote.contact;
             let due = contact.dial_at.is_none_or(|at| at <= now);
-            if remote.linked || remote.banned || !due {
+            if remote.linked || remote.banned || contact.dials == DIALS_REFUSED || !due {
                 continue;
             }
             if contact.dials == 0 && !first {

@@ -1,3 +1,5 @@
+//! Places after changes, and rolls as bytes.
+
 use super::*;
 use crate::{RunId, Time};
 

@@ -11,15 +11,15 @@ pub mod one;
 
 use core::time::Duration;
 use murmurate_protocol::wire::{
-    Ballot, CenterMessage, FormingMessage, FragmentMessage, Held, Hello, Member, MembershipMessage,
-    MergeSide, Message, Muster, PeerRecord, Promise, PullMessage, Reason, Scoped, ShardPlan,
-    ShardVersion, TransferMessage,
+    Ballot, CenterMessage, FormingMessage, FragmentMessage, GridMessage, Held, Hello, Member,
+    MembershipMessage, MergeSide, Message, Muster, PeerRecord, Promise, PullMessage, Reason,
+    Scoped, ShardPlan, ShardVersion, TransferMessage,
 };
 use murmurate_protocol::{
     Attempt, Base, Branch, BytesBound, Contribution, DeadlinePlan, Digest, ExchangeKind,
-    FragmentId, FragmentPlan, GroupTag, LayoutHash, Members, Part, Partners, PeerConfig, PeerId,
-    Plan, PlanHash, Round, RunId, Schedule, SliceId, SliceMeta, StateId, StepBudget,
-    Synchronization, Tag, Time, Topology,
+    FoundingBallot, FoundingMessage, FragmentId, FragmentPlan, GroupTag, LayoutHash, Members, Part,
+    Partners, PeerConfig, PeerId, Plan, PlanHash, RollChange, RollName, Round, RunId, Schedule,
+    SliceId, SliceMeta, StateId, StepBudget, Synchronization, Tag, Time, Topology,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -225,7 +225,7 @@ fn any_address() -> impl Strategy<Value = (Round, FragmentId, GroupTag)> {
     })
 }
 
-fn any_fragment_message() -> impl Strategy<Value = Message> {
+fn any_fragment_message() -> BoxedStrategy<Message> {
     let plans = prop_oneof![
         (any_version(), any_peer())
             .prop_map(|(version, holder)| ShardPlan::Keep { version, holder }),
@@ -269,16 +269,66 @@ fn any_fragment_message() -> impl Strategy<Value = Message> {
                 versions,
             }
         }),
+        vec((any::<bool>(), any_version()), 0..4).prop_map(|results| {
+            let (known, versions) = results.into_iter().unzip();
+            FragmentMessage::Collected { known, versions }
+        }),
     ];
-    (any_address(), body).prop_map(|((round, fragment, group), body)| {
-        let scoped = Scoped {
-            round,
-            fragment,
-            group,
-            body,
-        };
-        scoped.into()
-    })
+    (any_address(), body)
+        .prop_map(|((round, fragment, group), body)| {
+            let scoped = Scoped {
+                round,
+                fragment,
+                group,
+                body,
+            };
+            scoped.into()
+        })
+        .boxed()
+}
+
+/// A message between peers of a grid.
+fn any_grid_message() -> BoxedStrategy<GridMessage> {
+    let change = (vec(any_peer(), 0..3), vec(any_record(), 0..3))
+        .prop_map(|(leave, join)| RollChange { leave, join });
+    prop_oneof![
+        (any_round(), change).prop_map(|(round, change)| GridMessage::Report { round, change }),
+        (any_round(), any_fragment())
+            .prop_map(|(round, fragment)| GridMessage::Ask { round, fragment }),
+        (any_round(), any_digest()).prop_map(|(round, state)| GridMessage::Apart { round, state }),
+        any_record().prop_map(GridMessage::Apply),
+        any_round().prop_map(|round| GridMessage::Placed { round }),
+    ]
+    .boxed()
+}
+
+/// A message about the first roll of a run.
+fn any_founding_message() -> BoxedStrategy<FoundingMessage> {
+    let ballot = || {
+        (0u32..4, option::of(any_peer()))
+            .prop_map(|(number, founder)| FoundingBallot { number, founder })
+    };
+    let name = || (any_digest(), 1u16..4).prop_map(|(digest, peers)| RollName { digest, peers });
+    let records = || vec(any_record(), 0..4);
+    prop_oneof![
+        records().prop_map(FoundingMessage::Registrars),
+        records().prop_map(FoundingMessage::Here),
+        ballot().prop_map(|ballot| FoundingMessage::Prepare { ballot }),
+        (ballot(), option::of((ballot(), name())))
+            .prop_map(|(ballot, accepted)| FoundingMessage::Promise { ballot, accepted }),
+        (ballot(), name()).prop_map(|(ballot, roll)| FoundingMessage::Accept { ballot, roll }),
+        ballot().prop_map(|ballot| FoundingMessage::Accepted { ballot }),
+        name().prop_map(FoundingMessage::Founded),
+        (any_digest(), 0u16..4).prop_map(|(roll, first)| FoundingMessage::PageAsk { roll, first }),
+        (any_digest(), 0u16..4, records()).prop_map(|(roll, first, records)| {
+            FoundingMessage::Page {
+                roll,
+                first,
+                records,
+            }
+        }),
+    ]
+    .boxed()
 }
 
 pub(crate) fn any_state() -> impl Strategy<Value = StateId> {
@@ -289,7 +339,7 @@ pub(crate) fn any_state() -> impl Strategy<Value = StateId> {
     })
 }
 
-/// Any message that passes its own checks.
+/// Any message that passes its own checks. Families are boxed: their trees would fill a thread's stack.
 pub(crate) fn any_message() -> impl Strategy<Value = Message> {
     let bits = || (any_round(), 0u8..4, any::<bool>());
     let alive = (bits(), any_digest(), any_muster(), option::of(any_branch())).prop_map(
@@ -348,20 +398,24 @@ pub(crate) fn any_message() -> impl Strategy<Value = Message> {
         }),
     ];
     prop_oneof![
-        9 => membership.prop_map(Message::from),
-        5 => transfer.prop_map(Message::from),
-        10 => forming.prop_map(Message::from),
+        9 => membership.prop_map(Message::from).boxed(),
+        5 => transfer.prop_map(Message::from).boxed(),
+        10 => forming.prop_map(Message::from).boxed(),
         8 => any_fragment_message(),
         2 => center.prop_map(Message::from),
         1 => any_round().prop_map(|round| PullMessage::Ask { round }.into()),
+        2 => any_grid_message().prop_map(Message::from),
+        2 => any_founding_message().prop_map(Message::from),
     ]
 }
 
 fn any_part() -> impl Strategy<Value = Part> {
     prop_oneof![
-        Just(Part::Contribution),
-        Just(Part::Aggregate),
-        Just(Part::Partial)
+        4 => Just(Part::Contribution),
+        4 => Just(Part::Aggregate),
+        4 => Just(Part::Partial),
+        1 => Just(Part::RowMean),
+        1 => Just(Part::Bundle),
     ]
 }
 

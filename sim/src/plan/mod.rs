@@ -8,7 +8,7 @@ mod advice;
 mod report;
 
 pub use advice::{Advice, Verdict};
-pub use murmurate_strategies::plan::{Cluster, ClusterError, Cost, Link};
+pub use murmurate_strategies::plan::{Cluster, ClusterError, Cost, GridShape, Groups, Link};
 pub use report::{PlanReport, PresetPlan};
 
 use murmurate_strategies::grid::registry::PRESETS;

@@ -1,6 +1,6 @@
 //! The planner's answer as a table and as JSON.
 
-use super::{Advice, Cluster, Cost, Verdict};
+use super::{Advice, Cluster, Cost, Groups, Verdict};
 use serde::Serialize;
 use std::fmt;
 
@@ -37,6 +37,26 @@ impl PlanReport {
             intensity: cluster.intensity(),
             presets,
         }
+    }
+
+    /// How presets cut a swarm that is larger than one group, each way once.
+    fn write_groups(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut ways: Vec<(String, Vec<&str>)> = Vec::new();
+        for plan in &self.presets {
+            let groups = plan.cost.groups;
+            let Some(groups) = groups.filter(|groups| !matches!(groups, Groups::One { .. })) else {
+                continue;
+            };
+            let way = groups.to_string();
+            match ways.iter_mut().find(|(known, _)| *known == way) {
+                Some((_, presets)) => presets.push(plan.preset),
+                None => ways.push((way, vec![plan.preset])),
+            }
+        }
+        for (way, presets) in ways {
+            writeln!(f, "{way}\n    {}", presets.join(", "))?;
+        }
+        Ok(())
     }
 
     /// As one JSON object.
@@ -97,7 +117,7 @@ impl fmt::Display for PlanReport {
                 plan.advice.reason
             )?;
         }
-        Ok(())
+        self.write_groups(f)
     }
 }
 

@@ -86,6 +86,15 @@ impl Strategy {
         self.grouping
     }
 
+    /// Why its exchange has one group of at most 64, where it has that.
+    pub(crate) fn why_flat(&self) -> &'static str {
+        match (self.grouping, carries(self)) {
+            (_, Err(StrategyError::Refused { reason, .. })) => reason,
+            (Some(Grouping::Flat), _) => "agreement.grouping is \"flat\"",
+            _ => "agreement.grouping leaves it to the run, which has no grid",
+        }
+    }
+
     /// The same strategy for a swarm of this many peers: where the configuration leaves it open, more
     /// peers than one group holds form a grid, if a grid can carry the strategy.
     #[must_use]

@@ -1,6 +1,6 @@
 //! The cost of one round of a strategy: time, bytes and memory of each peer.
 
-use super::{Cluster, Traffic};
+use super::{Cluster, Groups, Traffic};
 use crate::Layout;
 use crate::grid::{Strategy, StrategyError};
 use murmurate_protocol::{Contribution, Plan, RunId, StepBudget};
@@ -34,17 +34,21 @@ pub struct Cost {
     pub bytes_per_hour: f64,
     /// Bytes of memory: parameters, gradients, optimizers, anchor, residual and slices.
     pub memory_bytes: f64,
+    /// How the swarm is cut into groups; `None` where members do not agree.
+    pub groups: Option<Groups>,
 }
 
 impl Cost {
-    /// The cost of a strategy on a cluster.
+    /// The cost of a strategy on a cluster. Where the strategy leaves it open, the number of peers
+    /// decides whether they form a grid.
     ///
     /// # Errors
     /// When the model is beyond what the strategy can plan for.
     pub fn of(strategy: &Strategy, cluster: &Cluster) -> Result<Self, StrategyError> {
         let layout = Layout::new([("parameters", vec![cluster.parameters])]);
+        let strategy = strategy.clone().for_peers(cluster.peers);
         let plan = strategy.plan(RunId::from_bytes([0; 32]), &layout, 0)?;
-        Ok(Self::planned(strategy, &plan, cluster))
+        Ok(Self::planned(&strategy, &plan, cluster))
     }
 
     /// The cost of a strategy by its plan, with the fragments of a real model.
@@ -75,12 +79,14 @@ impl Cost {
             bytes_down: traffic.down,
             bytes_per_hour: bytes * 3600.0 / round_s,
             memory_bytes: runs(strategy) * 4.0 * cluster.parameters as f64 + traffic.held,
+            groups: Groups::of(strategy, plan, cluster.peers),
         }
     }
 
-    /// Inner steps per second, of all peers together.
+    /// Inner steps per second, of all peers together whose contributions a round combines.
     pub fn throughput(&self, peers: usize) -> f64 {
-        peers as f64 * self.inner_steps / self.round_s
+        let counted = self.groups.map_or(peers, |groups| groups.counted());
+        counted.min(peers) as f64 * self.inner_steps / self.round_s
     }
 
     /// Seconds of a round without training.
@@ -192,6 +198,19 @@ mod tests {
         let one = cost(one, "d-psgd", 8);
         assert!((one.bytes_up / 4e6 - 1.0).abs() < 1e-3, "{one:?}");
         assert!(one.memory_bytes < ring.memory_bytes);
+    }
+
+    #[test]
+    fn a_swarm_above_one_group_pays_for_its_grid_or_takes_turns() {
+        let (grid, group) = (cost("", "local-sgd", 128), cost("", "local-sgd", 64));
+        assert!(
+            grid.throughput(128) > 1.9 * group.throughput(64),
+            "{grid:?}"
+        );
+        // Two rows' worth of models, as in one group; the aggregates of 64 rows go to 64 owners.
+        assert!((grid.bytes_up / group.bytes_up - 1.0).abs() < 0.02);
+        let turns = cost("[agreement]\ngrouping = \"flat\"\n", "local-sgd", 128);
+        assert!((turns.throughput(128) / group.throughput(64) - 1.0).abs() < 1e-9);
     }
 
     #[test]

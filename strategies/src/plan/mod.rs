@@ -4,19 +4,24 @@
 //!
 //! - `link`, `cluster`: the machines that a question is about.
 //! - `traffic`: bytes of a round; each exchange computes its own.
+//! - `rows`, `groups`: a swarm larger than one group, by rows and columns or in turns.
 //! - `cost`: time, bytes and memory of a round.
 //! - `stores`, `under_way`: what a peer keeps in memory, store by store.
 
 mod cluster;
 mod cost;
+mod groups;
 mod link;
+mod rows;
 mod stores;
 mod traffic;
 mod under_way;
 
 pub use cluster::{Cluster, ClusterError};
 pub use cost::Cost;
+pub use groups::Groups;
 pub use link::Link;
+pub use rows::GridShape;
 pub use stores::stores;
 pub use traffic::Traffic;
 pub use under_way::{Store, UnderWay};

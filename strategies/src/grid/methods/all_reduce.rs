@@ -5,10 +5,10 @@ use super::keys::{ENOUGH, FRACTION, GRACE, GRACE_MS, GROUPING, LIARS, ROW};
 use super::spec::{Chosen, Costs, ExchangeSpec};
 use crate::executor::Mixing;
 use crate::grid::Strategy;
-use crate::plan::{Cluster, Traffic};
+use crate::plan::{Cluster, GridShape, Traffic};
 use core::time::Duration;
 use murmurate_protocol::limits::GROUP_MEMBERS_MAX;
-use murmurate_protocol::{Contribution, ExchangeKind, Plan};
+use murmurate_protocol::{Contribution, ExchangeKind, Grouping, Plan};
 
 /// Its entry in the list.
 pub(super) const SPEC: ExchangeSpec = ExchangeSpec {
@@ -39,9 +39,12 @@ pub(super) const SPEC: ExchangeSpec = ExchangeSpec {
 /// contributions), and half are aggregates (A bytes): T = max(b, h / F) / S (C + A) / 2 / min(up,
 /// down) + (h + 3) latencies, with F fragments, one after another. The 3 are ready, propose, vote.
 ///
-/// Special cases: peers beyond the largest group take turns in one group of that size. For the
-/// butterfly, b / S (C + A) / 2 = (g-1)/g (C + A).
+/// Special cases: more peers than the largest group form rows and columns, whose cost is
+/// [`GridShape::traffic`]; if they cannot, they take turns in one group of that size. For the butterfly, b / S (C + A) / 2 = (g-1)/g (C + A).
 fn traffic(_: &Strategy, plan: &Plan, cluster: &Cluster) -> Traffic {
+    if let Grouping::Grid { row } = plan.agreement.grouping {
+        return GridShape::new(plan, cluster.peers, row).traffic(plan, cluster);
+    }
     let members = cluster.peers.min(GROUP_MEMBERS_MAX);
     let cost = plan.schedule.cost(members);
     let shards = cost.shards as f64;
