@@ -3,8 +3,8 @@
 use super::forecast::Links;
 use super::rounds::{Mark, RoundWindow};
 use super::status::{
-    Contributor, EvaluationStatus, GroupStatus, NatStatus, PathStatus, PeerStatus, ServingStatus,
-    Status, WaitStatus,
+    Contributor, EvaluationStatus, GroupStatus, NatStatus, PathStatus, PeerStatus, PlaceStatus,
+    ServingStatus, Status, WaitStatus,
 };
 use super::{Figures, Forecaster, LinkStatus, Memory, RoundStatus, Traffic};
 use crate::net::{NatReport, Path};
@@ -106,11 +106,17 @@ impl Observer {
                     let peer = status.peers.entry(member.clone()).or_default();
                     (peer.suspected, peer.round) = (false, Some(round.0));
                 }
-                status.group = Some(GroupStatus {
-                    round: round.0,
-                    members,
-                    contributors: Vec::new(),
-                });
+                status.group = Some(GroupStatus::of_members(round.0, members));
+            }
+            Event::Seated {
+                round,
+                peers,
+                columns,
+                place,
+                ..
+            } => {
+                let place = PlaceStatus::new(*place, *columns);
+                status.group = Some(GroupStatus::of_grid(round.0, *peers as usize, place));
             }
             Event::Decided {
                 round,
@@ -264,7 +270,7 @@ impl Observer {
         let (Some(forecaster), Some(links)) = (&self.about.forecaster, self.links) else {
             return;
         };
-        let group = status.group.as_ref().map(|group| group.members.len());
+        let group = status.group.as_ref().map(|group| group.peers.max(1));
         let linked = status.peers.values().filter(|p| p.linked).count();
         let peers = match forecaster.has_groups() {
             true => group.unwrap_or(1),

@@ -203,10 +203,59 @@ pub struct WaitStatus {
 pub struct GroupStatus {
     /// The round of the exchange.
     pub round: u64,
-    /// The group's members, by id in hexadecimal.
+    /// Number of peers that exchange in the round, this one included.
+    pub peers: usize,
+    /// The group's members, by id in hexadecimal; empty in a grid.
     pub members: Vec<String>,
+    /// In a grid: this peer's place.
+    pub place: Option<PlaceStatus>,
     /// For each shard, the contributions in the result.
     pub contributors: Vec<Vec<Contributor>>,
+}
+
+/// A peer's place in a grid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct PlaceStatus {
+    /// Its row, from zero.
+    pub row: u32,
+    /// Its column, from zero.
+    pub column: u32,
+    /// Number of columns: the peers of a full row.
+    pub columns: u32,
+}
+
+impl GroupStatus {
+    /// One group of these members.
+    pub(super) fn of_members(round: u64, members: Vec<String>) -> Self {
+        Self {
+            round,
+            peers: members.len(),
+            members,
+            ..Self::default()
+        }
+    }
+
+    /// The rows and columns of this many peers.
+    pub(super) fn of_grid(round: u64, peers: usize, place: PlaceStatus) -> Self {
+        Self {
+            round,
+            peers,
+            place: Some(place),
+            ..Self::default()
+        }
+    }
+}
+
+impl PlaceStatus {
+    /// A place in a grid with this many columns.
+    pub(super) fn new(place: u32, columns: u32) -> Self {
+        let columns = columns.max(1);
+        Self {
+            row: place / columns,
+            column: place % columns,
+            columns,
+        }
+    }
 }
 
 /// One contribution to a result.

@@ -186,6 +186,12 @@ impl View {
             .filter(move |(id, r)| same(r) && !self.split.misses(*id))
     }
 
+    /// Whether a peer is linked and takes part in rounds, in its own words.
+    pub(crate) fn takes_part(&self, peer: PeerId) -> bool {
+        let remote = self.get(peer);
+        remote.is_some_and(|remote| remote.linked && remote.greeted && remote.ready)
+    }
+
     /// Whether a peer is of a branch that is to be merged with this one.
     pub(crate) fn is_apart(&self, peer: PeerId) -> bool {
         self.get(peer).is_some_and(|r| r.contact.apart)

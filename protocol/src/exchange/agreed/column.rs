@@ -51,8 +51,9 @@ impl Column {
         let group = Group::new(&cx.plan, cx.round, all.collect(), cx.me());
         let mut group = group.expect("a peer is in its own column");
         group.tag = tag;
-        let linked = |peer: PeerId| cx.view.get(peer).is_some_and(|remote| remote.linked);
-        let gone = group.others().filter(|(_, peer)| !linked(*peer));
+        let gone = group
+            .others()
+            .filter(|(_, peer)| !cx.view.takes_part(*peer));
         let lost = gone.map(|(index, _)| index).collect();
         let within = Within {
             column: shape.column,

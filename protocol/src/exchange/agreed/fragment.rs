@@ -14,9 +14,7 @@ use super::scope::Scope;
 use super::state::{FragmentStage, Reduction, Target, Transfers};
 use crate::core::context::Context;
 use crate::exchange::Ending;
-use crate::{
-    Event, Members, Order, PeerId, Settlement, Time, Wait,
-};
+use crate::{Event, Members, Order, PeerId, Settlement, Time, Wait};
 use std::collections::BTreeMap;
 
 /// One fragment's exchange in one group, from the contributions to the decision.

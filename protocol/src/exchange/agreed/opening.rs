@@ -70,15 +70,7 @@ impl FragmentRound {
             number: 0,
             coordinator: group.peer(0),
         };
-        let senders = program.as_ref().map_or(!Members::NONE, |p| p.neighbours());
-        let peers = group
-            .others()
-            .filter(|(i, _)| senders.without(lost).has(*i));
-        let peers = peers.map(|(_, p)| p);
-        let allowed = match &program {
-            Some(p) => cx.deadlines.allow_chain(Wait::Contributions, peers, p.hops),
-            None => cx.deadlines.allow(Wait::Contributions, peers),
-        };
+        let allowed = allowed(cx, &group, program.as_deref(), lost);
         let allowed = allowed
             + within
                 .as_ref()
@@ -179,6 +171,19 @@ impl FragmentRound {
                 .tasks
                 .insert(order, Task::Contribution(shard));
         }
+    }
+}
+
+/// How long to wait for contributions.
+fn allowed(cx: &Context, group: &Group, program: Option<&Program>, lost: Members) -> Duration {
+    let senders = program.map_or(!Members::NONE, Program::neighbours);
+    let peers = group
+        .others()
+        .filter(|(i, _)| senders.without(lost).has(*i));
+    let peers = peers.map(|(_, p)| p);
+    match program {
+        Some(p) => cx.deadlines.allow_chain(Wait::Contributions, peers, p.hops),
+        None => cx.deadlines.allow(Wait::Contributions, peers),
     }
 }
 

@@ -136,11 +136,8 @@ impl FragmentRound {
                 // or the exchange ended without it, and its slices may be released. The bytes that
                 // were encoded all the same are noted, so that they are released too.
                 if let Task::Aggregate(..) | Task::Noted(..) = task {
-                    self.transfers.slices.insert(SliceId {
-                        part: Part::Aggregate,
-                        attempt,
-                        ..self.scope.contribution(shard, self.scope.group.me)
-                    });
+                    let slice = self.own_aggregate(shard, attempt);
+                    self.transfers.slices.insert(slice);
                 }
             }
             (Task::Combine(shard, _), Done::Combined) => self.encode_aggregate(cx, shard),
@@ -156,17 +153,7 @@ impl FragmentRound {
             (Task::Aggregate(shard, attempt), Done::Encoded { .. })
                 if self.scope.note_of(shard).is_some() =>
             {
-                let note = self.scope.note_of(shard).cloned().unwrap_or_default();
-                let slice = SliceId {
-                    part: Part::Aggregate,
-                    attempt,
-                    ..self.scope.contribution(shard, self.scope.group.me)
-                };
-                let of = self.scope.cut();
-                let order = cx.order(Order::Append { slice, of, note });
-                self.reduction
-                    .tasks
-                    .insert(order, Task::Noted(shard, attempt));
+                self.append_note(cx, shard, attempt);
             }
             (
                 Task::Aggregate(shard, _) | Task::Noted(shard, _),
@@ -188,6 +175,26 @@ impl FragmentRound {
         }
         self.advance(cx);
         true
+    }
+
+    /// Puts the column's note behind the bytes of an aggregate.
+    fn append_note(&mut self, cx: &mut Context, shard: u16, attempt: Attempt) {
+        let note = self.scope.note_of(shard).cloned().unwrap_or_default();
+        let slice = self.own_aggregate(shard, attempt);
+        let of = self.scope.cut();
+        let order = cx.order(Order::Append { slice, of, note });
+        self.reduction
+            .tasks
+            .insert(order, Task::Noted(shard, attempt));
+    }
+
+    /// The name of this peer's aggregate of a shard.
+    fn own_aggregate(&self, shard: u16, attempt: Attempt) -> SliceId {
+        SliceId {
+            part: Part::Aggregate,
+            attempt,
+            ..self.scope.contribution(shard, self.scope.group.me)
+        }
     }
 
     /// Brings this peer's encoded contribution to the member that reduces the shard in this ballot.
@@ -228,11 +235,7 @@ impl FragmentRound {
         };
         duty.progress = Progress::Encoding;
         let attempt = duty.attempt;
-        let slice = SliceId {
-            part: Part::Aggregate,
-            attempt,
-            ..self.scope.contribution(shard, self.scope.group.me)
-        };
+        let slice = self.own_aggregate(shard, attempt);
         let order = cx.order(Order::Encode {
             store: self.scope.reduction(shard),
             slice,

@@ -99,8 +99,8 @@ impl GridPart {
         let missing = columns.filter(|column| !self.results.columns.contains_key(column));
         let owners = missing.filter_map(|column| self.seating.owner_of(usize::from(column)));
         let owners: Vec<PeerId> = owners.filter(|peer| *peer != cx.me()).collect();
-        let linked = |peer: &PeerId| cx.view.get(*peer).is_some_and(|remote| remote.linked);
-        if self.weight.is_some() && !owners.iter().all(linked) {
+        let all = owners.iter().all(|peer| cx.view.takes_part(*peer));
+        if self.weight.is_some() && !all {
             // Nothing comes from a member that is gone: another row has its column's result.
             self.ask(cx);
             return;

@@ -39,13 +39,12 @@ use crate::core::context::Context;
 use crate::core::timers::Timer;
 use crate::exchange::agreed::{AgreedMessage, Column, History, Scoped};
 use crate::exchange::{
-    Arrived, Ending, Exchange, ExchangeMessage, Outcome, PastRounds, Signal,
-    foreign_message,
+    Arrived, Ending, Exchange, ExchangeMessage, Outcome, PastRounds, Signal, foreign_message,
 };
 use crate::wire::PeerRecord;
 use crate::{
-    Digest, Event, FragmentId, GroupTag, Order, PeerError, PeerId, RollChange, SliceId,
-    SliceMeta, TrainSummary,
+    Digest, Event, FragmentId, GroupTag, Order, PeerError, PeerId, RollChange, SliceId, SliceMeta,
+    TrainSummary,
 };
 use part::GridPart;
 use seating::Seating;

@@ -12,11 +12,11 @@ use super::results::Results;
 use super::row::{Row, Sum};
 use super::seating::Seating;
 use crate::core::context::Context;
-use crate::exchange::agreed::Column;
 use crate::exchange::Ending;
+use crate::exchange::agreed::Column;
 use crate::{
-    Attempt, Done, FragmentId, Order, OrderId, Part, PeerId, SliceId, SliceMeta,
-    StoreId, Tag, Time, Wait, WorkError,
+    Attempt, Done, FragmentId, Order, OrderId, Part, PeerId, SliceId, SliceMeta, StoreId, Tag,
+    Time, Wait, WorkError,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -370,7 +370,7 @@ fn waits_for(cx: &Context, seating: &Seating, peer: PeerId) -> bool {
         .roll
         .place_of(peer)
         .is_some_and(|place| seating.is_settled(place));
-    let remote = cx.view.get(peer);
-    let there = remote.is_some_and(|r| r.linked && r.greeted && !r.suspected);
+    let suspected = cx.view.get(peer).is_some_and(|remote| remote.suspected);
+    let there = cx.view.takes_part(peer) && !suspected;
     peer == cx.me() || (settled && there)
 }
