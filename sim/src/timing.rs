@@ -97,33 +97,38 @@ impl Timing {
                 None
             }
             Order::Evaluate { .. } => Some(Done::Evaluated(Evaluation::default())),
-            Order::Pin { round, note } => {
-                let digests = self.digests.iter().flat_map(|d| *d.as_bytes());
-                let bytes: Vec<u8> = digests.chain(note.iter().copied()).collect();
-                let state = StateId {
-                    round: *round,
-                    root: Digest::of(&bytes),
-                    bytes: self.state_bytes,
-                };
-                stores.pin(state, Bytes::new(), Bytes::from(bytes));
-                Some(Done::Pinned(state))
-            }
+            Order::Pin { round, note } => Some(self.pin(*round, note, stores)),
             Order::Unpin { round } => {
                 stores.unpin(*round);
                 None
             }
-            Order::Load { state } => {
-                let bytes = stores.take(state).unwrap_or_default();
-                for (digest, bytes) in self.digests.iter_mut().zip(bytes.chunks_exact(32)) {
-                    let bytes = bytes.try_into().expect("chunks of 32 bytes");
-                    *digest = Digest::from_bytes(bytes);
-                }
-                let note = bytes.get(32 * self.digests.len()..).unwrap_or_default();
-                Some(Done::Loaded {
-                    digests: self.digests.clone(),
-                    note: note.to_vec(),
-                })
-            }
+            Order::Load { state } => Some(self.load(state, stores)),
+        }
+    }
+
+    /// A state is represented by the digests, and the note.
+    fn pin(&self, round: Round, note: &[u8], stores: &Stores) -> Done {
+        let digests = self.digests.iter().flat_map(|d| *d.as_bytes());
+        let bytes: Vec<u8> = digests.chain(note.iter().copied()).collect();
+        let state = StateId {
+            round,
+            root: Digest::of(&bytes),
+            bytes: self.state_bytes,
+        };
+        stores.pin(state, Bytes::new(), Bytes::from(bytes));
+        Done::Pinned(state)
+    }
+
+    fn load(&mut self, state: &StateId, stores: &Stores) -> Done {
+        let bytes = stores.take(state).unwrap_or_default();
+        for (digest, bytes) in self.digests.iter_mut().zip(bytes.chunks_exact(32)) {
+            let bytes = bytes.try_into().expect("chunks of 32 bytes");
+            *digest = Digest::from_bytes(bytes);
+        }
+        let note = bytes.get(32 * self.digests.len()..).unwrap_or_default();
+        Done::Loaded {
+            digests: self.digests.clone(),
+            note: note.to_vec(),
         }
     }
 

@@ -22,6 +22,7 @@ mod attach;
 mod data;
 mod faults;
 mod files;
+mod grid;
 mod liars;
 mod lifecycle;
 mod links;

@@ -24,16 +24,8 @@ pub(crate) struct Context {
     pub(crate) plan_hash: PlanHash,
     pub(crate) now: Time,
     pub(crate) round: Round,
-    /// Tells this life of the peer from earlier ones. Statements of an earlier life count in no group
-    /// of this one.
-    pub(crate) session: u64,
-    /// Whether this peer took rounds over from others and has not been in a group since: it may not
-    /// know all peers yet.
-    pub(crate) newcomer: bool,
-    /// Who takes part, where a swarm has a roll.
-    pub(crate) roll: Option<Arc<Roll>>,
-    /// What the round has decided about the roll.
-    pub(crate) note: Vec<u8>,
+    pub(crate) this_life: ThisLife,
+    pub(crate) rolls: Rolls,
     /// Hashes of the anchor, fragment by fragment.
     pub(crate) digests: Vec<Digest>,
     pub(crate) view: View,
@@ -44,6 +36,25 @@ pub(crate) struct Context {
     /// Waits under way, with when each began and how long it may take.
     waits: BTreeMap<(Wait, FragmentId), (Time, Duration)>,
     blamed: Blamed,
+}
+
+/// What tells this life of a peer from others.
+#[derive(Debug, Default)]
+pub(crate) struct ThisLife {
+    /// Tells it from earlier ones. Statements of an earlier life count in no group of this one.
+    pub(crate) session: u64,
+    /// Whether this peer took rounds over from others and has not been in a group since: it may not
+    /// know all peers yet.
+    pub(crate) newcomer: bool,
+}
+
+/// The roll of a swarm that has one.
+#[derive(Debug, Default)]
+pub(crate) struct Rolls {
+    /// Who takes part in the round.
+    pub(crate) roll: Option<Arc<Roll>>,
+    /// What the round has decided about the next one.
+    pub(crate) note: Vec<u8>,
 }
 
 /// Peers to be judged once the input that is being handled has been.
@@ -77,15 +88,13 @@ impl Context {
         Self {
             plan_hash: plan.hash(),
             deadlines: Deadlines::new(plan.deadlines),
-            roll: None,
-            note: Vec::new(),
+            rolls: Rolls::default(),
             digests: Vec::new(),
             config,
             plan,
             now: Time::ZERO,
             round: Round(0),
-            session: 0,
-            newcomer: false,
+            this_life: ThisLife::default(),
             view: View::default(),
             timers: Timers::default(),
             rng: ChaCha8Rng::from_seed(seed),
@@ -97,7 +106,7 @@ impl Context {
 
     /// Tells this life of the peer from earlier ones, in eight bits.
     pub(crate) fn life(&self) -> u8 {
-        self.session as u8
+        self.this_life.session as u8
     }
 
     pub(crate) fn me(&self) -> PeerId {
@@ -107,8 +116,8 @@ impl Context {
     /// The round is over: what it has decided about the roll is in force.
     /// True if that is another one.
     pub(crate) fn turn_roll(&mut self) -> bool {
-        let note = std::mem::take(&mut self.note);
-        let (Some(roll), false) = (&self.roll, note.is_empty()) else {
+        let note = std::mem::take(&mut self.rolls.note);
+        let (Some(roll), false) = (&self.rolls.roll, note.is_empty()) else {
             return false;
         };
         // All peers have the same bytes, so a note that cannot be read changes nothing at any of them.
@@ -117,7 +126,7 @@ impl Context {
         };
         // One round passes until something depends on newcomers.
         let since = self.round.next();
-        self.roll = Some(Arc::new(roll.after(&change, since)));
+        self.rolls.roll = Some(Arc::new(roll.after(&change, since)));
         true
     }
 

@@ -36,7 +36,7 @@ impl Peer {
     pub(super) fn applied(&mut self, fragment: FragmentId, done: &Done) {
         match done {
             Done::Applied { digest, note } => {
-                self.cx.note.extend_from_slice(note);
+                self.cx.rolls.note.extend_from_slice(note);
                 if let Some(slot) = self.cx.digests.get_mut(usize::from(fragment.0)) {
                     *slot = *digest;
                 }

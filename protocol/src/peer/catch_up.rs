@@ -334,7 +334,7 @@ impl Peer {
         // Inner steps that were taken ahead began from an anchor that is replaced now.
         self.life.taken_ahead = None;
         // It may not know all peers yet, so it proposes no group until it has been in one.
-        self.cx.newcomer = true;
+        self.cx.this_life.newcomer = true;
         self.helpers = Helpers::default();
         self.cx.timers.stop(Timer::CatchUp);
         self.cx.waited(Wait::State, false);

@@ -17,7 +17,7 @@ impl Peer {
         let Grouping::Grid { row } = self.cx.plan.agreement.grouping else {
             return;
         };
-        let fresh = self.cx.round == Round(0) && self.cx.roll.is_none();
+        let fresh = self.cx.round == Round(0) && self.cx.rolls.roll.is_none();
         if !fresh || self.founding.is_some() || self.life.once.observes {
             return;
         }
@@ -82,7 +82,7 @@ impl Peer {
             // Once this peer has its roll, it only serves others. One that looks for a run that is under
             // way founds none.
             let lonely = self.cx.config.join && linked.is_empty();
-            if self.cx.roll.is_none() && !under_way && !lonely {
+            if self.cx.rolls.roll.is_none() && !under_way && !lonely {
                 founding.tick(&linked);
             }
             self.say_founding();
@@ -127,10 +127,10 @@ impl Peer {
                 self.cx.put(Output::Dial(to));
             }
         }
-        if self.cx.roll.is_none()
+        if self.cx.rolls.roll.is_none()
             && let Some(roll) = roll
         {
-            self.cx.roll = Some(roll);
+            self.cx.rolls.roll = Some(roll);
             self.dial_mates();
             self.try_begin();
         }

@@ -98,7 +98,12 @@ impl Peer {
                 members, versions, ..
             } => versions.len() as u64 == plan.parts(f.len, members.len()),
             FragmentMessage::Collected { known, versions } => {
-                let columns = self.cx.roll.as_ref().map(|roll| roll.grid().columns());
+                let columns = self
+                    .cx
+                    .rolls
+                    .roll
+                    .as_ref()
+                    .map(|roll| roll.grid().columns());
                 known.iter().all(|known| *known) && Some(versions.len()) == columns
             }
             _ => true,
@@ -184,7 +189,7 @@ impl Peer {
     pub(super) fn replayed(&mut self, fragment: FragmentId, done: &Done) {
         match done {
             Done::Applied { digest, note } => {
-                self.cx.note.extend_from_slice(note);
+                self.cx.rolls.note.extend_from_slice(note);
                 if let Some(slot) = self.cx.digests.get_mut(usize::from(fragment.0)) {
                     *slot = *digest;
                 }

@@ -36,19 +36,19 @@ impl Peer {
     /// Takes over the roll of a state or a checkpoint. One that cannot be read is as none.
     pub(super) fn take_roll(&mut self, bytes: &[u8]) {
         if self.has_rolls() {
-            self.cx.roll = Roll::from_bytes(bytes).ok().map(Arc::new);
+            self.cx.rolls.roll = Roll::from_bytes(bytes).ok().map(Arc::new);
         }
     }
 
     /// The roll, for states and checkpoints; empty where there is none.
     pub(super) fn roll_bytes(&self) -> Vec<u8> {
-        let roll = self.cx.roll.as_ref();
+        let roll = self.cx.rolls.roll.as_ref();
         roll.map_or(Vec::new(), |roll| roll.to_bytes())
     }
 
     /// The peers of this one's row and column.
     pub(super) fn mates(&self) -> BTreeSet<PeerId> {
-        let roll = self.cx.roll.as_ref();
+        let roll = self.cx.rolls.roll.as_ref();
         let place = roll.and_then(|roll| Some((roll, roll.place_of(self.cx.me())?)));
         place
             .map(|(roll, place)| mates(roll, place))
@@ -58,7 +58,7 @@ impl Peer {
     /// Dials mates without a link. Of two, the one with the lower id dials first.
     pub(super) fn dial_mates(&mut self) {
         let now = self.cx.now;
-        let Some(roll) = self.cx.roll.clone() else {
+        let Some(roll) = self.cx.rolls.roll.clone() else {
             return;
         };
         for mate in self.mates() {
@@ -111,7 +111,7 @@ impl Peer {
         let Some(record) = self.cx.view.mine().cloned() else {
             return;
         };
-        let roll = self.cx.roll.clone();
+        let roll = self.cx.rolls.roll.clone();
         let member = |peer: &PeerId| {
             let roll = roll.as_ref();
             roll.is_some_and(|roll| roll.place_of(*peer).is_some())
@@ -125,12 +125,12 @@ impl Peer {
 
     /// Whether the roll has a place for this peer.
     pub(super) fn sits(&self) -> bool {
-        self.cx.roll.is_some() && !self.is_outside()
+        self.cx.rolls.roll.is_some() && !self.is_outside()
     }
 
     /// Whether this peer follows the others without taking part, for want of a place.
     pub(super) fn only_follows(&self) -> bool {
-        self.life.once.observes || (self.cx.roll.is_some() && self.is_outside())
+        self.life.once.observes || (self.cx.rolls.roll.is_some() && self.is_outside())
     }
 
     /// Another peer says that this one has a place from a round on.

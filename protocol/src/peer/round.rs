@@ -40,7 +40,7 @@ impl Peer {
         let started = Digest::of(&self.cx.now.as_nanos().to_le_bytes());
         let mut session = [0; 8];
         session.copy_from_slice(&started.as_bytes()[..8]);
-        self.cx.session = u64::from_le_bytes(session);
+        self.cx.this_life.session = u64::from_le_bytes(session);
         if let Some(snapshot) = snapshot {
             assert_eq!(
                 snapshot.plan, self.cx.plan_hash,

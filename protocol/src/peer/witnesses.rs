@@ -152,7 +152,7 @@ impl Peer {
         self.helpers = Helpers::default();
         self.cx.timers.stop(Timer::CatchUp);
         self.cx.waited(Wait::State, true);
-        self.cx.newcomer = true;
+        self.cx.this_life.newcomer = true;
         if self.phase == Phase::Join {
             self.begin();
         }

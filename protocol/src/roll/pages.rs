@@ -52,7 +52,7 @@ impl Incoming {
         self.records.len() >= usize::from(self.name.peers)
     }
 
-    /// The roll, if the pages make the one that was named; otherwise it begins anew.
+    /// The roll, if the pages make the one that was named; otherwise it begins again.
     pub(super) fn roll(&mut self, row: u16) -> Option<Roll> {
         self.moves = false;
         let roll = Roll::found(std::mem::take(&mut self.records), row, Round(0));

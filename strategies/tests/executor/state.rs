@@ -261,13 +261,9 @@ fn a_delta_that_is_kept_lies_on_top_of_the_new_anchor() {
         keep_local: true,
     };
     let digest = other.digests()[0];
-    assert_eq!(
-        late.perform(&apply, &store),
-        Some(Done::Applied {
-            digest,
-            note: Vec::new()
-        })
-    );
+    let note = Vec::new();
+    let applied = Some(Done::Applied { digest, note });
+    assert_eq!(late.perform(&apply, &store), applied);
     // No inner step: what is cut now is what was kept.
     let budget = StepBudget::Steps(0);
     late.perform(

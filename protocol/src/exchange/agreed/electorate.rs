@@ -27,7 +27,7 @@ pub(super) fn is_away(cx: &Context, peer: PeerId) -> bool {
 pub(super) fn proposers(cx: &Context, ready: Vec<PeerId>, attempts: u64) -> Vec<PeerId> {
     let settled = |id: &PeerId| match cx.view.get(*id) {
         Some(remote) => !remote.probation && !is_away(cx, *id),
-        None => !cx.newcomer || (signs(cx) && attempts > 0),
+        None => !cx.this_life.newcomer || (signs(cx) && attempts > 0),
     };
     let ready = active(cx, ready);
     let known: Vec<PeerId> = ready.iter().copied().filter(settled).collect();
@@ -43,7 +43,7 @@ pub(super) fn signs(cx: &Context) -> bool {
 pub(super) fn may_propose(cx: &Context, peer: PeerId) -> bool {
     let settled = match cx.view.get(peer) {
         Some(remote) => remote.linked && !remote.probation && !remote.suspected,
-        None => !cx.newcomer,
+        None => !cx.this_life.newcomer,
     };
     settled && cx.plan.draws(cx.round, peer) && !is_away(cx, peer)
 }

@@ -381,7 +381,7 @@ impl Grouping {
 
     pub(super) fn form(&mut self, cx: &mut Context, group: Group, expired: bool) -> Formed {
         self.end(cx, expired);
-        cx.newcomer = false;
+        cx.this_life.newcomer = false;
         let base = Base {
             round: cx.round,
             anchor: cx.anchor(),

@@ -23,7 +23,7 @@ impl Agreed {
         match formed {
             Formed::Waiting => {}
             Formed::Group(group) => {
-                cx.newcomer = false;
+                cx.this_life.newcomer = false;
                 for (_, peer) in group.others() {
                     if let Some(remote) = cx.view.get_mut(peer) {
                         remote.settle();

@@ -18,6 +18,7 @@
 
 mod agree;
 mod agreement;
+mod arrivals;
 mod attendance;
 mod ballot;
 mod ballots;

@@ -147,7 +147,7 @@ impl GridExchange {
 
 impl Exchange for GridExchange {
     fn open(&mut self, cx: &mut Context) {
-        let roll = cx.roll.clone();
+        let roll = cx.rolls.roll.clone();
         let seating = roll.and_then(|roll| Seating::new(&roll, cx.round, cx.anchor(), cx.me()));
         if let Some(seating) = &seating {
             cx.emit(Event::Seated {
@@ -163,7 +163,7 @@ impl Exchange for GridExchange {
         self.reported = RollChange::default();
         self.apart.clear();
         let placed = |record: &PeerRecord| {
-            let roll = cx.roll.as_ref();
+            let roll = cx.rolls.roll.as_ref();
             roll.is_some_and(|roll| roll.place_of(record.peer).is_some())
         };
         let round = cx.round;

@@ -72,7 +72,7 @@ impl Founding {
             self.ask(name, from);
             return;
         }
-        // Pages of another roll than was named begin anew, with another peer to ask.
+        // Pages of another roll than was named begin again, with another peer to ask.
         if let Some(roll) = incoming.roll(self.terms.row) {
             self.incoming = None;
             self.rolls.insert(name.digest, Arc::new(roll));
