@@ -20,6 +20,7 @@ impl Peer {
     pub(super) fn is_outside(&self) -> bool {
         let place = self
             .cx
+            .rolls
             .roll
             .as_ref()
             .and_then(|roll| roll.place_of(self.cx.me()));

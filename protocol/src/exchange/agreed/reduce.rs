@@ -8,18 +8,14 @@
 //! **Source:** Ryabinin et al. 2020 (Moshpit SGD), section 3.2, "butterfly all-reduce" for the form
 //! used here; Rabenseifner 2004 for the bandwidth bound.
 
-use super::EXCHANGE;
 use super::ballot::ShardVersion;
 use super::duty::Progress;
 use super::fragment::FragmentRound;
-use super::state::{FragmentStage, Task};
+use super::state::Task;
 use crate::core::context::Context;
-use crate::exchange::broke;
-use crate::exchange::foreign_tag;
-use crate::limits::{BALLOTS_MAX, BALLOTS_SIGNED_MAX, GROUP_MEMBERS_MAX};
 use crate::{
-    Attempt, Digest, Done, Layers, Members, Order, OrderId, Part, PeerError, PeerId, SliceId,
-    SliceMeta, Tag, Wait, WorkError,
+    Attempt, Digest, Done, Layers, Members, Order, OrderId, Part, PeerId, SliceId,
+    SliceMeta, WorkError,
 };
 
 impl FragmentRound {

@@ -84,6 +84,7 @@ impl Grouping {
             weight: self.weight,
             // What it trains in another attempt has the same names, so it is of another group.
             life: cx
+                .this_life
                 .session
                 .wrapping_add(left.unwrap_or(0) << 32)
                 .wrapping_add(self.attempts),
