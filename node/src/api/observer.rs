@@ -99,15 +99,7 @@ impl Observer {
             Event::Suspected { peer, .. } => self.peer(*peer).suspected = true,
             Event::Phase { round, phase } => self.phase(now, round.0, *phase),
             Event::Trained { summary, .. } => self.trained(now, summary),
-            Event::Group { round, members } => {
-                let members: Vec<String> = members.iter().map(PeerId::to_hex).collect();
-                let others = members.iter().filter(|m| **m != self.about.peer);
-                for member in others {
-                    let peer = status.peers.entry(member.clone()).or_default();
-                    (peer.suspected, peer.round) = (false, Some(round.0));
-                }
-                status.group = Some(GroupStatus::of_members(round.0, members));
-            }
+            Event::Group { round, members } => self.grouped(round.0, members),
             Event::Seated {
                 round,
                 peers,
@@ -333,6 +325,15 @@ impl Observer {
             sent: status.bytes_sent.encoded,
             received: status.bytes_received.encoded,
         });
+    }
+
+    fn grouped(&mut self, round: u64, members: &[PeerId]) {
+        let members: Vec<String> = members.iter().map(PeerId::to_hex).collect();
+        for member in members.iter().filter(|m| **m != self.about.peer) {
+            let peer = self.status.peers.entry(member.clone()).or_default();
+            (peer.suspected, peer.round) = (false, Some(round));
+        }
+        self.status.group = Some(GroupStatus::of_members(round, members));
     }
 
     fn decided(&mut self, round: u64, shards: &[Vec<(PeerId, f64)>]) {

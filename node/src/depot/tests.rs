@@ -2,6 +2,7 @@
 
 use super::slices::tests::{plan, slice};
 use super::*;
+use murmurate_protocol::Part;
 
 #[test]
 fn only_accepted_peers_read_and_only_what_is_shared() {

@@ -14,8 +14,8 @@ use super::fragment::FragmentRound;
 use super::state::Task;
 use crate::core::context::Context;
 use crate::{
-    Attempt, Digest, Done, Layers, Members, Order, OrderId, Part, PeerId, SliceId,
-    SliceMeta, WorkError,
+    Attempt, Digest, Done, Layers, Members, Order, OrderId, Part, PeerId, SliceId, SliceMeta,
+    WorkError,
 };
 
 impl FragmentRound {
