@@ -15,7 +15,7 @@
 mod fetch;
 
 use super::acceptor::{Accepted, Acceptor, Proposal, quorum};
-use super::pages::Incoming;
+use super::pages::{Incoming, in_messages};
 use super::register::Register;
 use super::{FoundingBallot, FoundingMessage, Roll, RollName};
 use crate::limits::{
@@ -123,15 +123,19 @@ impl Founding {
     }
 
     fn say_registrars(&mut self, to: &PeerRecord) {
-        let records = self.register.registrars().cloned().collect();
-        self.say(to, FoundingMessage::Registrars(records));
+        let records: Vec<PeerRecord> = self.register.registrars().cloned().collect();
+        for some in in_messages(&records) {
+            self.say(to, FoundingMessage::Registrars(some));
+        }
     }
 
     /// A link with a peer without a roll came up, or this peer's record changed: it learns what this one
     /// knows.
     pub(crate) fn greet(&mut self, to: &PeerRecord) {
-        self.say_registrars(to);
-        self.say_founded(to);
+        // Once a roll is chosen, no other matters.
+        if !self.say_founded(to) {
+            self.say_registrars(to);
+        }
     }
 
     /// Says which roll was chosen, if one was.
@@ -154,8 +158,8 @@ impl Founding {
         if self.founded.is_none() {
             self.pass_on(linked);
             if let Some((to, here)) = self.register.registers() {
-                for some in here.chunks(FOUNDING_RECORDS_MAX) {
-                    self.say(&to, FoundingMessage::Here(some.to_vec()));
+                for some in in_messages(&here) {
+                    self.say(&to, FoundingMessage::Here(some));
                 }
             }
             self.try_propose();

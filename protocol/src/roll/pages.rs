@@ -1,9 +1,29 @@
 //! A roll that travels in pages: each begins at a place and holds as many records as fit.
 
 use super::{Roll, RollName};
-use crate::limits::FOUNDING_RECORDS_MAX;
+use crate::limits::{FOUNDING_RECORDS_MAX, ROLL_PAGE_BYTES};
 use crate::wire::PeerRecord;
 use crate::{Round, RunId};
+
+/// Records in lists that fit into messages.
+pub(super) fn in_messages(records: &[PeerRecord]) -> Vec<Vec<PeerRecord>> {
+    let mut lists: Vec<Vec<PeerRecord>> = Vec::new();
+    let mut bytes = 0;
+    for record in records {
+        let size = record.wire_bytes();
+        match lists.last_mut() {
+            Some(list) if list.len() < FOUNDING_RECORDS_MAX && bytes + size <= ROLL_PAGE_BYTES => {
+                list.push(record.clone());
+                bytes += size;
+            }
+            _ => {
+                lists.push(vec![record.clone()]);
+                bytes = size;
+            }
+        }
+    }
+    lists
+}
 
 /// A roll that comes page by page.
 #[derive(Debug)]
@@ -86,5 +106,32 @@ impl Roll {
             records.push(place.record.clone());
         }
         records
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limits::FRAME_BYTES_MAX;
+    use crate::{FoundingMessage, PeerId, Time};
+
+    #[test]
+    fn lists_of_long_records_fit_into_frames() {
+        let record = |id: u8| PeerRecord {
+            peer: PeerId::from_bytes([id; 32]),
+            run: RunId::from_bytes([1; 32]),
+            sequence: 1,
+            expires: Time::ZERO,
+            addresses: vec![vec![0; 256]; 16],
+            signature: vec![0; 64],
+        };
+        let records: Vec<PeerRecord> = (0..63).map(record).collect();
+        let lists = in_messages(&records);
+        assert_eq!(lists.concat(), records, "none is lost");
+        for list in lists {
+            let bytes = crate::wire::encode(&FoundingMessage::Here(list).into()).len();
+            assert!(bytes <= FRAME_BYTES_MAX, "{bytes}");
+        }
+        assert!(in_messages(&[]).is_empty());
     }
 }
