@@ -362,7 +362,7 @@ fn a_damaged_checkpoint_is_named_and_left_alone() {
 fn bad_flags_of_local_are_named_before_anything_starts() {
     let dir = tempfile::tempdir().unwrap();
     let cases = [
-        (&["--nodes", "0"][..], "--nodes: 0 daemons; give 1 to 64"),
+        (&["--nodes", "0"][..], "--nodes: 0 daemons; give 1 to 256"),
         (
             &["--kill", "9@round:1"],
             "--kill: there is no daemon 9; they are 0 to 3",

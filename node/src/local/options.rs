@@ -12,7 +12,7 @@ use murmurate_tasks::config::DataSource;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// The most daemons of one local swarm, which is the maximum size of a group.
+/// The most daemons of one local swarm: what the processes of one machine can hold.
 const NODES_MAX: usize = 256;
 
 /// The default accuracy that ends a run.

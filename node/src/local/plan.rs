@@ -184,7 +184,7 @@ mod tests {
             nodes: 0,
             ..options()
         };
-        assert_eq!(line(none), "--nodes: 0 daemons; give 1 to 64");
+        assert_eq!(line(none), "--nodes: 0 daemons; give 1 to 256");
         let beyond = LocalOptions {
             kills: vec!["4@round:1".parse().unwrap()],
             ..options()
