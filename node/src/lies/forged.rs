@@ -162,7 +162,7 @@ pub(super) fn decided(
     others.map(send).collect()
 }
 
-/// A signed vote in which the versions that this peer made are those that the receiver was given. `gathered`
+/// A vote in which the versions that this peer made are those that the receiver was given. `gathered`
 /// says that versions are whole contributions; `groups` are the names of groups whose members sign.
 pub(super) fn vote_for(
     (forger, depot): (&Forger, &Depot),
@@ -177,12 +177,12 @@ pub(super) fn vote_for(
     else {
         return output;
     };
-    // Votes that are not signed show no versions, only a digest of all of them.
-    let FragmentMessage::Signed(SignedMessage::Vote {
-        versions, value, ..
-    }) = &mut scoped.body
-    else {
-        return output;
+    let (versions, signs) = match &mut scoped.body {
+        FragmentMessage::Vote { versions, .. } => (versions, None),
+        FragmentMessage::Signed(SignedMessage::Vote {
+            versions, value, ..
+        }) => (versions, Some(value)),
+        _ => return output,
     };
     let parts = versions.len() as u16;
     for (shard, version) in (0u16..).zip(versions.iter_mut()) {
@@ -204,7 +204,7 @@ pub(super) fn vote_for(
             version.digest = Digest::of(&forger.variant(*to, &slice, &meta, &bytes));
         }
     }
-    if let Some(group) = groups.get(&scoped.group) {
+    if let (Some(value), Some(group)) = (signs, groups.get(&scoped.group)) {
         *value = value_of(group, versions);
     }
     output

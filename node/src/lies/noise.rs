@@ -134,7 +134,7 @@ impl Noise {
         match self.below(5) {
             0 => FragmentMessage::Vote {
                 ballot,
-                value: self.digest(),
+                versions: self.versions(peers),
             },
             1 => FragmentMessage::Prepare { ballot },
             2 => FragmentMessage::Void { ballot },

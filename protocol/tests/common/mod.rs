@@ -240,9 +240,8 @@ fn any_fragment_message() -> BoxedStrategy<Message> {
     let hopeful = any::<u64>().prop_map(Members::from_bits);
     let alive = (0u64..16).prop_map(Members::from_bits);
     let body = prop_oneof![
-        (any_ballot(), any_digest())
-            .prop_map(|(ballot, value)| FragmentMessage::Vote { ballot, value }),
-        any_digest().prop_map(|value| FragmentMessage::Query { value }),
+        (any_ballot(), versions())
+            .prop_map(|(ballot, versions)| FragmentMessage::Vote { ballot, versions }),
         any_ballot().prop_map(|ballot| FragmentMessage::Prepare { ballot }),
         (any_ballot(), voted, held, hopeful).prop_map(|(ballot, voted, held, hopeful)| {
             FragmentMessage::Promise(Promise {

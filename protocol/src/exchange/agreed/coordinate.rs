@@ -83,9 +83,6 @@ impl FragmentRound {
                     .to_owned(),
             });
         }
-        if let Some((_, versions)) = voted {
-            self.learn(cx, versions);
-        }
         if let Some(message) = self.decision() {
             cx.send(from, message);
             return Ok(());
@@ -142,14 +139,9 @@ impl FragmentRound {
         let ballot = coordination.ballot;
         let promises = coordination.promises.clone();
         let alive = promises.keys().copied().collect::<Members>();
-        let enough = self.scope.group.decides(promises.len());
-        if !enough && self.agreement.is_settled() {
-            // A majority has voted, so the fragment is not void. A voter says for what (`search`).
-            return;
-        }
         // Without a strict majority of promises the others may have decided something that none of
         // these members knows of, so no value is safe. They learn that now, and not at a deadline.
-        if !enough {
+        if !self.scope.group.decides(promises.len()) {
             for (_, peer) in self.scope.group.others().filter(|(i, _)| alive.has(*i)) {
                 cx.send(peer, self.scope.scoped(FragmentMessage::Void { ballot }));
             }

@@ -119,7 +119,7 @@ impl FragmentRound {
                 self.stage == FragmentStage::Gathering && (self.orphaned() || self.undecidable())
             }
         };
-        if self.ending.is_none() && !self.agreement.is_settled() && orphaned {
+        if self.ending.is_none() && self.agreement.decided.is_none() && orphaned {
             self.start_repair(cx);
         }
     }
@@ -127,9 +127,7 @@ impl FragmentRound {
     /// This peer's part is done: aggregates and votes are awaited. The wait has a clock of its own,
     /// because it depends on all other members, and the one before only on contributors.
     fn gather(&mut self, cx: &mut Context) {
-        for wait in [Wait::Contributions, Wait::Repair] {
-            cx.waited_in(self.scope.fragment, wait, false);
-        }
+        cx.waited_in(self.scope.fragment, Wait::Contributions, false);
         self.stage = FragmentStage::Gathering;
         self.since = cx.now;
         let peers: Vec<PeerId> = self.scope.group.others().map(|(_, p)| p).collect();
@@ -163,8 +161,8 @@ impl FragmentRound {
         if self.over() || cx.now < self.deadline {
             return;
         }
-        if self.agreement.is_settled() {
-            // Only names or bytes are missing. Another ballot could decide nothing else.
+        if self.agreement.decided.is_some() {
+            // Only bytes are missing. Another ballot could decide nothing else.
             self.search(cx);
             return;
         }

@@ -292,10 +292,9 @@ pub(super) fn hand_over(
         }
         // An answer about a round that the sender replayed has no proof.
         _ if is_signed => {}
-        FragmentMessage::Vote { ballot, value } => {
-            fragment_round.on_vote(cx, from, *ballot, *value)?;
+        FragmentMessage::Vote { ballot, versions } => {
+            fragment_round.on_vote(cx, from, *ballot, versions)?;
         }
-        FragmentMessage::Query { value } => fragment_round.on_query(cx, from, *value),
         FragmentMessage::Prepare { ballot } => fragment_round.on_prepare(cx, from, *ballot)?,
         FragmentMessage::Promise(promise) => fragment_round.on_promise(cx, from, promise)?,
         FragmentMessage::Repair {

@@ -12,7 +12,7 @@ use super::signed_message::SignedMessage;
 use crate::limits::{GRID_COLUMNS_MAX, GROUP_MEMBERS_MAX};
 use crate::statement::Place;
 use crate::wire::{WireError, check};
-use crate::{Digest, FragmentId, GroupTag, Members, PeerId, Round, RunId, Signed};
+use crate::{FragmentId, GroupTag, Members, PeerId, Round, RunId, Signed};
 use serde::{Deserialize, Serialize};
 
 /// A message of an exchange whose groups agree.
@@ -51,8 +51,8 @@ pub enum FragmentMessage {
     Vote {
         /// In which ballot.
         ballot: Ballot,
-        /// The digest that stands for the versions of all shards.
-        value: Digest,
+        /// Shard by shard.
+        versions: Vec<ShardVersion>,
     },
     /// Asks for a [`FragmentMessage::Promise`] in a higher ballot.
     Prepare {
@@ -86,12 +86,6 @@ pub enum FragmentMessage {
     },
     /// What members say where groups survive liars.
     Signed(SignedMessage),
-    /// A majority voted for this value, and the sender does not know for which versions. It asks a
-    /// voter, which answers with [`FragmentMessage::Decided`].
-    Query {
-        /// What the votes name.
-        value: Digest,
-    },
     /// In a grid: what the sender knows of the results of all columns, in their order.
     Collected {
         /// Which results it knows.
@@ -260,7 +254,6 @@ impl FragmentMessage {
             Self::Decided { .. } => "decided",
             Self::Collected { .. } => "collected",
             Self::Signed(message) => message.name(),
-            Self::Query { .. } => "query",
         }
     }
 
@@ -268,10 +261,7 @@ impl FragmentMessage {
     pub(crate) const fn asks(&self) -> bool {
         match self {
             Self::Signed(message) => message.asks(),
-            other => matches!(
-                other,
-                Self::Promise(_) | Self::Prepare { .. } | Self::Query { .. }
-            ),
+            other => matches!(other, Self::Promise(_) | Self::Prepare { .. }),
         }
     }
 
@@ -295,10 +285,11 @@ impl FragmentMessage {
         match self {
             Self::Signed(message) => message.check(),
             Self::Reduced { shard, .. } => check::shards(usize::from(*shard)),
-            Self::Vote { ballot, .. } | Self::Prepare { ballot } | Self::Void { ballot } => {
-                check::ballot(ballot.number)
+            Self::Vote { ballot, versions } => {
+                check::ballot(ballot.number)?;
+                check::shards(versions.len())
             }
-            Self::Query { .. } => Ok(()),
+            Self::Prepare { ballot } | Self::Void { ballot } => check::ballot(ballot.number),
             Self::Promise(promise) => {
                 check::ballot(promise.ballot.number)?;
                 check::shards(promise.held.len())?;

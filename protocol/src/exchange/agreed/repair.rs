@@ -6,7 +6,7 @@
 //! the highest ballot stay; a shard that some member holds stays; a successor reduces the others
 //! again.
 
-use super::ballot::{Ballot, ShardPlan, Versions};
+use super::ballot::{Ballot, ShardPlan};
 use super::ballots::Promised;
 use super::duty::Duty;
 use super::fragment::FragmentRound;
@@ -115,17 +115,12 @@ impl FragmentRound {
             Some(_) => 0,
             None => ballot,
         };
-        Some(self.decided_message(ballot, versions))
-    }
-
-    /// The message that these versions were decided.
-    pub(super) fn decided_message(&self, ballot: u8, versions: Versions) -> Scoped {
         let members = self.scope.group.members.clone();
-        self.scope.scoped(FragmentMessage::Decided {
+        Some(self.scope.scoped(FragmentMessage::Decided {
             ballot,
             members,
             versions,
-        })
+        }))
     }
 
     /// A coordinator asks for a promise.
@@ -173,8 +168,6 @@ impl FragmentRound {
                 what: "a repair that does not fit the group, or of another coordinator".to_owned(),
             });
         }
-        // Also where a majority is known to have voted for versions that this peer cannot name: the
-        // plan keeps them, and the others may need this peer's vote.
         if ballot >= self.agreement.promised && self.agreement.decided.is_none() {
             self.follow(cx, ballot, alive, shards);
         }
@@ -250,7 +243,7 @@ impl FragmentRound {
     /// The coordinator found no majority.
     pub(super) fn on_void(&mut self, cx: &mut Context, from: PeerId, ballot: Ballot) {
         let current = ballot.coordinator == from && ballot >= self.agreement.promised;
-        if current && !self.agreement.is_settled() && self.ending.is_none() {
+        if current && self.agreement.decided.is_none() && self.ending.is_none() {
             self.void(cx);
         }
     }
