@@ -17,7 +17,9 @@ impl Peer {
         let Grouping::Grid { row } = self.cx.plan.agreement.grouping else {
             return;
         };
-        let fresh = self.cx.round == Round(0) && self.cx.rolls.roll.is_none();
+        let fresh = self.cx.round == Round(0)
+            && self.cx.rolls.roll.is_none()
+            && record.run == self.cx.plan.run;
         if !fresh || self.founding.is_some() || self.life.once.observes {
             return;
         }
