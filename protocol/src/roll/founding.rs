@@ -129,10 +129,8 @@ impl Founding {
         }
     }
 
-    /// A link with a peer without a roll came up, or this peer's record changed: it learns what this one
-    /// knows.
+    /// A link with a peer without a roll came up: it learns the roll, or else who the registrars are.
     pub(crate) fn greet(&mut self, to: &PeerRecord) {
-        // Once a roll is chosen, no other matters.
         if !self.say_founded(to) {
             self.say_registrars(to);
         }
