@@ -17,7 +17,7 @@ fn nine(flags: &[&str]) -> Value {
 /// All nine found the swarm, and all end every round with the same bits.
 #[test]
 fn nine_daemons_in_rows_of_three_hold_the_same_bits() {
-    let report = nine(&["--rounds", "12", "--baseline", "0"]);
+    let report = nine(&["--rounds", "12"]);
     for node in nodes(&report) {
         assert_eq!(node["status"], "finished", "{node}");
         assert_eq!((&node["rounds"], &node["voids"]), (&12.into(), &0.into()));
@@ -29,7 +29,7 @@ fn nine_daemons_in_rows_of_three_hold_the_same_bits() {
 /// One is killed and another comes late: it gets a place, and all others end alike.
 #[test]
 fn a_grid_goes_on_without_a_daemon_and_lets_others_in() {
-    let flags = ["--rounds", "30", "--baseline", "0"];
+    let flags = ["--rounds", "30"];
     let faults = ["--kill", "4@round:8", "--late", "8@round:4"];
     let report = nine(&[&flags[..], &faults].concat());
     let others = nodes(&report).iter().filter(|node| node["node"] != 4);
