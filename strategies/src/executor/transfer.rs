@@ -27,6 +27,16 @@ const RESIDUAL: &str = "residual";
 /// Bytes of a transferred state before its values.
 pub const STATE_HEADER_BYTES: usize = 8 + 32 + 8 + 8;
 
+/// The note at the end of a state: nothing, or its bytes and their number.
+fn noted(rest: &[u8]) -> Option<&[u8]> {
+    if rest.is_empty() {
+        return Some(rest);
+    }
+    let (note, length) = rest.split_last_chunk::<4>()?;
+    let length = usize::try_from(u32::from_le_bytes(*length)).ok()?;
+    (!note.is_empty() && length == note.len()).then_some(note)
+}
+
 impl MixLane {
     /// Bytes of a transferred state, without what the codec keeps in common.
     pub fn state_bytes(&self) -> u64 {
@@ -45,7 +55,10 @@ impl MixLane {
         if let Some(common) = self.mixer.common() {
             common.write(&mut out);
         }
-        out.extend_from_slice(note);
+        if !note.is_empty() {
+            out.extend_from_slice(note);
+            out.extend_from_slice(&(note.len() as u32).to_le_bytes());
+        }
         let manifest = manifest_of(&out);
         let state = StateId {
             round,
@@ -77,7 +90,10 @@ impl MixLane {
                     .ok_or_else(|| bad("what the codec keeps in common is malformed"))?;
                 (Some(common), Vec::new())
             }
-            None => (None, rest.to_vec()),
+            None => {
+                let note = noted(rest).ok_or_else(|| bad("its size is not this model's"))?;
+                (None, note.to_vec())
+            }
         };
         let (header, values) = values.split_at(STATE_HEADER_BYTES);
         if header[..8] != *MAGIC {
