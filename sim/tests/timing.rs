@@ -76,9 +76,8 @@ fn rounds_of_a_grid_take_what_the_planner_says() {
         let pushes = a_peer(|report| report.counters.pushes);
         let bytes = a_peer(|report| report.counters.bytes_encoded);
         let near = |a: f64, b: f64, by: f64| (a / b - 1.0).abs() < by;
-        // The plan does not price votes, which name every version of a column.
         assert!(
-            near(simulated, planned.round_s, 0.25),
+            near(simulated, planned.round_s, 0.05),
             "{simulated} s simulated, {} s planned",
             planned.round_s
         );

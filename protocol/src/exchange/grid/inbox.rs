@@ -83,6 +83,10 @@ impl GridPart {
         slice: SliceId,
         outcome: PushOutcome,
     ) {
+        if slice.part == Part::Contribution && self.row.sending.remove(&slice.shard) {
+            self.feed(cx);
+            self.advance(cx);
+        }
         if matches!(slice.part, Part::RowMean | Part::Aggregate)
             && let Some(column) = &mut self.column
         {

@@ -88,6 +88,8 @@ impl GridPart {
                 here: BTreeMap::new(),
                 summed: BTreeSet::new(),
                 sum: Sum::Collecting,
+                sending: BTreeSet::new(),
+                held: None,
                 since: cx.now,
                 deadline,
             },
@@ -115,7 +117,8 @@ impl GridPart {
         if self.over() {
             return self.column.as_ref().and_then(Column::due);
         }
-        let row = (self.row.sum == Sum::Collecting).then_some(self.row.deadline);
+        let waits = self.row.sum == Sum::Collecting || self.row.held.is_some();
+        let row = waits.then_some(self.row.deadline);
         let column = self.column.as_ref().and_then(Column::due);
         [row, column, self.due].into_iter().flatten().min()
     }
@@ -196,9 +199,8 @@ impl GridPart {
                 let weights = sum.filter_map(|peer| self.row.here.get(peer));
                 let weight = weights.sum();
                 self.row.sum = Sum::Over;
-                if let Some(column) = &mut self.column {
-                    column.feed(cx, weight);
-                }
+                self.row.held = Some(weight);
+                self.feed(cx);
             }
             (Task::Sum, Done::Failed(WorkError::BadSlice { slice, reason, .. }))
                 if self.row.here.contains_key(&slice.origin) =>
@@ -252,7 +254,20 @@ impl GridPart {
                 weight,
             };
             let of = self.seating.columns();
+            self.row.sending.insert(shard);
             cx.push(owner, slice, SliceMeta { of, bytes, tag }, 1);
+        }
+    }
+
+    /// Brings the mean of the row to the column, once this peer's own contributions have left: other rows
+    /// wait for those, and would wait longer if they shared the link with the parts of the mean. A member
+    /// that takes nothing holds it up only as long as the row waits.
+    pub(super) fn feed(&mut self, cx: &mut Context) {
+        if !self.row.sending.is_empty() && cx.now < self.row.deadline {
+            return;
+        }
+        if let (Some(weight), Some(column)) = (self.row.held.take(), &mut self.column) {
+            column.feed(cx, weight);
         }
     }
 
@@ -314,6 +329,7 @@ impl GridPart {
                 }
             }
         }
+        self.feed(cx);
         if let Some(column) = &mut self.column {
             column.timeout(cx);
         }

@@ -26,6 +26,10 @@ pub(super) struct Row {
     /// Whose contributions are in the sum.
     pub(super) summed: BTreeSet<PeerId>,
     pub(super) sum: Sum,
+    /// Shards of this peer's own contribution that are on their way to other members.
+    pub(super) sending: BTreeSet<u16>,
+    /// The weight of a sum that waits until they have arrived.
+    pub(super) held: Option<f64>,
     pub(super) since: Time,
     pub(super) deadline: Time,
 }
