@@ -192,6 +192,15 @@ impl View {
         remote.is_some_and(|remote| remote.linked && remote.greeted && remote.ready)
     }
 
+    /// A peer did its part: it is waited for from now on.
+    pub(crate) fn did_its_part(&mut self, peer: PeerId) {
+        if let Some(remote) = self.get_mut(peer) {
+            remote.ready = true;
+            remote.suspected = false;
+            remote.settle();
+        }
+    }
+
     /// Whether a peer is of a branch that is to be merged with this one.
     pub(crate) fn is_apart(&self, peer: PeerId) -> bool {
         self.get(peer).is_some_and(|r| r.contact.apart)

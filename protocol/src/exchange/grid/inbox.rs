@@ -19,6 +19,7 @@ impl GridPart {
         meta: SliceMeta,
         digest: Option<Digest>,
     ) -> Result<(), PeerError> {
+        cx.view.did_its_part(from);
         match (meta.tag, digest) {
             (Tag::Share { weight, .. }, _) => self.share_arrived(cx, from, slice, &meta, weight)?,
             (Tag::Result { rows, counted, .. }, Some(digest)) => {

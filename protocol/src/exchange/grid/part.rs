@@ -386,7 +386,8 @@ fn waits_for(cx: &Context, seating: &Seating, peer: PeerId) -> bool {
         .roll
         .place_of(peer)
         .is_some_and(|place| seating.is_settled(place));
-    let suspected = cx.view.get(peer).is_some_and(|remote| remote.suspected);
-    let there = cx.view.takes_part(peer) && !suspected;
+    // One that came back a moment ago begins its first round later than the others.
+    let late = |remote: &crate::Remote| remote.suspected || remote.probation;
+    let there = cx.view.takes_part(peer) && !cx.view.get(peer).is_some_and(late);
     peer == cx.me() || (settled && there)
 }
