@@ -229,6 +229,7 @@ fn messages() -> Vec<Message> {
         known: vec![true, false],
         versions: vec![version(1), void],
     });
+    let empty_row = scoped(FragmentMessage::EmptyRow);
     let of_signed = signed.map(|message| scoped(FragmentMessage::Signed(message)));
     let center = [
         CenterMessage::Ask { fragment, shard: 4 },
@@ -244,7 +245,7 @@ fn messages() -> Vec<Message> {
         forming.map(Message::from).into(),
         of_fragment.map(scoped).into(),
         of_signed.into(),
-        vec![collected],
+        vec![collected, empty_row],
         center.map(Message::from).into(),
         vec![PullMessage::Ask { round }.into()],
         grid(&record).map(Message::from).into(),
@@ -254,7 +255,7 @@ fn messages() -> Vec<Message> {
 }
 
 /// A message of every kind of a grid.
-fn grid(record: &PeerRecord) -> [GridMessage; 5] {
+fn grid(record: &PeerRecord) -> [GridMessage; 6] {
     let (round, fragment) = (Round(0x0102), FragmentId(3));
     let change = RollChange {
         leave: vec![peer(7)],
@@ -269,6 +270,7 @@ fn grid(record: &PeerRecord) -> [GridMessage; 5] {
         },
         GridMessage::Apply(record.clone()),
         GridMessage::Placed { round },
+        GridMessage::Returned { round, fragment },
     ]
 }
 
@@ -544,10 +546,10 @@ fn every_kind_of_message_has_a_golden_file() {
         (vec![2, 0, 0], 0..10),
         (vec![2, 0, 1], 0..7),
         (vec![2, 0, 1, 7], 0..7),
-        (vec![2, 0, 1], 8..9),
+        (vec![2, 0, 1], 8..10),
         (vec![2, 1], 0..2),
         (vec![2, 2], 0..1),
-        (vec![2, 3], 0..5),
+        (vec![2, 3], 0..6),
         (vec![3], 0..9),
     ];
     let paths = |(family, kinds): &(Vec<u8>, Range<u8>)| {
@@ -563,7 +565,7 @@ fn every_kind_of_message_has_a_golden_file() {
         &[0, 5, 0, 0],
         &[1, 7, 0, 0],
         &[2, 4, 0, 0],
-        &[2, 3, 5, 0],
+        &[2, 3, 6, 0],
         &[3, 9, 0, 0],
         &[2, 0, 2, 0],
         &[2, 0, 0, 10],

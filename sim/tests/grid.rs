@@ -119,6 +119,35 @@ fn a_swarm_that_loses_and_gains_machines_all_the_time_voids_nothing() {
     assert_eq!(counters.rule_breaks, 0, "{report}");
 }
 
+/// Nine in rows of three. One dies about every five seconds and is back two seconds later, before the
+/// others notice that its link is gone.
+fn under_kills(seed: u64) -> Report {
+    let kills = "[[fault]]\nkind = \"random-crashes\"\nmean_s = 5.0\nuntil_s = 400.0\n\
+                 restart_after_s = 2.0\ndown_max = 1\n";
+    let text = text(9, 3, 100, TIMING, kills)
+        .replace("seed = 3", &format!("seed = {seed}"))
+        .replace("step_ms = 5.0", "step_ms = 25.0")
+        .replace("detection_ms = 300.0", "detection_ms = 2500.0")
+        .replace("floor_ms = 200\ninitial_ms = 1000\nceiling_ms = 5000", "");
+    run(&text)
+}
+
+#[test]
+fn machines_that_die_and_come_back_all_the_time_hold_no_round_up_for_long() {
+    // Seed 0: one that caught up took part in a round that the others had left, because nothing told it
+    // how far they were, and its column was too small without it.
+    for seed in [0, 1, 3, 6] {
+        let report = under_kills(seed);
+        let counters = &report.counters;
+        assert_eq!(counters.voided, 0, "seed {seed}: {report}");
+        assert_eq!(counters.rule_breaks, 0, "seed {seed}: {report}");
+        // Without deaths it takes 25 s. The others notice each one after two seconds and wait once.
+        let deaths = counters.faults.iter().filter(|f| f.what == "crash").count();
+        let allowed = 26.0 + 3.0 * deaths as f64;
+        assert!(report.virtual_s < allowed, "seed {seed}: {report}");
+    }
+}
+
 #[test]
 fn a_row_that_is_gone_costs_its_contributions_and_no_round() {
     // A whole row dies at once: every column loses one member of four.

@@ -113,6 +113,16 @@ impl Deadlines {
             .clamp(self.plan.floor, self.plan.ceiling)
     }
 
+    /// [`Deadlines::allow`] in a grid, where all do the same and nothing is lost but one contribution if a
+    /// wait is too short: a measurement of one peer also counts for those without any.
+    pub(crate) fn allow_mates(
+        &self,
+        wait: Wait,
+        peers: impl IntoIterator<Item = PeerId>,
+    ) -> Duration {
+        self.allow_chain(wait, peers, 1)
+    }
+
     /// Notes by how much a peer was later than those that were enough for a round.
     pub(crate) fn record_lateness(&mut self, late: Duration) {
         self.lateness.add(late);

@@ -192,9 +192,17 @@ impl View {
         remote.is_some_and(|remote| remote.linked && remote.greeted && remote.ready)
     }
 
-    /// A peer did its part: it is waited for from now on.
-    pub(crate) fn did_its_part(&mut self, peer: PeerId) {
+    /// Whether others may count on a peer in this round: it takes part, did not fail a moment ago, and
+    /// did not come back a moment ago either. One that did begins its first round later than the others.
+    pub(crate) fn serves(&self, peer: PeerId) -> bool {
+        let late = |remote: &Remote| remote.suspected || remote.probation;
+        self.takes_part(peer) && !self.get(peer).is_some_and(late)
+    }
+
+    /// A peer did its part in a round: it is waited for from now on.
+    pub(crate) fn did_its_part(&mut self, peer: PeerId, round: Round) {
         if let Some(remote) = self.get_mut(peer) {
+            remote.round = remote.round.max(round);
             remote.ready = true;
             remote.suspected = false;
             remote.settle();

@@ -196,6 +196,8 @@ impl Peer {
     /// No peer, or not enough peers, came in time.
     pub(super) fn join_expired(&mut self) {
         if self.phase != Phase::Join || !self.catch_up.idle() {
+            // A catch-up has clocks of its own.
+            self.cx.waited(Wait::Peers, true);
             return;
         }
         let lonely = self.here() == 1 && self.cx.config.join && self.fresh();

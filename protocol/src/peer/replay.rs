@@ -3,10 +3,10 @@
 
 use super::lag::{CatchUp, Replay};
 use crate::core::{Event, FetchId, Output, PeerError, Wait};
-use crate::exchange::{inputs_of, proven, slices_of};
+use crate::exchange::{ShardVersion, inputs_of, proven, slices_of};
 use crate::peer::Peer;
 use crate::wire::{AgreedMessage, ExchangeMessage, FragmentMessage, Scoped, TransferMessage};
-use crate::{Attempt, Done, FragmentId, Order, PeerId, Round, SliceId};
+use crate::{Attempt, Done, ExchangeKind, FragmentId, Order, PeerId, Round, SliceId};
 
 /// Replayed rounds over which a straggler's own delta is kept.
 pub(super) const STALENESS_MAX: u32 = 2;
@@ -127,7 +127,11 @@ impl Peer {
             let slices = slices_of(self.cx.plan.exchange, decision);
             // Of a column without a result there are no bytes.
             let there = slices.into_iter().filter(|s| s.attempt != Attempt::VOID);
-            let present = versions.iter().filter(|v| !v.contributors.is_empty());
+            let gathered = self.cx.plan.exchange == ExchangeKind::Gathered;
+            let left_out = |v: &ShardVersion| gathered && v.contributors.is_empty();
+            let present = versions
+                .iter()
+                .filter(|v| v.attempt != Attempt::VOID && !left_out(v));
             let digests = present.map(|v| v.digest);
             replay.fetching.extend(there.zip(digests));
         }

@@ -297,6 +297,8 @@ fn any_grid_message() -> BoxedStrategy<GridMessage> {
         (any_round(), any_digest()).prop_map(|(round, state)| GridMessage::Apart { round, state }),
         any_record().prop_map(GridMessage::Apply),
         any_round().prop_map(|round| GridMessage::Placed { round }),
+        (any_round(), any_fragment())
+            .prop_map(|(round, fragment)| GridMessage::Returned { round, fragment }),
     ]
     .boxed()
 }

@@ -8,6 +8,7 @@ use crate::core::context::Context;
 use crate::exchange::{broke, foreign_tag};
 use crate::limits::{BALLOTS_MAX, BALLOTS_SIGNED_MAX, GROUP_MEMBERS_MAX};
 use crate::{Attempt, Digest, Members, Part, PeerError, PeerId, SliceId, SliceMeta, Tag, Wait};
+use core::time::Duration;
 
 impl FragmentRound {
     /// A slice of this exchange arrived.
@@ -40,7 +41,11 @@ impl FragmentRound {
                 }
                 let part = self.scope.part_of(&slice);
                 *self.reduction.here.entry(part).or_default() |= Members::one(index);
-                let waited = cx.now.since(self.since);
+                let waited = match &self.scope.within {
+                    // By how much its row was later than this peer's.
+                    Some(within) => within.fed.map_or(Duration::ZERO, |fed| cx.now.since(fed)),
+                    None => cx.now.since(self.since),
+                };
                 if self.stage == FragmentStage::Collecting && self.pipeline.is_none() {
                     cx.deadlines.record(Wait::Contributions, from, waited);
                 }

@@ -5,7 +5,7 @@ use super::ballot::ShardVersion;
 use super::fragment::FragmentRound;
 use super::group::Group;
 use super::mailbox::hand_over;
-use super::message::{Member, Scoped};
+use super::message::{FragmentMessage, Member, Scoped};
 use super::scope::Within;
 use crate::core::context::Context;
 use crate::exchange::Ending;
@@ -51,14 +51,14 @@ impl Column {
         let group = Group::new(&cx.plan, cx.round, all.collect(), cx.me());
         let mut group = group.expect("a peer is in its own column");
         group.tag = tag;
-        let gone = group
-            .others()
-            .filter(|(_, peer)| !cx.view.takes_part(*peer));
-        let lost = gone.map(|(index, _)| index).collect();
+        // One that came back a moment ago is not waited for, but may vote.
+        let unsure = group.others().filter(|(_, peer)| !cx.view.serves(*peer));
+        let lost = unsure.map(|(index, _)| index).collect();
         let within = Within {
             column: shape.column,
             columns: shape.columns,
             longer,
+            fed: None,
             weight: 0.0,
             note: shape.noted.then(Vec::new),
         };
@@ -76,10 +76,24 @@ impl Column {
     pub(in crate::exchange) fn feed(&mut self, cx: &mut Context, weight: f64) {
         if let Some(within) = &mut self.0.scope.within {
             within.weight = weight;
+            within.fed = Some(cx.now);
         }
         let me = self.0.scope.group.me;
         self.0.scope.group.members[me].weight = weight;
         self.0.encode_all(cx);
+        self.0.advance(cx);
+    }
+
+    /// This peer's row brings nothing: its column need not wait for it.
+    pub(in crate::exchange) fn pass(&mut self, cx: &mut Context) {
+        let me = self.0.scope.group.me;
+        self.0.brings_nothing(me);
+        let message = self.0.scope.scoped(FragmentMessage::EmptyRow);
+        for (_, peer) in self.0.scope.group.others() {
+            if cx.view.takes_part(peer) {
+                cx.send(peer, message.clone());
+            }
+        }
         self.0.advance(cx);
     }
 

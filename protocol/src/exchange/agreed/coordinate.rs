@@ -20,7 +20,7 @@ impl FragmentRound {
             planned: false,
         });
         for (index, peer) in self.scope.group.others() {
-            if self.hopeful.has(index) {
+            if self.is_told(cx, index) {
                 cx.send(peer, self.scope.scoped(FragmentMessage::Prepare { ballot }));
             }
         }
@@ -124,7 +124,10 @@ impl FragmentRound {
         // The promising member has waited a whole deadline for these in vain. Waiting for them here
         // as well would only delay the plan.
         self.give_up(doubted.without(promised));
-        if self.hopeful.is_within(promised) {
+        // Too few are waited for: others that are there may promise until the deadline.
+        let may_be_more =
+            self.scope.within.is_some() && !self.scope.group.decides(promised.count());
+        if self.hopeful.is_within(promised) && !may_be_more {
             self.plan(cx);
         }
     }
@@ -142,6 +145,10 @@ impl FragmentRound {
         // Without a strict majority of promises the others may have decided something that none of
         // these members knows of, so no value is safe. They learn that now, and not at a deadline.
         if !self.scope.group.decides(promises.len()) {
+            if self.may_decide_later(cx) {
+                self.start_repair(cx);
+                return;
+            }
             for (_, peer) in self.scope.group.others().filter(|(i, _)| alive.has(*i)) {
                 cx.send(peer, self.scope.scoped(FragmentMessage::Void { ballot }));
             }
@@ -159,6 +166,14 @@ impl FragmentRound {
             cx.send(peer, self.scope.scoped(repair));
         }
         self.follow(cx, ballot, alive, &shards);
+    }
+
+    /// Whether a majority of a column is there, although too few of it promised in time: their own rows
+    /// may hold them up. A group of whole fragments formed a moment ago, so what is missing there is gone.
+    fn may_decide_later(&self, cx: &Context) -> bool {
+        let others = self.scope.group.others();
+        let there = 1 + others.filter(|(_, peer)| cx.view.takes_part(*peer)).count();
+        self.scope.within.is_some() && self.scope.group.decides(there)
     }
 
     pub(super) fn shard_plans(

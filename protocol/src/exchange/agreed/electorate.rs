@@ -48,11 +48,11 @@ pub(super) fn may_propose(cx: &Context, peer: PeerId) -> bool {
     settled && cx.plan.draws(cx.round, peer) && !is_away(cx, peer)
 }
 
-/// The peer that is furthest ahead, if at least half of the others say that they have ended this
-/// round: they continued without this peer. If fewer say so, this peer does not give up.
-pub(super) fn ahead(cx: &Context) -> Option<PeerId> {
+/// The peer that is furthest ahead, if at least half of the others are more than `by` rounds further, in
+/// their own words: they continued without this peer. If fewer say so, this peer does not give up.
+pub(in crate::exchange) fn ahead(cx: &Context, by: u64) -> Option<PeerId> {
     let others = || cx.view.of_this_branch().filter(|(_, r)| r.ready);
-    let ahead = || others().filter(|(_, r)| r.round > cx.round);
+    let ahead = || others().filter(|(_, r)| r.round.since(cx.round) > by);
     let furthest = ahead().max_by_key(|(id, r)| (r.round, *id));
     let enough = 2 * ahead().count() >= others().count();
     furthest.filter(|_| enough).map(|(id, _)| id)

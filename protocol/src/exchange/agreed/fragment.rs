@@ -88,6 +88,23 @@ impl FragmentRound {
         set.iter().map(|i| self.scope.group.peer(i)).collect()
     }
 
+    /// A member brings no contribution: no reduction waits for it.
+    pub(super) fn brings_nothing(&mut self, member: usize) {
+        if let Some(member) = self.scope.group.members.get_mut(member) {
+            member.weight = 0.0;
+        }
+        for duty in self.reduction.duties.values_mut() {
+            duty.expected = duty.expected.without(Members::one(member));
+        }
+    }
+
+    /// Whether a member gets messages and bytes: one that is waited for, and in a column each one that is
+    /// there. A column of few members may need the votes of those that came back a moment ago.
+    pub(super) fn is_told(&self, cx: &Context, member: usize) -> bool {
+        let there = |peer| self.scope.within.is_some() && cx.view.takes_part(peer);
+        self.hopeful.has(member) || there(self.scope.group.peer(member))
+    }
+
     /// Takes every next step that is possible.
     pub(super) fn advance(&mut self, cx: &mut Context) {
         // The bytes of a fragment that has ended may be released already.
@@ -137,8 +154,8 @@ impl FragmentRound {
             None => match &self.scope.within {
                 // Another member may have to wait for a row first, as long as this one might have.
                 Some(within) => {
-                    let rows = deadlines.allow(Wait::Contributions, peers.iter().copied());
-                    deadlines.allow(Wait::Agreement, peers) + rows + within.longer
+                    let rows = deadlines.allow_mates(Wait::Contributions, peers.iter().copied());
+                    deadlines.allow_mates(Wait::Agreement, peers) + rows + within.longer
                 }
                 None => deadlines.allow(Wait::Agreement, peers),
             },

@@ -252,7 +252,7 @@ impl Grouping {
 
     /// The deadline has passed.
     pub(super) fn timeout(&mut self, cx: &mut Context) -> Formed {
-        if let Some(teller) = ahead(cx) {
+        if let Some(teller) = ahead(cx, 0) {
             self.end(cx, true);
             return Formed::Outcome(Outcome::Behind {
                 teller,

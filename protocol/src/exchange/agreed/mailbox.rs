@@ -305,6 +305,13 @@ pub(super) fn hand_over(
             fragment_round.on_repair(cx, from, *ballot, *alive, shards)?;
         }
         FragmentMessage::Void { ballot } => fragment_round.on_void(cx, from, *ballot),
+        FragmentMessage::EmptyRow if fragment_round.scope.within.is_some() => {
+            if let Some(index) = fragment_round.scope.group.index(from) {
+                fragment_round.brings_nothing(index);
+                fragment_round.advance(cx);
+            }
+        }
+        FragmentMessage::EmptyRow => return broke("an empty row in a group that has none"),
         FragmentMessage::Collected { .. } => {
             return broke("the results of columns in a group that has none");
         }

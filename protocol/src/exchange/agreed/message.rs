@@ -90,9 +90,12 @@ pub enum FragmentMessage {
     Collected {
         /// Which results it knows.
         known: Vec<bool>,
-        /// Their bundles; without contributors where a column found no result.
+        /// Their bundles; the attempt is [`Attempt::VOID`](crate::Attempt::VOID) where a column found no
+        /// result. The contributors are the rows in all parts, and there may be none.
         versions: Vec<ShardVersion>,
     },
+    /// In a grid: the sender's row brings nothing to its column in this round.
+    EmptyRow,
 }
 
 /// A member's promise to vote in no lower ballot, and what it has.
@@ -253,6 +256,7 @@ impl FragmentMessage {
             Self::Void { .. } => "void",
             Self::Decided { .. } => "decided",
             Self::Collected { .. } => "collected",
+            Self::EmptyRow => "empty-row",
             Self::Signed(message) => message.name(),
         }
     }
@@ -316,6 +320,7 @@ impl FragmentMessage {
                 check::ok(versions.len() <= GRID_COLUMNS_MAX, "columns")?;
                 check::ok(known.len() == versions.len(), "columns")
             }
+            Self::EmptyRow => Ok(()),
         }
     }
 }

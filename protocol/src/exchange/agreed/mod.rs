@@ -70,6 +70,7 @@ mod window;
 
 pub use ballot::{Ballot, Held, ShardPlan, ShardVersion};
 pub(in crate::exchange) use column::{Column, Shape};
+pub(in crate::exchange) use electorate::ahead;
 pub(in crate::exchange) use history::History;
 pub(crate) use history::{inputs_of, slices_of};
 pub use message::{

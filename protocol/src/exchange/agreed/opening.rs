@@ -70,11 +70,14 @@ impl FragmentRound {
             number: 0,
             coordinator: group.peer(0),
         };
-        let allowed = allowed(cx, &group, program.as_deref(), lost);
-        let allowed = allowed
-            + within
-                .as_ref()
-                .map_or(Duration::ZERO, |within| within.longer);
+        let allowed = match &within {
+            Some(within) => {
+                let awaited = group.others().filter(|(i, _)| !lost.has(*i));
+                let rows = awaited.map(|(_, peer)| peer);
+                cx.deadlines.allow_mates(Wait::Contributions, rows) + within.longer
+            }
+            None => allowed(cx, &group, program.as_deref(), lost),
+        };
         let direct = |s: u16| owners.get(usize::from(s)).copied().unwrap_or(0);
         let owner = |s: u16| {
             let scheduled = program.as_ref().map(|p| p.owner(s));

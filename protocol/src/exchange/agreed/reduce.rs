@@ -275,7 +275,7 @@ impl FragmentRound {
             .scope
             .group
             .others()
-            .filter(|(i, _)| self.hopeful.has(*i))
+            .filter(|(i, _)| self.is_told(cx, *i))
             .map(|(_, peer)| peer)
             .collect();
         to.into_iter()

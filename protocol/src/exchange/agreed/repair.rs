@@ -142,9 +142,20 @@ impl FragmentRound {
                 // The promise lists the aggregates that this peer holds, so it waits for those that
                 // are being reduced.
                 self.ballots.asked = Some((from, ballot));
+                self.hurry(cx);
             }
         }
         Ok(())
+    }
+
+    /// A member of this column goes on without an owner that this peer may still wait for. Rows are
+    /// waited for much longer than members of a group that formed a moment ago, and the coordinator needs
+    /// this peer's promise.
+    fn hurry(&mut self, cx: &mut Context) {
+        if self.scope.within.is_some() && self.stage == FragmentStage::Collecting {
+            let soon = cx.now + cx.deadlines.answer() / 2;
+            self.deadline = self.deadline.min(soon);
+        }
     }
 
     /// The coordinator's plan arrived.

@@ -4,7 +4,7 @@ use super::ballot::ShardVersion;
 use super::group::Group;
 use super::message::{FragmentMessage, Scoped};
 use crate::exchange::Ending;
-use crate::{Attempt, FragmentId, Members, Part, Round, SliceId, SliceMeta, StoreId, Tag};
+use crate::{Attempt, FragmentId, Members, Part, Round, SliceId, SliceMeta, StoreId, Tag, Time};
 use core::time::Duration;
 
 /// What a fragment's round is about. But for weights and notes in a grid it never changes.
@@ -33,6 +33,8 @@ pub(super) struct Within {
     pub(super) columns: u16,
     /// What is added to the wait for the rows, which have waits of their own.
     pub(super) longer: Duration,
+    /// When the mean of this peer's row was here.
+    pub(super) fed: Option<Time>,
     /// Samples behind the mean of this peer's row.
     pub(super) weight: f64,
     /// What the column decides beside the parameters, if it is the one that does: the note behind

@@ -99,14 +99,32 @@ impl GridPart {
         let missing = columns.filter(|column| !self.results.columns.contains_key(column));
         let owners = missing.filter_map(|column| self.seating.owner_of(usize::from(column)));
         let owners: Vec<PeerId> = owners.filter(|peer| *peer != cx.me()).collect();
-        let all = owners.iter().all(|peer| cx.view.takes_part(*peer));
+        self.results.since.get_or_insert(cx.now);
+        let returned = &self.results.returned;
+        let all = owners
+            .iter()
+            .all(|peer| cx.view.serves(*peer) && !returned.contains(peer));
         if self.weight.is_some() && !all {
-            // Nothing comes from a member that is gone: another row has its column's result.
+            // Nothing comes from a member that is gone, or comes too late from one that came back a moment
+            // ago: another row has its column's result.
             self.ask(cx);
             return;
         }
-        let allowed = cx.deadlines.allow(Wait::Results, owners);
+        let allowed = cx.deadlines.allow_mates(Wait::Results, owners);
         self.due = Some(cx.wait_in(self.fragment, Wait::Results, allowed));
+    }
+
+    /// A member of the row came back in this round.
+    pub(super) fn returned(&mut self, cx: &mut Context, peer: PeerId) -> Result<(), PeerError> {
+        let column = self.seating.column_of(peer);
+        if column.and_then(|column| self.seating.owner_of(column)) != Some(peer) {
+            return broke("a return to a row that is not its own");
+        }
+        self.results.returned.insert(peer);
+        if self.results.since.is_some() && self.due.is_some() && self.results.helper.is_none() {
+            self.await_results(cx);
+        }
+        Ok(())
     }
 
     pub(super) fn is_complete(&self) -> bool {
@@ -142,7 +160,7 @@ impl GridPart {
         }
         let round = self.seating.round;
         let versions = self.results.columns.values().map(|result| result.version);
-        let is_void = |v: &ShardVersion| v.contributors.is_empty();
+        let is_void = |v: &ShardVersion| v.attempt == Attempt::VOID;
         let void = versions.clone().all(|v| is_void(&v));
         let any_void = versions.clone().any(|v| is_void(&v));
         let bundles: Vec<SliceId> = (0u16..)
@@ -258,9 +276,11 @@ impl GridPart {
         slice: SliceId,
         (version, counted): (ShardVersion, bool),
     ) -> Result<(), PeerError> {
-        let since = self.row.since;
+        // By how much its column was later than this peer's. Rows that wait for a peer that died hold
+        // up all columns alike.
+        let late = self.results.since.map(|since| cx.now.since(since));
         cx.deadlines
-            .record(Wait::Results, from, cx.now.since(since));
+            .record(Wait::Results, from, late.unwrap_or_default());
         self.slices.insert(slice);
         if let Some(known) = self.results.columns.get_mut(&slice.shard) {
             if known.version.digest != version.digest {

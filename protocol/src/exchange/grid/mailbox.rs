@@ -47,6 +47,9 @@ impl GridExchange {
             cx.order(Order::Release { slice });
             return Err(foreign_tag(meta.tag, EXCHANGE));
         };
+        if slice.round >= cx.round {
+            cx.view.did_its_part(from, slice.round);
+        }
         let open = self.seating.as_ref().filter(|s| s.round == slice.round);
         let Some(seating) = open.cloned() else {
             return self.keep_early(cx, (from, slice, meta, digest));
@@ -79,6 +82,7 @@ impl GridExchange {
         let of_sender = self.early.slices.iter().filter(|(f, ..)| *f == from);
         if ahead && of_sender.count() < EARLY_SLICES_MAX {
             self.early.slices.push(early);
+            self.look_ahead(cx);
             return Ok(());
         }
         if !self.history.keeps(&slice) {
@@ -174,6 +178,12 @@ impl GridExchange {
                     return Ok(());
                 };
                 self.report_came(cx, from, change, &seating)?;
+            }
+            GridMessage::Returned { round, fragment } => {
+                let open = self.seating.as_ref().is_some_and(|s| s.round == *round);
+                if let Some(part) = self.parts.get_mut(fragment).filter(|_| open) {
+                    part.returned(cx, from)?;
+                }
             }
             GridMessage::Ask { round, fragment } => self.asked(cx, from, *round, *fragment),
             GridMessage::Apart { round, state } => {

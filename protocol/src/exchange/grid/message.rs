@@ -38,6 +38,13 @@ pub enum GridMessage {
         /// The round.
         round: Round,
     },
+    /// To the sender's row: it came back in this round, so others hand down its column's result.
+    Returned {
+        /// The round.
+        round: Round,
+        /// The fragment.
+        fragment: FragmentId,
+    },
 }
 
 impl GridMessage {
@@ -49,6 +56,7 @@ impl GridMessage {
             Self::Apart { .. } => "apart",
             Self::Apply(_) => "apply",
             Self::Placed { .. } => "placed",
+            Self::Returned { .. } => "returned",
         }
     }
 
@@ -58,7 +66,8 @@ impl GridMessage {
             Self::Report { round, .. }
             | Self::Ask { round, .. }
             | Self::Apart { round, .. }
-            | Self::Placed { round } => Some(*round),
+            | Self::Placed { round }
+            | Self::Returned { round, .. } => Some(*round),
             Self::Apply(_) => None,
         }
     }
@@ -68,7 +77,9 @@ impl GridMessage {
         match self {
             Self::Report { change, .. } => &change.join,
             Self::Apply(record) => std::slice::from_ref(record),
-            Self::Ask { .. } | Self::Apart { .. } | Self::Placed { .. } => &[],
+            Self::Ask { .. } | Self::Apart { .. } | Self::Placed { .. } | Self::Returned { .. } => {
+                &[]
+            }
         }
     }
 
@@ -83,7 +94,9 @@ impl GridMessage {
                 change.join.iter().try_for_each(PeerRecord::check)
             }
             Self::Apply(record) => record.check(),
-            Self::Ask { fragment, .. } => crate::wire::check::fragment(*fragment),
+            Self::Ask { fragment, .. } | Self::Returned { fragment, .. } => {
+                crate::wire::check::fragment(*fragment)
+            }
             Self::Apart { .. } | Self::Placed { .. } => Ok(()),
         }
     }

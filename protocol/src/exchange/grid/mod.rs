@@ -37,7 +37,7 @@ pub(crate) use seating::mates;
 use crate::core::FetchId;
 use crate::core::context::Context;
 use crate::core::timers::Timer;
-use crate::exchange::agreed::{AgreedMessage, Column, History, Scoped};
+use crate::exchange::agreed::{AgreedMessage, Column, History, Scoped, ahead};
 use crate::exchange::{
     Arrived, Ending, Exchange, ExchangeMessage, Outcome, PastRounds, Signal, foreign_message,
 };
@@ -117,9 +117,22 @@ impl GridExchange {
                 }
                 part.set_note(self.reported.to_bytes());
             }
+            if cx.this_life.newcomer {
+                part.come_back(cx);
+            }
             self.parts.insert(fragment, part);
         }
         self.parts.get_mut(&fragment)
+    }
+
+    /// Where others are rounds ahead, they go on without this peer, and tell it how its round ended. One
+    /// round is no more than the time that results take.
+    pub(super) fn look_ahead(&mut self, cx: &Context) {
+        if self.seating.is_some() && self.outcome.is_none() {
+            let resync = false;
+            let behind = ahead(cx, 1).map(|teller| Outcome::Behind { teller, resync });
+            self.outcome = behind;
+        }
     }
 
     /// After every signal: the timer follows the earliest open deadline.
@@ -140,6 +153,7 @@ impl GridExchange {
             None => cx.timers.stop(Timer::Exchange),
         }
         if all && ended {
+            cx.this_life.newcomer = false;
             self.outcome = Some(Outcome::Ended);
         }
     }
@@ -259,7 +273,11 @@ impl Exchange for GridExchange {
                 self.parts.values_mut().for_each(|part| part.timeout(cx));
                 Ok(())
             }
-            Signal::Heard(_) | Signal::Fetched { .. } | Signal::FetchFailed { .. } => Ok(()),
+            Signal::Heard(_) => {
+                self.look_ahead(cx);
+                Ok(())
+            }
+            Signal::Fetched { .. } | Signal::FetchFailed { .. } => Ok(()),
         };
         self.settle(cx);
         result

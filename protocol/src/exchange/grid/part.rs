@@ -8,6 +8,7 @@
 //! A member that is late in its own training does its part for others meanwhile: only its contribution
 //! is missing.
 
+use super::GridMessage;
 use super::results::Results;
 use super::row::{Row, Sum};
 use super::seating::Seating;
@@ -66,7 +67,7 @@ impl GridPart {
             .filter(|peer| waits_for(cx, &seating, *peer));
         let awaited: BTreeSet<PeerId> = awaited.collect();
         let others = awaited.iter().copied().filter(|peer| *peer != cx.me());
-        let allowed = cx.deadlines.allow(Wait::Group, others);
+        let allowed = cx.deadlines.allow_mates(Wait::Group, others);
         let len = cx.plan.fragment(fragment).map_or(1, |f| f.len);
         let column = seating.is_settled(seating.place).then(|| {
             let members = seating.members(seating.column());
@@ -143,7 +144,10 @@ impl GridPart {
             });
             self.tasks.insert(order, Task::Share(shard));
         }
-        if self.column.is_none() || self.results.columns.contains_key(&self.mine()) {
+        if cx.this_life.newcomer {
+            // The others may be about to end this round: they tell how it ended.
+            self.ask(cx);
+        } else if self.column.is_none() || self.results.columns.contains_key(&self.mine()) {
             self.await_results(cx);
         }
     }
@@ -223,7 +227,7 @@ impl GridPart {
             }
             // This peer's Executor failed: others go on without its part.
             (Task::Share(_), _) => {}
-            (Task::Sum, _) => self.row.sum = Sum::Over,
+            (Task::Sum, _) => self.pass(cx),
             (Task::Bundle, _) => {}
         }
         self.advance(cx);
@@ -284,7 +288,7 @@ impl GridPart {
     fn sum_up(&mut self, cx: &mut Context) {
         cx.waited_in(self.fragment, Wait::Group, false);
         if self.row.here.is_empty() || self.column_over() {
-            self.row.sum = Sum::Over;
+            self.pass(cx);
             return;
         }
         self.row.sum = Sum::Summing;
@@ -300,6 +304,31 @@ impl GridPart {
             inputs: inputs.collect(),
         };
         self.tasks.insert(cx.order(order), Task::Sum);
+    }
+
+    /// This peer came back in this round. Its row began without it: shares went where it was not yet, and
+    /// the column's result may be handed down before it has it. It does only what is its own, and others
+    /// need not wait for it.
+    pub(super) fn come_back(&mut self, cx: &mut Context) {
+        let (round, fragment) = (self.seating.round, self.fragment);
+        for peer in self.others() {
+            if cx.view.takes_part(peer) {
+                cx.send(peer, GridMessage::Returned { round, fragment });
+            }
+        }
+        self.pass(cx);
+    }
+
+    /// The row brings nothing to this round.
+    pub(super) fn pass(&mut self, cx: &mut Context) {
+        cx.waited_in(self.fragment, Wait::Group, false);
+        self.row.sum = Sum::Over;
+        self.row.awaited.clear();
+        if let Some(column) = &mut self.column
+            && !column.over()
+        {
+            column.pass(cx);
+        }
     }
 
     /// A peer's link is gone.
@@ -386,8 +415,5 @@ fn waits_for(cx: &Context, seating: &Seating, peer: PeerId) -> bool {
         .roll
         .place_of(peer)
         .is_some_and(|place| seating.is_settled(place));
-    // One that came back a moment ago begins its first round later than the others.
-    let late = |remote: &crate::Remote| remote.suspected || remote.probation;
-    let there = cx.view.takes_part(peer) && !cx.view.get(peer).is_some_and(late);
-    peer == cx.me() || (settled && there)
+    peer == cx.me() || (settled && cx.view.serves(peer))
 }

@@ -1,7 +1,7 @@
 //! What the columns decided about one fragment, as far as it is here.
 
 use crate::exchange::agreed::ShardVersion;
-use crate::{Attempt, Digest, Members, PeerId, SliceId};
+use crate::{Attempt, Digest, Members, PeerId, SliceId, Time};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// One column's result.
@@ -34,6 +34,10 @@ pub(super) struct Results {
     pub(super) columns: BTreeMap<u16, ColumnResult>,
     /// Bundles that are on their way by a fetch, with what they must be.
     pub(super) fetching: BTreeMap<SliceId, (u16, ShardVersion)>,
+    /// Members of the row that came back in this round and hand nothing down.
+    pub(super) returned: BTreeSet<PeerId>,
+    /// Since when only the results of other columns are missing.
+    pub(super) since: Option<Time>,
     /// Peers that wait for this peer's results.
     pub(super) askers: BTreeSet<PeerId>,
     /// How often this peer asked others.
