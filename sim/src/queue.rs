@@ -43,6 +43,11 @@ impl<E> Queue<E> {
         self.sequence += 1;
     }
 
+    /// When the next event is due.
+    pub(crate) fn next_at(&self) -> Option<Time> {
+        self.heap.peek().map(|Reverse((at, ..))| *at)
+    }
+
     /// Removes the next event.
     pub(crate) fn pop(&mut self) -> Option<(Time, E)> {
         let Reverse((at, _, slot)) = self.heap.pop()?;

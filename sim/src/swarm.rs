@@ -170,6 +170,10 @@ impl<'a> Swarm<'a> {
             if over.is_some_and(|at| self.agreed() || self.now.since(at) > EPILOGUE) {
                 return Ok(());
             }
+            if !self.net.is_settled() && self.queue.next_at() != Some(self.now) {
+                self.net.settle(self.now);
+                self.make_appointments();
+            }
             let next = self.queue.pop();
             let spent = self.counters.events >= self.scenario.limits.events;
             let Some((at, due)) = next.filter(|(at, _)| *at <= end && !spent) else {

@@ -5,6 +5,7 @@ use crate::core::timers::{Timer, Timers};
 use crate::core::view::View;
 use crate::core::{Event, Output, PeerConfig, Wait};
 use crate::limits::{ACCUSED_MAX, OUTPUTS_MAX};
+use crate::roll::SharedRolls;
 use crate::wire::Message;
 use crate::{
     Branch, Digest, FragmentId, Order, OrderId, Participants, PeerId, Plan, PlanHash, Proof, Roll,
@@ -13,7 +14,7 @@ use crate::{
 use core::time::Duration;
 use rand_chacha::ChaCha8Rng;
 use rand_core::SeedableRng;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 /// Shared by the parts of one peer. An exchange sees nothing else of the peer: it reads and acts
@@ -55,6 +56,10 @@ pub(crate) struct Rolls {
     pub(crate) roll: Option<Arc<Roll>>,
     /// What the round has decided about the next one.
     pub(crate) note: Vec<u8>,
+    /// Those that other peers of this process hold.
+    pub(crate) shared: SharedRolls,
+    /// The peers of this one's row and column.
+    pub(crate) mates: Arc<BTreeSet<PeerId>>,
 }
 
 /// Peers to be judged once the input that is being handled has been.
@@ -113,6 +118,16 @@ impl Context {
         self.config.me
     }
 
+    /// From now on this roll is in force; none is known without one.
+    pub(crate) fn hold(&mut self, roll: Option<Arc<Roll>>) {
+        let place = roll
+            .as_ref()
+            .and_then(|roll| Some((roll, roll.place_of(self.me())?)));
+        let mates = place.map(|(roll, place)| roll.mates(place));
+        self.rolls.mates = Arc::new(mates.unwrap_or_default());
+        self.rolls.roll = roll;
+    }
+
     /// The round is over: what it has decided about the roll is in force.
     /// True if that is another one.
     pub(crate) fn turn_roll(&mut self) -> bool {
@@ -126,7 +141,8 @@ impl Context {
         };
         // One round passes until something depends on newcomers.
         let since = self.round.next();
-        self.rolls.roll = Some(Arc::new(roll.after(&change, since)));
+        let after = self.rolls.shared.after(roll, (&change, &note), since);
+        self.hold(Some(after));
         true
     }
 

@@ -380,6 +380,7 @@ impl View {
 mod tests {
     use super::*;
     use crate::RunId;
+    use crate::wire::RecordFields;
 
     fn peer(id: u16) -> PeerId {
         let mut bytes = [0; 32];
@@ -388,14 +389,14 @@ mod tests {
     }
 
     fn record(id: u16, sequence: u64, expires: u64) -> PeerRecord {
-        PeerRecord {
+        PeerRecord::from(RecordFields {
             peer: peer(id),
             run: RunId::from_bytes([1; 32]),
             sequence,
             expires: Time::ZERO + Duration::from_secs(expires),
             addresses: Vec::new(),
             signature: Vec::new(),
-        }
+        })
     }
 
     fn at(seconds: u64) -> Time {

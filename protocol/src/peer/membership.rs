@@ -131,7 +131,10 @@ impl Peer {
         self.cx.sort_sides();
         if !known {
             self.cx.emit(Event::PeerUp(from));
-            self.send_records(from);
+            // Mates have the records of all in the roll.
+            if !self.cx.rolls.mates.contains(&from) {
+                self.send_records(from);
+            }
             self.greet_founder(from);
         }
         if answer {

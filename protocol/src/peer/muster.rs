@@ -147,6 +147,10 @@ impl Peer {
                 Patience::Over => true,
             },
         };
+        if self.sits() && self.life.once.patience == Patience::ForAll {
+            // Asked after every message of a mate: the first that is missing answers it.
+            return self.all_mates_here() && (alone || !self.cx.rolls.mates.is_empty());
+        }
         let here = self.here();
         here >= self.wanted() && (here > 1 || alone)
     }

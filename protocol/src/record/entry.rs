@@ -2,7 +2,7 @@
 
 use crate::limits::{RECORD_ENTRY_BYTES_MAX, RECORD_REASON_BYTES_MAX};
 use crate::record::{RecordError, RecordHeader};
-use crate::wire::{decode_value, encode_value};
+use crate::wire::{decode_limited, encode_value};
 use crate::{Digest, Input, Time};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -96,7 +96,8 @@ impl Entry {
     /// Reads the bytes of the entry at `at`; the checks have been compared already.
     pub(super) fn decode(at: u64, bytes: &[u8]) -> Result<Self, RecordError> {
         fn value<T: DeserializeOwned>(at: u64, body: &[u8]) -> Result<T, RecordError> {
-            decode_value(body).map_err(|source| RecordError::Undecodable { at, source })
+            let body = decode_limited::<_, RECORD_ENTRY_BYTES_MAX>(body);
+            body.map_err(|source| RecordError::Undecodable { at, source })
         }
         let (kind, body) = bytes.split_first().ok_or(RecordError::Impossible {
             at,

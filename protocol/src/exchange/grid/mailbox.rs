@@ -51,7 +51,7 @@ impl GridExchange {
         let Some(seating) = open.cloned() else {
             return self.keep_early(cx, (from, slice, meta, digest));
         };
-        if tag != seating.tag() && tag != seating.column_tag() {
+        if tag != seating.tag() && tag != seating.column_tag {
             cx.order(Order::Release { slice });
             self.differs(cx, from, &seating);
             return Ok(());
@@ -93,7 +93,7 @@ impl GridExchange {
     /// A peer in this round has another anchor or roll.
     fn differs(&mut self, cx: &mut Context, from: PeerId, seating: &Seating) {
         let (round, state) = (seating.round, seating.state);
-        if seating.mates().contains(&from) {
+        if cx.rolls.mates.contains(&from) {
             cx.send(from, GridMessage::Apart { round, state });
         }
     }
@@ -104,7 +104,7 @@ impl GridExchange {
         let Some(seating) = self.seating.clone() else {
             return;
         };
-        let mates = seating.mates();
+        let mates = seating.roll.mates(seating.place);
         if state == seating.state || !mates.contains(&from) {
             return;
         }
@@ -153,7 +153,7 @@ impl GridExchange {
             FragmentMessage::Collected { known, versions } if message.group == seating.tag() => {
                 part.collected(cx, from, (known, versions))
             }
-            _ if message.group == seating.column_tag() => part.column_said(cx, from, message),
+            _ if message.group == seating.column_tag => part.column_said(cx, from, message),
             _ => {
                 self.differs(cx, from, &seating);
                 Ok(())

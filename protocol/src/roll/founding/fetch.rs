@@ -5,7 +5,6 @@ use crate::Digest;
 use crate::roll::FoundingMessage;
 use crate::roll::pages::Incoming;
 use crate::wire::PeerRecord;
-use std::sync::Arc;
 
 impl Founding {
     /// Asks a peer for the next page of a roll that is not here.
@@ -73,9 +72,9 @@ impl Founding {
             return;
         }
         // Pages of another roll than was named begin again, with another peer to ask.
-        if let Some(roll) = incoming.roll(self.terms.row) {
+        if let Some(roll) = incoming.roll(self.terms.row, &self.shared) {
             self.incoming = None;
-            self.rolls.insert(name.digest, Arc::new(roll));
+            self.rolls.insert(name.digest, roll);
             self.accept_asked();
         }
     }
