@@ -63,6 +63,14 @@ pub const ROLL_CHANGE_BYTES_MAX: usize = 48 * 1024;
 /// Peers that one peer knows. Up to here views are complete.
 pub const VIEW_PEERS_MAX: usize = 256;
 
+/// Peers that one peer of a grid knows: the row and the column of the largest roll, and others through
+/// which news of the rest come.
+pub const GRID_VIEW_PEERS_MAX: usize = 512;
+
+/// Peers up to which a peer of a grid adds more to its view because it hears of them: it needs few
+/// beside its mates, and each peer of thousands would otherwise keep the records of hundreds.
+pub const GRID_STRANGERS_MAX: usize = VIEW_PEERS_MAX / 4;
+
 /// Links that one peer opens by itself when its view is no longer complete.
 pub const ACTIVE_LINKS_MAX: usize = 16;
 

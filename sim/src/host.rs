@@ -12,12 +12,13 @@ use murmurate_strategies::executor::Executor;
 use murmurate_strategies::slices::SliceStore;
 use murmurate_strategies::state::MemoryState;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// The state from which a crashed machine restarts.
 #[derive(Clone, Debug)]
 pub(crate) struct Checkpoint {
     pub(crate) kept: Kept,
-    pub(crate) snapshot: Snapshot,
+    pub(crate) snapshot: Arc<Snapshot>,
 }
 
 /// The part of a machine's work that survives a crash.
@@ -121,8 +122,7 @@ impl Host {
     }
 
     /// Contents of a checkpoint.
-    pub(crate) fn save(&mut self, snapshot: &[u8]) -> Result<Checkpoint, String> {
-        let snapshot = Snapshot::from_bytes(snapshot).map_err(|error| error.to_string())?;
+    pub(crate) fn save(&mut self, snapshot: Arc<Snapshot>) -> Result<Checkpoint, String> {
         let kept = match &mut self.worker {
             Worker::Timing(timing) => Kept::Digests(timing.digests()),
             Worker::Executor(executor) => {

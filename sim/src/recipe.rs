@@ -136,7 +136,7 @@ impl<'a> Recipe<'a> {
         };
         let (worker, digests) = self.worker(index, checkpoint)?;
         let start = Input::Start {
-            snapshot: checkpoint.map(|checkpoint| checkpoint.snapshot.clone()),
+            snapshot: checkpoint.map(|checkpoint| (*checkpoint.snapshot).clone()),
             digests,
             opened,
         };

@@ -90,6 +90,10 @@ impl Context {
         let (run, me) = (plan.run.as_bytes(), config.me);
         let bytes = [&config.seed.to_le_bytes()[..], run, me.as_bytes()].concat();
         seed.copy_from_slice(Digest::of(&bytes).as_bytes());
+        let mut view = View::default();
+        if plan.agreement.grouping.is_grid() {
+            view.expect_mates();
+        }
         Self {
             plan_hash: plan.hash(),
             deadlines: Deadlines::new(plan.deadlines),
@@ -100,7 +104,7 @@ impl Context {
             now: Time::ZERO,
             round: Round(0),
             this_life: ThisLife::default(),
-            view: View::default(),
+            view,
             timers: Timers::default(),
             rng: ChaCha8Rng::from_seed(seed),
             outbox: Outbox::default(),

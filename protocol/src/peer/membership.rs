@@ -119,7 +119,7 @@ impl Peer {
         remote.anchor = Some(hello.anchor);
         remote.ready = hello.ready && !remote.contact.observes;
         remote.muster = hello.muster;
-        remote.contact.branch = hello.branch.as_deref().copied();
+        remote.contact.branch = hello.branch.clone();
         remote.contact.left = false;
         remote.contact.lost = None;
         remote.suspected = false;
@@ -140,7 +140,7 @@ impl Peer {
         if answer {
             self.send_hello(from);
         }
-        self.try_begin();
+        self.try_begin_with(from);
     }
 
     pub(super) fn goodbye(&mut self, from: PeerId, reason: Reason) {
@@ -204,13 +204,13 @@ impl Peer {
         remote.ready = ready;
         remote.muster = muster;
         remote.anchor = Some(anchor);
-        remote.contact.branch = branch;
+        remote.contact.branch = branch.map(Box::new);
         if round.next() >= mine {
             remote.suspected = false;
         }
         self.cx.sort_sides();
         self.signal(Signal::Heard(from));
-        self.try_begin();
+        self.try_begin_with(from);
         if self.phase == Phase::Finished && !self.settle_the_end() {
             self.maybe_leave();
         }

@@ -135,7 +135,7 @@ impl Peer {
         }
     }
 
-    fn is_here(&self, peer: PeerId) -> bool {
+    pub(super) fn is_here(&self, peer: PeerId) -> bool {
         let remote = self.cx.view.get(peer);
         remote.is_some_and(|remote| remote.linked && remote.greeted)
     }
