@@ -6,7 +6,7 @@
 //! trace hash. Invariants are checked after every input of every peer.
 //!
 //! # Layout
-//! - `queue`: the calendar, a heap of (time, sequence).
+//! - `queue`: the calendar, events by time and then by insertion.
 //! - `net`: latency, shared bandwidth, loss, transports, sites, links, partitions.
 //! - `recipe`, `host`: build machines; the only files that construct a Peer or an Executor.
 //!   `timing`: the work of a machine without tensors.

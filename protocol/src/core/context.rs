@@ -163,8 +163,9 @@ impl Context {
 
     /// What this peer tells others of its branch.
     pub(crate) fn branch(&self) -> Option<Branch> {
-        let branch = self.view.split.mergeable();
-        branch.filter(|_| self.plan.merges())
+        // Asked after every message.
+        let merges = self.plan.merges();
+        merges.then(|| self.view.split.mergeable()).flatten()
     }
 
     /// What a peer says of its branch, or what this peer knows of its own, has changed.

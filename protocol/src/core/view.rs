@@ -400,6 +400,7 @@ impl View {
 mod tests {
     use super::*;
     use crate::RunId;
+    use crate::limits::{GRID_COLUMNS_MAX, GROUP_MEMBERS_MAX};
     use crate::wire::RecordFields;
 
     fn peer(id: u16) -> PeerId {
@@ -421,6 +422,27 @@ mod tests {
 
     fn at(seconds: u64) -> Time {
         Time::ZERO + Duration::from_secs(seconds)
+    }
+
+    #[test]
+    fn in_a_grid_there_is_room_for_the_mates_of_the_largest_roll() {
+        let mut view = View::default();
+        view.expect_mates();
+        let heard =
+            (0..2 * GRID_STRANGERS_MAX as u16).filter(|id| view.learn(&record(*id, 1, 60), at(0)));
+        assert_eq!(heard.count(), GRID_STRANGERS_MAX);
+        let mates = (GRID_COLUMNS_MAX + GROUP_MEMBERS_MAX) as u16;
+        for id in 1000..1000 + mates {
+            view.entry(peer(id)).expect("room for a mate").linked = true;
+        }
+        assert_eq!(view.len(), GRID_STRANGERS_MAX + usize::from(mates));
+        for id in 2000..3000 {
+            if let Some(remote) = view.entry(peer(id)) {
+                remote.linked = true;
+            }
+        }
+        assert_eq!(view.len(), GRID_VIEW_PEERS_MAX);
+        assert!(view.get(peer(1000)).is_some(), "a mate is not forgotten");
     }
 
     #[test]

@@ -5,6 +5,7 @@ use crate::core::{Output, Phase};
 use crate::exchange::GridMessage;
 use crate::limits::{ALIVE_EVERY, DIAL_ATTEMPTS_MAX, SPONSORS_MAX, STRANGER_LINKS};
 use crate::peer::Peer;
+use crate::peer::life::Missing;
 use crate::{PeerId, Roll, Round};
 use core::time::Duration;
 
@@ -142,6 +143,12 @@ impl Peer {
 
     /// Whether all of this peer's mates are here.
     pub(super) fn all_mates_here(&self) -> bool {
+        if let Some(Missing::Link(mate)) = self.life.once.waits_for
+            && self.cx.rolls.mates.contains(&mate)
+            && !self.is_here(mate)
+        {
+            return false;
+        }
         self.cx.rolls.mates.iter().all(|peer| self.is_here(*peer))
     }
 

@@ -57,3 +57,23 @@ impl Snapshot {
         Ok(snapshot)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limits::{FRAGMENTS_MAX, ROLL_BYTES_MAX};
+
+    #[test]
+    fn the_largest_roll_fits_into_a_checkpoint() {
+        let snapshot = Snapshot {
+            version: SNAPSHOT_VERSION,
+            plan: PlanHash::from_bytes([3; 32]),
+            round: Round(3),
+            weights: vec![1.0; FRAGMENTS_MAX],
+            ahead: None,
+            roll: vec![7; ROLL_BYTES_MAX],
+        };
+        let bytes = snapshot.to_bytes();
+        assert_eq!(Snapshot::from_bytes(&bytes), Ok(snapshot));
+    }
+}

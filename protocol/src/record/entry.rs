@@ -133,3 +133,27 @@ impl Entry {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limits::SNAPSHOT_BYTES_MAX;
+    use crate::{Digest, Done, OrderId};
+
+    #[test]
+    fn the_largest_snapshot_and_the_largest_roll_fit() {
+        let done = Input::Done {
+            order: OrderId::default(),
+            done: Done::Loaded {
+                digests: vec![Digest::of(b"one")],
+                note: vec![7; SNAPSHOT_BYTES_MAX],
+            },
+        };
+        let entry = EntryBytes::input(Time::ZERO, 0, &done).unwrap();
+        let read = Entry::decode(0, entry.as_bytes()).unwrap();
+        let Entry::Input { input, .. } = read else {
+            panic!("{read:?}");
+        };
+        assert_eq!(*input, done);
+    }
+}

@@ -104,3 +104,68 @@ impl SharedRolls {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::roll::tests::record;
+
+    fn records(ids: core::ops::Range<u16>) -> Vec<PeerRecord> {
+        ids.map(record).collect()
+    }
+
+    #[test]
+    fn peers_that_make_the_same_roll_hold_one() {
+        let rolls = SharedRolls::default();
+        let roll = rolls.share(Roll::found(records(0..9), 0, Round(0)));
+        let again = rolls.share(Roll::found(records(0..9), 0, Round(0)));
+        assert!(Arc::ptr_eq(&roll, &again));
+        let named = rolls.named(roll.name(), records(0..9), 0);
+        assert!(named.is_some_and(|named| Arc::ptr_eq(&roll, &named)));
+        let read = Roll::from_bytes(&roll.to_bytes()).unwrap();
+        assert!(Arc::ptr_eq(&roll, &rolls.share(read)));
+        let other = SharedRolls::default().share(Roll::found(records(0..9), 0, Round(0)));
+        assert!(!Arc::ptr_eq(&roll, &other), "other peers share others");
+    }
+
+    #[test]
+    fn a_roll_of_other_records_is_another_one() {
+        let rolls = SharedRolls::default();
+        let roll = rolls.share(Roll::found(records(0..9), 0, Round(0)));
+        let mut moved = records(0..9);
+        moved[3].addresses = vec![vec![1]];
+        let found = rolls.named(roll.name(), moved.clone(), 0).unwrap();
+        assert_eq!(found.name(), roll.name(), "addresses are no part of a name");
+        assert_eq!(found.place(3).unwrap().record, moved[3]);
+        assert!(rolls.named(roll.name(), records(1..10), 0).is_none());
+    }
+
+    #[test]
+    fn a_change_is_worked_out_once() {
+        let rolls = SharedRolls::default();
+        let roll = rolls.share(Roll::found(records(0..9), 0, Round(0)));
+        let change = RollChange {
+            leave: vec![record(2).peer],
+            join: vec![record(20)],
+        };
+        let note = change.to_bytes();
+        let after = |round| rolls.after(&roll, (&change, &note), Round(round));
+        let one = after(4);
+        assert!(Arc::ptr_eq(&one, &after(4)));
+        assert!(!Arc::ptr_eq(&one, &after(5)));
+        assert_eq!(*one, roll.after(&change, Round(4)));
+    }
+
+    #[test]
+    fn few_rolls_are_known_at_a_time() {
+        let rolls = SharedRolls::default();
+        let held: Vec<Arc<Roll>> = (1..40)
+            .map(|peers| rolls.share(Roll::found(records(0..peers), 0, Round(0))))
+            .collect();
+        assert_eq!(rolls.known().rolls.len(), ROLLS_SHARED_MAX);
+        drop(held);
+        let roll = rolls.share(Roll::found(records(0..3), 0, Round(0)));
+        assert_eq!(rolls.known().rolls.len(), 1, "what no peer holds is gone");
+        assert_eq!(roll.len(), 3);
+    }
+}

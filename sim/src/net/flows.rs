@@ -339,6 +339,27 @@ mod tests {
     }
 
     #[test]
+    fn flows_that_start_at_one_instant_are_shared_out_once() {
+        let mut flows = Flows::default();
+        let up = flows.add_link(Some(100.0));
+        let path = Path::through([up]);
+        for number in 0..50 {
+            let owner = Owner::Push(number);
+            flows.start(at(1.0), owner, path, (10.0, NO_MOST));
+        }
+        assert_eq!(flows.appointments().count(), 50, "one for each");
+        assert!(flows.flows[0].rate > 50.0, "not shared out yet");
+        flows.settle(at(1.0));
+        assert_eq!(flows.appointments().count(), 0, "none ends sooner");
+        assert!(
+            flows
+                .flows
+                .iter()
+                .all(|flow| (flow.rate - 2.0).abs() < 1e-9)
+        );
+    }
+
+    #[test]
     fn the_slowest_link_of_a_way_counts() {
         let mut flows = Flows::default();
         let (up, down) = (flows.add_link(Some(100.0)), flows.add_link(Some(10.0)));
