@@ -138,12 +138,16 @@ mod tests {
     fn an_earlier_event_comes_before_the_rest_of_an_instant() {
         let at = Time::from_nanos;
         let mut queue = Queue::new();
-        [(5, 'a'), (5, 'b')].map(|(ns, name)| queue.push(at(ns), name));
+        for (ns, name) in [(5, 'a'), (5, 'b')] {
+            queue.push(at(ns), name);
+        }
         assert_eq!(
             (queue.next_at(), queue.pop()),
             (Some(at(5)), Some((at(5), 'a')))
         );
-        [(3, 'c'), (5, 'd')].map(|(ns, name)| queue.push(at(ns), name));
+        for (ns, name) in [(3, 'c'), (5, 'd')] {
+            queue.push(at(ns), name);
+        }
         let rest: Vec<_> = std::iter::from_fn(|| queue.pop()).collect();
         assert_eq!(rest, [(at(3), 'c'), (at(5), 'b'), (at(5), 'd')]);
         assert_eq!(queue.next_at(), None);

@@ -18,10 +18,7 @@ use super::acceptor::{Accepted, Acceptor, Proposal, quorum};
 use super::pages::{Incoming, in_messages};
 use super::register::Register;
 use super::{FoundingBallot, FoundingMessage, Roll, RollName, SharedRolls};
-use crate::limits::{
-    FOUNDING_QUIET_TICKS, FOUNDING_RECORDS_MAX, FOUNDING_RETRY_TICKS, REGISTRARS_MAX,
-    ROLL_PAGE_BYTES,
-};
+use crate::limits::{FOUNDING_QUIET_TICKS, FOUNDING_RETRY_TICKS, REGISTRARS_MAX, ROLL_PAGE_BYTES};
 use crate::wire::PeerRecord;
 use crate::{Digest, PeerId, Round, RunId};
 use std::collections::{BTreeMap, BTreeSet};
@@ -286,20 +283,6 @@ impl Founding {
         let to = here.filter(|record| registrars.contains(&record.peer));
         for record in to.cloned().collect::<Vec<_>>() {
             self.say_founded(&record);
-        }
-    }
-
-    /// Another peer says which roll was chosen: those that registered here hear it.
-    fn found(&mut self, from: &PeerRecord, roll: RollName) {
-        if self.founded.is_none() {
-            self.founded = Some(roll);
-            let here = self.register.here().take(FOUNDING_RECORDS_MAX);
-            for record in here.cloned().collect::<Vec<_>>() {
-                self.say_founded(&record);
-            }
-        }
-        if self.founded == Some(roll) {
-            self.ask(roll, from);
         }
     }
 

@@ -27,7 +27,7 @@ impl Votes {
         }
         let known = self.0.iter_mut().find(|(voted, _)| *voted == versions);
         match known {
-            Some((_, voters)) => *voters = *voters | Members::one(index),
+            Some((_, voters)) => *voters |= Members::one(index),
             None => self.0.push((versions.to_vec(), Members::one(index))),
         }
     }

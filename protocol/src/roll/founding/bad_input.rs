@@ -2,7 +2,7 @@
 
 use super::tests::{Swarm, founding};
 use super::*;
-use crate::limits::ROLL_PEERS_MAX;
+use crate::limits::{FOUNDING_RECORDS_MAX, ROLL_PEERS_MAX};
 use crate::roll::tests::record;
 use crate::wire::{Message, RecordFields};
 
