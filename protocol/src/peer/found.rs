@@ -74,8 +74,10 @@ impl Peer {
             .view
             .live()
             .any(|(_, remote)| remote.round > Round(0));
+        // Once this peer has its roll no neighbour need be told of registrars, and it has hundreds.
+        let founds = self.cx.rolls.roll.is_none();
         let linked = self.cx.view.greeted().map(|(peer, _)| peer);
-        let linked: Vec<PeerId> = linked.collect();
+        let linked: Vec<PeerId> = linked.filter(|_| founds).collect();
         let linked: Vec<PeerRecord> = linked
             .into_iter()
             .map(|peer| self.record_of(peer))
