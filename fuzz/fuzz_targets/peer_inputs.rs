@@ -163,14 +163,14 @@ fn plan(exchange: ExchangeKind, fragments: u8) -> Plan {
 
 /// A roll of this peer and the seven others.
 fn roll(plan: &Plan) -> Roll {
-    let record = |id| wire::PeerRecord {
+    let record = |id| wire::PeerRecord::from(wire::RecordFields {
         peer: id,
         run: plan.run,
         sequence: 0,
         expires: Time::NEVER,
         addresses: Vec::new(),
         signature: vec![7; 64],
-    };
+    });
     Roll::found([PeerId::from_bytes([200; 32])].into_iter().chain((0..7).map(peer)).map(record), 2, Round(0))
 }
 

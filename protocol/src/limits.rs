@@ -50,6 +50,10 @@ pub const ROLL_PAGE_BYTES: usize = 48 * 1024;
 /// Links with peers of the roll that are neither in the row nor in the column of a peer.
 pub const STRANGER_LINKS: usize = 4;
 
+/// Rolls that the peers of one process share at a time: of neighbouring rounds, and of peers that
+/// disagree.
+pub const ROLLS_SHARED_MAX: usize = 8;
+
 /// Members that a newcomer asks for a place.
 pub const SPONSORS_MAX: usize = 3;
 
@@ -58,6 +62,14 @@ pub const ROLL_CHANGE_BYTES_MAX: usize = 48 * 1024;
 
 /// Peers that one peer knows. Up to here views are complete.
 pub const VIEW_PEERS_MAX: usize = 256;
+
+/// Peers that one peer of a grid knows: the row and the column of the largest roll, and others through
+/// which news of the rest come.
+pub const GRID_VIEW_PEERS_MAX: usize = 512;
+
+/// Peers up to which a peer of a grid adds more to its view because it hears of them: it needs few
+/// beside its mates, and each peer of thousands would otherwise keep the records of hundreds.
+pub const GRID_STRANGERS_MAX: usize = VIEW_PEERS_MAX / 4;
 
 /// Links that one peer opens by itself when its view is no longer complete.
 pub const ACTIVE_LINKS_MAX: usize = 16;
@@ -313,11 +325,15 @@ pub const BALANCED_ROUNDS: usize = 7;
 /// Last pushes to a peer whose median is the rate of the link, where the topology chooses by it.
 pub const RATES_KEPT: usize = 5;
 
-/// Bytes of a snapshot that this build reads back.
-pub const SNAPSHOT_BYTES_MAX: usize = 1 << 20;
+/// Bytes of a value that this build decodes where nothing else bounds it: a header, an invite, a list.
+pub const VALUE_BYTES_MAX: usize = 1 << 20;
 
-/// Bytes of one entry of a record: a control message, a start or a plan fits many times.
-pub const RECORD_ENTRY_BYTES_MAX: usize = SNAPSHOT_BYTES_MAX;
+/// Bytes of a snapshot that this build reads back: the largest roll, and as much as any other value.
+pub const SNAPSHOT_BYTES_MAX: usize = ROLL_BYTES_MAX + VALUE_BYTES_MAX;
+
+/// Bytes of one entry of a record: a start brings a snapshot, and the answer to a `Load` a roll. A
+/// control message or a plan fits many times.
+pub const RECORD_ENTRY_BYTES_MAX: usize = SNAPSHOT_BYTES_MAX + VALUE_BYTES_MAX;
 
 /// Bytes of the binary's version in a record.
 pub const RECORD_BINARY_BYTES_MAX: usize = 64;

@@ -19,8 +19,8 @@ use murmurate_protocol::limits::{
     ADDRESS_BYTES_MAX, FRAME_BYTES_MAX, PIN_LIFETIME, RECORD_ADDRESSES_MAX, RECORD_LIFETIME,
 };
 use murmurate_protocol::wire::{
-    FormingMessage, Hello, MembershipMessage, Message, Muster, PeerRecord, Reason, TransferMessage,
-    encode,
+    FormingMessage, Hello, MembershipMessage, Message, Muster, PeerRecord, Reason, RecordFields,
+    TransferMessage, encode,
 };
 use murmurate_protocol::{
     Digest, Done, Event, ExchangeKind, FetchId, Input, Order, Output, PeerId, Phase, PlanHash,
@@ -32,14 +32,14 @@ fn records_of_full_length_are_passed_on_in_frames_that_hold_them() {
     let mut one = One::new(ExchangeKind::AllReduce);
     one.meet(peer(1));
     for id in 10..42 {
-        let record = PeerRecord {
+        let record = PeerRecord::from(RecordFields {
             peer: peer(id),
             run: RunId::from_bytes([1; 32]),
             sequence: 1,
             expires: one.now + Duration::from_secs(60),
             addresses: vec![vec![7; ADDRESS_BYTES_MAX]; RECORD_ADDRESSES_MAX],
             signature: vec![7; 64],
-        };
+        });
         one.hear(peer(1), MembershipMessage::Records(vec![record]));
     }
     one.pass(2);
@@ -63,14 +63,14 @@ fn news_of_a_newcomer_go_to_the_others_at_once_and_only_once() {
     let mut one = One::new(ExchangeKind::AllReduce);
     one.meet(peer(1));
     one.meet(peer(2));
-    let record = PeerRecord {
+    let record = PeerRecord::from(RecordFields {
         peer: peer(2),
         run: RunId::from_bytes([1; 32]),
         sequence: 1,
         expires: one.now + Duration::from_secs(60),
         addresses: Vec::new(),
         signature: vec![7; 64],
-    };
+    });
     for heard in [1, 0] {
         one.outputs.clear();
         one.hear(peer(2), MembershipMessage::Records(vec![record.clone()]));
@@ -305,13 +305,15 @@ fn a_wrong_clock_is_reported_once_and_breaks_no_rule() {
     const DAY: u64 = 24 * 3600;
     let mut one = One::new(ExchangeKind::AllReduce);
     one.now = one.now + Duration::from_secs(10 * DAY);
-    let record = |one: &One, id: u8, signed: u64, sequence: u64| PeerRecord {
-        peer: peer(id),
-        run: one.peer.plan().run,
-        sequence,
-        expires: Time::ZERO + Duration::from_secs(signed) + RECORD_LIFETIME,
-        addresses: Vec::new(),
-        signature: Vec::new(),
+    let record = |one: &One, id: u8, signed: u64, sequence: u64| {
+        PeerRecord::from(RecordFields {
+            peer: peer(id),
+            run: one.peer.plan().run,
+            sequence,
+            expires: Time::ZERO + Duration::from_secs(signed) + RECORD_LIFETIME,
+            addresses: Vec::new(),
+            signature: Vec::new(),
+        })
     };
     (1..4).for_each(|id| one.meet(peer(id)));
     // The others' clocks are right; records of any age that is still believed say so.

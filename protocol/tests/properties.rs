@@ -20,7 +20,8 @@ use core::time::Duration;
 use murmurate_protocol::limits::{FRAME_BYTES_MAX, OUTPUTS_MAX};
 use murmurate_protocol::wire::{
     AgreedMessage, ExchangeMessage, FragmentMessage, Hello, MembershipMessage, Message, Muster,
-    PeerRecord, Reason, WIRE_VERSION, WireError, canonical, decode, decode_value, encode,
+    PeerRecord, Reason, RecordFields, WIRE_VERSION, WireError, canonical, decode, decode_value,
+    encode,
 };
 use murmurate_protocol::{
     CenterPlan, Digest, Done, Evaluation, Event, ExchangeKind, FetchId, FragmentId, Grace,
@@ -610,14 +611,14 @@ proptest! {
     ) {
         let mut plan = plan(ExchangeKind::AllReduce, 1);
         plan.agreement.grouping = Grouping::Grid { row: 2 };
-        let record = |id| PeerRecord {
+        let record = |id| PeerRecord::from(RecordFields {
             peer: peer(id),
             run: plan.run,
             sequence: 0,
             expires: Time::NEVER,
             addresses: Vec::new(),
             signature: vec![7; 64],
-        };
+        });
         let roll = match founded {
             true => Roll::found((0..6).map(record), 2, Round(0)).to_bytes(),
             false => Vec::new(),

@@ -15,9 +15,9 @@
 use murmurate_protocol::wire::{
     AgreedMessage, Ballot, CenterMessage, ExchangeMessage, FormingMessage, FragmentMessage,
     GridMessage, Held, Hello, Member, MembershipMessage, MergeSide, Message, Muster, PeerRecord,
-    Pledge, Promise, PullMessage, Rates, Reason, Scoped, Seat, Seated, ShardPlan, ShardVersion,
-    SignedGroup, SignedMessage, TransferMessage, VoteCertificate, WIRE_VERSION, WireError, decode,
-    encode, encode_value,
+    Pledge, Promise, PullMessage, Rates, Reason, RecordFields, Scoped, Seat, Seated, ShardPlan,
+    ShardVersion, SignedGroup, SignedMessage, TransferMessage, VoteCertificate, WIRE_VERSION,
+    WireError, decode, encode, encode_value,
 };
 use murmurate_protocol::{
     Base, Branch, Digest, FoundingBallot, FoundingMessage, FragmentId, GroupTag, LayoutHash,
@@ -312,14 +312,14 @@ fn founding(record: &PeerRecord) -> [FoundingMessage; 9] {
 
 /// Where a peer can be reached.
 fn record() -> PeerRecord {
-    PeerRecord {
+    PeerRecord::from(RecordFields {
         peer: peer(1),
         run: RunId::from_bytes([0x11; 32]),
         sequence: 5,
         expires: Time::from_nanos(1_000_000_007),
         addresses: vec![vec![4, 127, 0, 0, 1], Vec::new()],
         signature: vec![0x55; 64],
-    }
+    })
 }
 
 /// A member's own words.

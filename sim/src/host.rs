@@ -12,12 +12,13 @@ use murmurate_strategies::executor::Executor;
 use murmurate_strategies::slices::SliceStore;
 use murmurate_strategies::state::MemoryState;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// The state from which a crashed machine restarts.
 #[derive(Clone, Debug)]
 pub(crate) struct Checkpoint {
     pub(crate) kept: Kept,
-    pub(crate) snapshot: Snapshot,
+    pub(crate) snapshot: Arc<Snapshot>,
 }
 
 /// The part of a machine's work that survives a crash.
@@ -41,11 +42,18 @@ pub(crate) struct Host {
     pub(crate) open_pushes: Vec<u32>,
     worker: Worker,
     lanes: [LaneState; 2],
-    /// Headers of aggregates that others may fetch.
-    headers: BTreeMap<SliceId, SliceMeta>,
-    /// What pushed slices are, and in which groups the peer was in its round.
-    pushed_here: BTreeMap<SliceId, Tag>,
+    heads: BTreeMap<SliceId, Head>,
+    /// In which groups the peer was in its round.
     joined: JoinedGroups,
+}
+
+/// What is known of a slice beside its bytes.
+#[derive(Clone, Copy, Debug, Default)]
+struct Head {
+    /// The header of an aggregate that others may fetch.
+    header: Option<SliceMeta>,
+    /// What a pushed slice is.
+    pushed: Option<Tag>,
 }
 
 impl core::fmt::Debug for Host {
@@ -65,8 +73,7 @@ impl Host {
             open_pushes: Vec::new(),
             worker,
             lanes: [LaneState::default(), LaneState::default()],
-            headers: BTreeMap::new(),
-            pushed_here: BTreeMap::new(),
+            heads: BTreeMap::new(),
             joined: JoinedGroups::default(),
         }
     }
@@ -92,8 +99,7 @@ impl Host {
     /// Performs an order; training takes `steps` inner steps.
     pub(crate) fn perform(&mut self, order: &Order, steps: u32) -> Option<Done> {
         if let Order::Release { slice } = order {
-            self.headers.remove(slice);
-            self.pushed_here.remove(slice);
+            self.heads.remove(slice);
         }
         let executor = match &mut self.worker {
             Worker::Executor(executor) => executor,
@@ -121,8 +127,7 @@ impl Host {
     }
 
     /// Contents of a checkpoint.
-    pub(crate) fn save(&mut self, snapshot: &[u8]) -> Result<Checkpoint, String> {
-        let snapshot = Snapshot::from_bytes(snapshot).map_err(|error| error.to_string())?;
+    pub(crate) fn save(&mut self, snapshot: Arc<Snapshot>) -> Result<Checkpoint, String> {
         let kept = match &mut self.worker {
             Worker::Timing(timing) => Kept::Digests(timing.digests()),
             Worker::Executor(executor) => {
@@ -147,7 +152,7 @@ impl Host {
     /// The bytes of a slice to push. Keeps its header for peers that fetch it.
     pub(crate) fn pushed(&mut self, slice: SliceId, meta: SliceMeta) -> Option<Bytes> {
         if slice.part.is_decided() {
-            self.headers.insert(slice, meta);
+            self.heads.entry(slice).or_default().header = Some(meta);
         }
         self.stores.get(&slice)
     }
@@ -161,13 +166,14 @@ impl Host {
 
     /// A pushed slice is complete. Returns whether it is stored: an earlier one may be here.
     pub(crate) fn arrived(&mut self, slice: SliceId, meta: SliceMeta, bytes: Bytes) -> bool {
-        let here = self.pushed_here.get(&slice).copied();
+        let head = self.heads.entry(slice).or_default();
+        let here = head.pushed;
         if here.is_some_and(|here| !self.joined.replaces(&slice, here, meta.tag)) {
             return false;
         }
-        self.pushed_here.insert(slice, meta.tag);
+        head.pushed = Some(meta.tag);
         if slice.part.is_decided() {
-            self.headers.insert(slice, meta);
+            head.header = Some(meta);
         }
         self.stores.put(slice, bytes);
         true
@@ -177,7 +183,8 @@ impl Host {
     pub(crate) fn donate(&self, what: &FetchId) -> Option<(Option<SliceMeta>, Bytes)> {
         match what {
             FetchId::Slice(slice) => {
-                Some((self.headers.get(slice).copied(), self.stores.get(slice)?))
+                let head = self.heads.get(slice).copied().unwrap_or_default();
+                Some((head.header, self.stores.get(slice)?))
             }
             FetchId::State(state) => Some((None, self.stores.pinned(state)?)),
         }
@@ -188,7 +195,7 @@ impl Host {
         match what {
             FetchId::Slice(slice) => {
                 if let Some(meta) = meta {
-                    self.headers.insert(*slice, meta);
+                    self.heads.entry(*slice).or_default().header = Some(meta);
                 }
                 self.stores.put(*slice, bytes);
             }

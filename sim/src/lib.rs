@@ -6,10 +6,11 @@
 //! trace hash. Invariants are checked after every input of every peer.
 //!
 //! # Layout
-//! - `queue`: the calendar, a heap of (time, sequence).
+//! - `queue`: the calendar, events by time and then by insertion.
 //! - `net`: latency, shared bandwidth, loss, transports, sites, links, partitions.
 //! - `recipe`, `host`: build machines; the only files that construct a Peer or an Executor.
 //!   `timing`: the work of a machine without tensors.
+//! - `snapshots`: what machines save.
 //! - `swarm` with `feed`, `link`, `transfer`, `fetch`, `work`: the event loop.
 //! - `fault`: the faults. `invariants`: what must hold in spite of them.
 //! - `replay`: repeats the recording of a daemon's peer.
@@ -46,6 +47,7 @@ mod scenario;
 pub mod seeds;
 mod sign;
 mod slot;
+mod snapshots;
 mod speed;
 mod stores;
 mod swarm;

@@ -16,6 +16,8 @@ pub(crate) struct Transfer {
     pub(crate) meta: SliceMeta,
     pub(crate) bytes: Bytes,
     pub(crate) deadline: Time,
+    /// Whether its deadline is on the calendar.
+    pub(crate) may_be_late: bool,
     /// Distinguishes different uses of the same number.
     pub(crate) serial: u32,
     /// The flow that carries it, while its bytes flow.

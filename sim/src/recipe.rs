@@ -7,10 +7,10 @@ use crate::task::{TrainerFactory, TrainerRequest};
 use crate::timing::{self, Timing};
 use core::time::Duration;
 use murmurate_protocol::limits::{ACTIVE_LINKS_MAX, GROUP_MEMBERS_MAX, RECORD_LIFETIME};
-use murmurate_protocol::wire::PeerRecord;
+use murmurate_protocol::wire::{PeerRecord, RecordFields};
 use murmurate_protocol::{
-    Base, Digest, FragmentId, Input, Order, Peer, PeerConfig, PeerId, Plan, RunId, SliceId,
-    SliceMeta, Time,
+    Base, Digest, FragmentId, Input, Order, Peer, PeerConfig, PeerId, Plan, RunId, SharedRolls,
+    SliceId, SliceMeta, Time,
 };
 use murmurate_strategies::executor::{Executor, Parts, Stopwatch};
 use murmurate_strategies::grid::Strategy;
@@ -48,6 +48,8 @@ pub(crate) struct Recipe<'a> {
     strategy: Strategy,
     plan: Plan,
     ids: Vec<PeerId>,
+    /// The machines of a grid hold the same roll.
+    rolls: SharedRolls,
     start_with: usize,
 }
 
@@ -77,6 +79,7 @@ impl<'a> Recipe<'a> {
             strategy,
             plan,
             ids,
+            rolls: SharedRolls::default(),
             start_with: match grid {
                 true => scenario.peers - late,
                 false => start_with(scenario.peers - late),
@@ -102,14 +105,14 @@ impl<'a> Recipe<'a> {
 
     /// The peer record that a daemon would sign.
     pub(crate) fn record(&self, index: usize, now: Time, sequence: u64) -> PeerRecord {
-        PeerRecord {
+        PeerRecord::from(RecordFields {
             peer: self.ids[index],
             run: self.plan.run,
             sequence,
             expires: now + RECORD_LIFETIME,
             addresses: vec![(index as u32).to_le_bytes().to_vec()],
             signature: Vec::new(),
-        }
+        })
     }
 
     /// A new machine and the first input of its peer.
@@ -133,12 +136,12 @@ impl<'a> Recipe<'a> {
         };
         let (worker, digests) = self.worker(index, checkpoint)?;
         let start = Input::Start {
-            snapshot: checkpoint.map(|checkpoint| checkpoint.snapshot.clone()),
+            snapshot: checkpoint.map(|checkpoint| (*checkpoint.snapshot).clone()),
             digests,
             opened,
         };
         let topology = self.strategy.topology(self.scenario.seed);
-        let peer = Peer::new(config, self.plan.clone(), topology);
+        let peer = Peer::new(config, self.plan.clone(), topology).sharing(self.rolls.clone());
         let host = Host::new(peer, worker);
         Ok((host, start))
     }

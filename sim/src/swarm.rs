@@ -17,6 +17,7 @@ use crate::recipe::Recipe;
 use crate::report::{Counters, FaultNote, Samples, consensus_distance};
 use crate::scenario::Scenario;
 use crate::slot::Slot;
+use crate::snapshots::Snapshots;
 use crate::speed;
 use crate::trace::Trace;
 use core::time::Duration;
@@ -37,6 +38,7 @@ pub(crate) struct Swarm<'a> {
     pub(crate) transfers: Vec<Transfer>,
     pub(crate) free_transfers: Vec<u32>,
     pub(crate) fetches: Fetches,
+    pub(crate) snapshots: Snapshots,
     pub(crate) setup: Random,
     pub(crate) lies: Random,
     pub(crate) drifts: Random,
@@ -91,6 +93,7 @@ impl<'a> Swarm<'a> {
             transfers: Vec::new(),
             free_transfers: Vec::new(),
             fetches: Fetches::default(),
+            snapshots: Snapshots::default(),
             setup,
             lies: Random::new(scenario.seed, Purpose::Lies),
             drifts: Random::new(scenario.seed, Purpose::Drift),
@@ -169,6 +172,10 @@ impl<'a> Swarm<'a> {
             over = self.is_over().then(|| over.unwrap_or(self.now));
             if over.is_some_and(|at| self.agreed() || self.now.since(at) > EPILOGUE) {
                 return Ok(());
+            }
+            if !self.net.is_settled() && self.queue.next_at() != Some(self.now) {
+                self.net.settle(self.now);
+                self.make_appointments();
             }
             let next = self.queue.pop();
             let spent = self.counters.events >= self.scenario.limits.events;

@@ -1,7 +1,7 @@
 //! Pushed slices and their acknowledgements.
 //!
-//! While its bytes flow, a push has its deadline and the appointments of its flow on the calendar.
-//! After that it has exactly one event at any time until it ends.
+//! While its bytes flow, a push has the appointments of its flow on the calendar, and its deadline if it
+//! may miss it. After that it has exactly one event at any time until it ends.
 
 use crate::due::Due;
 use crate::error::SimError;
@@ -54,6 +54,7 @@ impl Swarm<'_> {
             meta,
             bytes,
             deadline,
+            may_be_late: false,
             serial: 0,
             flow: None,
             extra: Duration::ZERO,
@@ -71,12 +72,6 @@ impl Swarm<'_> {
             .start_flow(self.now, Owner::Push(number), between, meta.bytes);
         let transfer = &mut self.transfers[number as usize];
         (transfer.flow, transfer.extra) = (Some(flow), extra);
-        let serial = transfer.serial;
-        let due = Due::PushLate {
-            transfer: number,
-            serial,
-        };
-        self.queue.push(deadline.max(self.now), due);
         self.make_appointments();
     }
 
@@ -95,9 +90,21 @@ impl Swarm<'_> {
         }
     }
 
-    /// Schedules the appointments of flows.
+    /// Schedules the appointments of flows, and the deadlines of pushes that may miss them.
     pub(crate) fn make_appointments(&mut self) {
         for made in self.net.appointments() {
+            if let Owner::Push(number) = made.owner {
+                let transfer = &mut self.transfers[number as usize];
+                let deadline = transfer.deadline.max(self.now);
+                if made.at >= deadline && !std::mem::replace(&mut transfer.may_be_late, true) {
+                    let serial = transfer.serial;
+                    let due = Due::PushLate {
+                        transfer: number,
+                        serial,
+                    };
+                    self.queue.push(deadline, due);
+                }
+            }
             let due = Due::Flow {
                 flow: made.flow,
                 serial: made.serial,
@@ -243,7 +250,8 @@ impl Swarm<'_> {
         }
         self.free_transfer(number);
         if let Some(host) = self.slots[from].host.as_mut() {
-            host.open_pushes.retain(|open| *open != number);
+            let at = host.open_pushes.iter().position(|open| *open == number);
+            at.map(|at| host.open_pushes.remove(at));
         }
         self.feed(
             from,

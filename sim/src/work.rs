@@ -178,7 +178,9 @@ impl Swarm<'_> {
             return Ok(());
         };
         if let Order::Save { snapshot, .. } = &order {
-            let checkpoint = host.save(snapshot).map_err(|reason| SimError::Checkpoint {
+            let saved = self.snapshots.read(snapshot);
+            let saved = saved.and_then(|snapshot| host.save(snapshot));
+            let checkpoint = saved.map_err(|reason| SimError::Checkpoint {
                 peer: index,
                 reason,
             })?;

@@ -6,6 +6,40 @@ mod common;
 use common::run;
 use murmurate_sim::Report;
 
+/// What 512 peers of a grid cost, each. These grow with the rows and columns of a peer and not with the
+/// swarm, so that ten thousand fit into one machine.
+#[test]
+fn a_peer_of_a_grid_talks_to_its_row_and_column_only() {
+    let (peers, rounds) = (512, 2);
+    let report = run(
+        &format!(
+            "seed = 3\npeers = {peers}\nrounds = {rounds}\nevaluate_every = 1000\n\
+             [task]\nkind = \"timing\"\nparameters = 100_000\n\
+             [strategy]\npreset = \"diloco\"\n\
+             [strategy.agreement]\ngrouping = \"grid\"\nrow = 23\n\
+             [network]\nlatency_ms = 5.0\nuplink_mbit = 1000.0\ndownlink_mbit = 1000.0\n"
+        ),
+        None,
+    );
+    println!("{report}");
+    let counters = &report.counters;
+    assert_eq!(counters.voided + counters.catch_ups, 0);
+    assert_eq!(counters.rounds_ended, rounds * peers);
+    // 22 in the row, 22 in the column, those that sum for the short row, and the links of the founding.
+    let each = |count: u64| count / peers;
+    assert!(each(counters.links) <= 44 + 4 + 32, "{report}");
+    // Signs of life, votes, hellos and the founding.
+    let messages = each(counters.messages);
+    assert!(messages <= 800, "{messages} messages");
+    // Two events for each message and four for each push, at most.
+    let events = each(counters.events);
+    let most = 2 * messages + 4 * each(counters.pushes) + 200;
+    assert!(events <= most, "{events} events of {most}");
+    // The roll in pages is 110 bytes a peer, and comes from two others.
+    let pages = counters.bytes_by_message["page"] / peers;
+    assert!(pages <= 2 * 125 * peers, "{pages} bytes of pages");
+}
+
 /// A swarm without faults on a fast network.
 fn swarm(peers: usize, rounds: u64, step_ms: f64) -> Report {
     let report = run(

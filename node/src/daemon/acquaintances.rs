@@ -6,7 +6,7 @@ use crate::ports::Ports;
 use crate::store::KnownPeers;
 use libp2p::Multiaddr;
 use murmurate_protocol::limits::ACTIVE_LINKS_MAX;
-use murmurate_protocol::wire::PeerRecord;
+use murmurate_protocol::wire::{PeerRecord, RecordFields};
 use murmurate_protocol::{PeerId, RunId, Time, View};
 use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime};
@@ -136,7 +136,7 @@ impl Acquaintances {
         let away = self.known.iter().filter(|(peer, _)| away(peer));
         for (peer, addresses) in away.take(room) {
             let parsed = addresses.iter().filter_map(|a| a.parse::<Multiaddr>().ok());
-            let record = PeerRecord {
+            let record = PeerRecord::from(RecordFields {
                 peer,
                 run: self.run,
                 sequence: 0,
@@ -145,7 +145,7 @@ impl Acquaintances {
                 // Only this daemon's network uses the record, and the handshake checks the peer's
                 // key.
                 signature: Vec::new(),
-            };
+            });
             if let Err(busy) = net.dial(record) {
                 tracing::debug!(%peer, %busy, "a peer of an earlier life was not dialled");
             }

@@ -137,18 +137,19 @@ fn name_of(record: &PeerRecord) -> [u8; 32] {
 mod tests {
     use super::*;
     use murmurate_protocol::RunId;
+    use murmurate_protocol::wire::RecordFields;
     use std::cell::Cell;
     use std::time::Duration;
 
     fn record(sequence: u64) -> PeerRecord {
-        PeerRecord {
+        PeerRecord::from(RecordFields {
             peer: PeerId::from_bytes([1; 32]),
             run: RunId::from_bytes([2; 32]),
             sequence,
             expires: Time::NEVER,
             addresses: Vec::new(),
             signature: vec![3; 64],
-        }
+        })
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use murmurate_protocol::limits::{RECORD_LIFETIME, RECORDS_PER_MESSAGE_MAX, SIGNATURE_BYTES_MAX};
 use murmurate_protocol::wire::{
     Ballot, FormingMessage, FragmentMessage, Member, MembershipMessage, Message, Muster,
-    PeerRecord, Scoped, ShardVersion, TransferMessage,
+    PeerRecord, RecordFields, Scoped, ShardVersion, TransferMessage,
 };
 use murmurate_protocol::{
     Attempt, Digest, FragmentId, GroupTag, Members, Output, Peer, PeerId, Round, StateId, Time,
@@ -63,14 +63,14 @@ impl Noise {
     fn record(&mut self, now: Time, peer: &Peer) -> PeerRecord {
         let mut signature = vec![0; SIGNATURE_BYTES_MAX];
         self.random.fill_bytes(&mut signature);
-        PeerRecord {
+        PeerRecord::from(RecordFields {
             peer: self.me,
             run: peer.plan().run,
             sequence: self.random.next_u64(),
             expires: now + RECORD_LIFETIME,
             addresses: Vec::new(),
             signature,
-        }
+        })
     }
 
     fn message(&mut self, peer: &Peer, peers: &[PeerId]) -> Message {

@@ -6,7 +6,7 @@ use libp2p::Multiaddr;
 use libp2p::identity::Keypair;
 use libp2p::multiaddr::Protocol;
 use murmurate_protocol::limits::{ADDRESS_BYTES_MAX, RECORD_ADDRESSES_MAX, RECORD_LIFETIME};
-use murmurate_protocol::wire::PeerRecord;
+use murmurate_protocol::wire::{PeerRecord, RecordFields};
 use murmurate_protocol::{PeerId, RunId, Time};
 use std::collections::{BTreeSet, VecDeque};
 use std::time::{Duration, SystemTime};
@@ -71,7 +71,7 @@ impl OwnRecord {
             .filter(|a| a.len() <= ADDRESS_BYTES_MAX)
             .collect();
         addresses.sort_by_key(|a| (is_relayed(a), is_loopback(a), !is_quic(a)));
-        let mut record = PeerRecord {
+        let mut record = PeerRecord::from(RecordFields {
             peer: self.me,
             run: self.run,
             sequence: self.sequence,
@@ -82,7 +82,7 @@ impl OwnRecord {
                 .map(|a| a.to_vec())
                 .collect(),
             signature: Vec::new(),
-        };
+        });
         // Ed25519 keys can always sign, and other kinds were refused at the start.
         record.signature = self.identity.sign(&record.signed_bytes()).ok()?;
         Some(record)
@@ -147,20 +147,20 @@ mod tests {
         own.add("/ip4/127.0.0.1/udp/7/quic-v1".parse().unwrap());
         let record = own.sign(SystemTime::now()).unwrap();
         assert!(verify(&record));
-        let moved = PeerRecord {
+        let moved = PeerRecord::from(RecordFields {
             addresses: vec![vec![1, 2, 3]],
-            ..record.clone()
-        };
+            ..(*record).clone()
+        });
         assert!(!verify(&moved));
-        let stolen = PeerRecord {
+        let stolen = PeerRecord::from(RecordFields {
             peer: PeerId::from_bytes([3; 32]),
-            ..record.clone()
-        };
+            ..(*record).clone()
+        });
         assert!(!verify(&stolen));
-        assert!(!verify(&PeerRecord {
+        assert!(!verify(&PeerRecord::from(RecordFields {
             signature: Vec::new(),
-            ..record
-        }));
+            ..(*record).clone()
+        })));
     }
 
     #[test]

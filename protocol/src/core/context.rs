@@ -5,6 +5,7 @@ use crate::core::timers::{Timer, Timers};
 use crate::core::view::View;
 use crate::core::{Event, Output, PeerConfig, Wait};
 use crate::limits::{ACCUSED_MAX, OUTPUTS_MAX};
+use crate::roll::SharedRolls;
 use crate::wire::Message;
 use crate::{
     Branch, Digest, FragmentId, Order, OrderId, Participants, PeerId, Plan, PlanHash, Proof, Roll,
@@ -13,7 +14,7 @@ use crate::{
 use core::time::Duration;
 use rand_chacha::ChaCha8Rng;
 use rand_core::SeedableRng;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 /// Shared by the parts of one peer. An exchange sees nothing else of the peer: it reads and acts
@@ -55,6 +56,10 @@ pub(crate) struct Rolls {
     pub(crate) roll: Option<Arc<Roll>>,
     /// What the round has decided about the next one.
     pub(crate) note: Vec<u8>,
+    /// Those that other peers of this process hold.
+    pub(crate) shared: SharedRolls,
+    /// The peers of this one's row and column.
+    pub(crate) mates: Arc<BTreeSet<PeerId>>,
 }
 
 /// Peers to be judged once the input that is being handled has been.
@@ -85,6 +90,10 @@ impl Context {
         let (run, me) = (plan.run.as_bytes(), config.me);
         let bytes = [&config.seed.to_le_bytes()[..], run, me.as_bytes()].concat();
         seed.copy_from_slice(Digest::of(&bytes).as_bytes());
+        let mut view = View::default();
+        if plan.agreement.grouping.is_grid() {
+            view.expect_mates();
+        }
         Self {
             plan_hash: plan.hash(),
             deadlines: Deadlines::new(plan.deadlines),
@@ -95,7 +104,7 @@ impl Context {
             now: Time::ZERO,
             round: Round(0),
             this_life: ThisLife::default(),
-            view: View::default(),
+            view,
             timers: Timers::default(),
             rng: ChaCha8Rng::from_seed(seed),
             outbox: Outbox::default(),
@@ -113,6 +122,16 @@ impl Context {
         self.config.me
     }
 
+    /// From now on this roll is in force; none is known without one.
+    pub(crate) fn hold(&mut self, roll: Option<Arc<Roll>>) {
+        let place = roll
+            .as_ref()
+            .and_then(|roll| Some((roll, roll.place_of(self.me())?)));
+        let mates = place.map(|(roll, place)| roll.mates(place));
+        self.rolls.mates = Arc::new(mates.unwrap_or_default());
+        self.rolls.roll = roll;
+    }
+
     /// The round is over: what it has decided about the roll is in force.
     /// True if that is another one.
     pub(crate) fn turn_roll(&mut self) -> bool {
@@ -126,7 +145,8 @@ impl Context {
         };
         // One round passes until something depends on newcomers.
         let since = self.round.next();
-        self.rolls.roll = Some(Arc::new(roll.after(&change, since)));
+        let after = self.rolls.shared.after(roll, (&change, &note), since);
+        self.hold(Some(after));
         true
     }
 
@@ -143,8 +163,9 @@ impl Context {
 
     /// What this peer tells others of its branch.
     pub(crate) fn branch(&self) -> Option<Branch> {
-        let branch = self.view.split.mergeable();
-        branch.filter(|_| self.plan.merges())
+        // Asked after every message.
+        let merges = self.plan.merges();
+        merges.then(|| self.view.split.mergeable()).flatten()
     }
 
     /// What a peer says of its branch, or what this peer knows of its own, has changed.

@@ -24,7 +24,8 @@ const SAMPLES_MIN: usize = 3;
 /// The last waits for one peer in one role.
 #[derive(Debug, Default)]
 struct Samples {
-    last: VecDeque<Duration>,
+    /// Nanoseconds: a peer of a grid keeps samples of hundreds of others.
+    last: VecDeque<u64>,
 }
 
 impl Samples {
@@ -32,7 +33,12 @@ impl Samples {
         if self.last.len() == DEADLINE_SAMPLES_MAX {
             self.last.pop_front();
         }
-        self.last.push_back(waited);
+        let nanos = u64::try_from(waited.as_nanos()).unwrap_or(u64::MAX);
+        self.last.push_back(nanos);
+    }
+
+    fn durations(&self) -> impl Iterator<Item = Duration> {
+        self.last.iter().map(|nanos| Duration::from_nanos(*nanos))
     }
 
     /// Median + k x MAD; `None` while there are too few.
@@ -40,8 +46,9 @@ impl Samples {
         if self.last.len() < SAMPLES_MIN {
             return None;
         }
-        let median = median(self.last.iter().copied().collect());
-        let mad = median_of_deviations(&self.last, median).max(median / LEAST_DEVIATION);
+        let median = median(self.durations().collect());
+        let mad = median_of_deviations(self.durations(), median);
+        let mad = mad.max(median / LEAST_DEVIATION);
         Some(median + mad * DEVIATIONS)
     }
 }
@@ -51,8 +58,8 @@ fn median(mut values: Vec<Duration>) -> Duration {
     *values.select_nth_unstable(middle).1
 }
 
-fn median_of_deviations(values: &VecDeque<Duration>, center: Duration) -> Duration {
-    median(values.iter().map(|v| v.abs_diff(center)).collect())
+fn median_of_deviations(values: impl Iterator<Item = Duration>, center: Duration) -> Duration {
+    median(values.map(|v| v.abs_diff(center)).collect())
 }
 
 /// What was measured of every peer, and the deadlines that follow.
@@ -130,10 +137,10 @@ impl Deadlines {
 
     /// How long to wait for late peers: twice their median lateness.
     pub(crate) fn grace(&self) -> Duration {
-        let last = &self.lateness.last;
-        let usual = match last.len() < SAMPLES_MIN {
+        let last = &self.lateness;
+        let usual = match last.last.len() < SAMPLES_MIN {
             true => self.plan.initial,
-            false => median(last.iter().copied().collect()) * GRACE_MEDIANS,
+            false => median(last.durations().collect()) * GRACE_MEDIANS,
         };
         usual.clamp(self.plan.floor, self.plan.ceiling)
     }

@@ -3,7 +3,7 @@
 use crate::core::absence::Absence;
 use crate::core::links::Links;
 use crate::core::split::Split;
-use crate::limits::{DIAL_ATTEMPTS_MAX, VIEW_PEERS_MAX};
+use crate::limits::{DIAL_ATTEMPTS_MAX, GRID_STRANGERS_MAX, GRID_VIEW_PEERS_MAX, VIEW_PEERS_MAX};
 use crate::wire::{Muster, PeerRecord};
 use crate::{Base, Branch, Digest, PeerId, Round, Time};
 use core::time::Duration;
@@ -75,8 +75,8 @@ pub(crate) struct Contact {
     pub(crate) clock_told: bool,
     /// Whether it said goodbye because it leaves.
     pub(crate) left: bool,
-    /// The branch that it is in, in its own words.
-    pub(crate) branch: Option<Branch>,
+    /// The branch that it is in, in its own words. Few have one, and it is large.
+    pub(crate) branch: Option<Box<Branch>>,
     /// Since when its link is gone, if it was in groups with this peer until then and said no goodbye.
     pub(crate) lost: Option<Time>,
     /// Whether that is another branch than this peer's, which is to be merged with it: until then
@@ -130,6 +130,8 @@ impl Remote {
 #[derive(Debug, Default)]
 pub struct View {
     remotes: BTreeMap<PeerId, Remote>,
+    /// Whether the run has a roll, so that peers need links with the mates that it gives them.
+    rolls: bool,
     mine: Option<PeerRecord>,
     /// Which peers were lost to another side of a split.
     pub(crate) split: Split,
@@ -179,7 +181,7 @@ impl View {
     pub(crate) fn mates(&self) -> impl Iterator<Item = (PeerId, &Remote)> {
         let mine = self.split.mergeable();
         let same = move |r: &Remote| {
-            let theirs = r.contact.branch;
+            let theirs = r.contact.branch.as_deref();
             mine.is_some_and(|mine| theirs.is_some_and(|theirs| theirs.meets(&mine)))
         };
         self.of_this_branch()
@@ -218,9 +220,9 @@ impl View {
     pub(crate) fn sort_sides(&mut self) {
         let mine = self.split.mergeable();
         for (id, remote) in &mut self.remotes {
-            let theirs = remote.contact.branch;
+            let theirs = remote.contact.branch.as_deref();
             remote.contact.apart = mine.zip(theirs).is_some_and(|(mine, theirs)| {
-                let credible = self.split.credible(&theirs, remote.round);
+                let credible = self.split.credible(theirs, remote.round);
                 self.split.misses(*id) && theirs.meets(&mine) && credible
             });
         }
@@ -258,6 +260,19 @@ impl View {
         self.remotes.len() < VIEW_PEERS_MAX / 2
     }
 
+    /// The run has a roll.
+    pub(crate) const fn expect_mates(&mut self) {
+        self.rolls = true;
+    }
+
+    /// How many peers it has room for.
+    const fn most(&self) -> usize {
+        match self.rolls {
+            true => GRID_VIEW_PEERS_MAX,
+            false => VIEW_PEERS_MAX,
+        }
+    }
+
     /// How many peers are known.
     pub fn len(&self) -> usize {
         self.remotes.len()
@@ -275,7 +290,7 @@ impl View {
     /// The entry of a peer, added if there is room: a full view first forgets a peer without a
     /// link.
     pub(crate) fn entry(&mut self, peer: PeerId) -> Option<&mut Remote> {
-        if !self.remotes.contains_key(&peer) && self.remotes.len() >= VIEW_PEERS_MAX {
+        if !self.remotes.contains_key(&peer) && self.remotes.len() >= self.most() {
             let unlinked = self.remotes.iter().filter(|(_, r)| !r.linked);
             let idle = unlinked.min_by_key(|(id, r)| (r.banned, **id));
             let idle = idle.map(|(id, _)| *id)?;
@@ -314,7 +329,12 @@ impl View {
     /// Adds a verified record. Returns whether it is new. A full view adds no new peer from a
     /// record, only from a link.
     pub(crate) fn learn(&mut self, record: &PeerRecord, now: Time) -> bool {
-        if self.remotes.len() >= VIEW_PEERS_MAX && !self.remotes.contains_key(&record.peer) {
+        let room = match self.rolls {
+            // The rest is for mates.
+            true => GRID_STRANGERS_MAX,
+            false => VIEW_PEERS_MAX,
+        };
+        if self.remotes.len() >= room && !self.remotes.contains_key(&record.peer) {
             return false;
         }
         let Some(remote) = self.entry(record.peer) else {
@@ -397,6 +417,8 @@ impl View {
 mod tests {
     use super::*;
     use crate::RunId;
+    use crate::limits::{GRID_COLUMNS_MAX, GROUP_MEMBERS_MAX};
+    use crate::wire::RecordFields;
 
     fn peer(id: u16) -> PeerId {
         let mut bytes = [0; 32];
@@ -405,18 +427,39 @@ mod tests {
     }
 
     fn record(id: u16, sequence: u64, expires: u64) -> PeerRecord {
-        PeerRecord {
+        PeerRecord::from(RecordFields {
             peer: peer(id),
             run: RunId::from_bytes([1; 32]),
             sequence,
             expires: Time::ZERO + Duration::from_secs(expires),
             addresses: Vec::new(),
             signature: Vec::new(),
-        }
+        })
     }
 
     fn at(seconds: u64) -> Time {
         Time::ZERO + Duration::from_secs(seconds)
+    }
+
+    #[test]
+    fn in_a_grid_there_is_room_for_the_mates_of_the_largest_roll() {
+        let mut view = View::default();
+        view.expect_mates();
+        let heard =
+            (0..2 * GRID_STRANGERS_MAX as u16).filter(|id| view.learn(&record(*id, 1, 60), at(0)));
+        assert_eq!(heard.count(), GRID_STRANGERS_MAX);
+        let mates = (GRID_COLUMNS_MAX + GROUP_MEMBERS_MAX) as u16;
+        for id in 1000..1000 + mates {
+            view.entry(peer(id)).expect("room for a mate").linked = true;
+        }
+        assert_eq!(view.len(), GRID_STRANGERS_MAX + usize::from(mates));
+        for id in 2000..3000 {
+            if let Some(remote) = view.entry(peer(id)) {
+                remote.linked = true;
+            }
+        }
+        assert_eq!(view.len(), GRID_VIEW_PEERS_MAX);
+        assert!(view.get(peer(1000)).is_some(), "a mate is not forgotten");
     }
 
     #[test]

@@ -93,7 +93,10 @@ impl Peer {
             return;
         };
         let view = &self.cx.view;
-        let branch_of = |id: &PeerId| view.get(*id).and_then(|remote| remote.contact.branch);
+        let branch_of = |id: &PeerId| {
+            view.get(*id)
+                .and_then(|remote| remote.contact.branch.as_deref().copied())
+        };
         let mut of_donors = donors.iter().filter(|id| !view.split.misses(**id));
         let theirs = of_donors.find_map(branch_of);
         let theirs = theirs.filter(|_| self.replaced_branch().is_none());

@@ -5,7 +5,7 @@ use crate::core::timers::Timer;
 use crate::limits::FOUNDING_EVERY;
 use crate::peer::Peer;
 use crate::roll::Founding;
-use crate::wire::PeerRecord;
+use crate::wire::{PeerRecord, RecordFields};
 use crate::{FoundingMessage, Grouping, PeerId, Round};
 
 /// Rounds after which no peer lacks the first roll any more.
@@ -24,7 +24,8 @@ impl Peer {
             return;
         }
         let start_with = self.cx.config.start_with;
-        let founding = Founding::new(record.clone(), self.cx.plan.run, row, start_with);
+        let founding = Founding::new(record.clone(), self.cx.plan.run, row, start_with)
+            .sharing(self.cx.rolls.shared.clone());
         self.founding = Some(Box::new(founding));
         self.cx
             .timers
@@ -34,13 +35,15 @@ impl Peer {
     /// A peer's record as it is known; without addresses if it is only linked.
     fn record_of(&self, peer: PeerId) -> PeerRecord {
         let known = self.cx.view.get(peer).and_then(|remote| remote.record());
-        known.cloned().unwrap_or_else(|| PeerRecord {
-            peer,
-            run: self.cx.plan.run,
-            sequence: 0,
-            expires: self.cx.now,
-            addresses: Vec::new(),
-            signature: Vec::new(),
+        known.cloned().unwrap_or_else(|| {
+            PeerRecord::from(RecordFields {
+                peer,
+                run: self.cx.plan.run,
+                sequence: 0,
+                expires: self.cx.now,
+                addresses: Vec::new(),
+                signature: Vec::new(),
+            })
         })
     }
 
@@ -71,8 +74,10 @@ impl Peer {
             .view
             .live()
             .any(|(_, remote)| remote.round > Round(0));
+        // Once this peer has its roll no neighbour need be told of registrars, and it has hundreds.
+        let founds = self.cx.rolls.roll.is_none();
         let linked = self.cx.view.greeted().map(|(peer, _)| peer);
-        let linked: Vec<PeerId> = linked.collect();
+        let linked: Vec<PeerId> = linked.filter(|_| founds).collect();
         let linked: Vec<PeerRecord> = linked
             .into_iter()
             .map(|peer| self.record_of(peer))
@@ -132,7 +137,7 @@ impl Peer {
         if self.cx.rolls.roll.is_none()
             && let Some(roll) = roll
         {
-            self.cx.rolls.roll = Some(roll);
+            self.cx.hold(Some(roll));
             self.dial_mates();
             self.try_begin();
         }

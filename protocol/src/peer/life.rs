@@ -1,6 +1,6 @@
 //! What is under way in a peer's round, and when things were last done.
 
-use crate::{FragmentId, OrderId, Round, Time, TrainSummary};
+use crate::{FragmentId, OrderId, PeerId, Round, Time, TrainSummary};
 use std::collections::BTreeMap;
 
 /// Orders of the round that are under way, and when things were last done.
@@ -36,12 +36,23 @@ pub(super) struct Once {
     pub(super) begun: bool,
     /// How far the wait before that has come.
     pub(super) patience: Patience,
+    /// In a grid, the first mate for which it waits.
+    pub(super) waits_for: Option<Missing>,
     /// Whether its certificate gives this peer no part in rounds.
     pub(super) observes: bool,
     /// When such a peer last asked others for what they decided.
     pub(super) followed: Time,
     /// Whether most others' clocks differ from this peer's.
     pub(super) clock_off: bool,
+}
+
+/// What a mate has not done yet that a peer waits for before its first round.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Missing {
+    /// It is not here.
+    Link(PeerId),
+    /// It has not met as many itself.
+    Met(PeerId),
 }
 
 /// How far the wait before the first round of a life has come.

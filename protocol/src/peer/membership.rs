@@ -119,7 +119,7 @@ impl Peer {
         remote.anchor = Some(hello.anchor);
         remote.ready = hello.ready && !remote.contact.observes;
         remote.muster = hello.muster;
-        remote.contact.branch = hello.branch.as_deref().copied();
+        remote.contact.branch = hello.branch.clone();
         remote.contact.left = false;
         remote.contact.lost = None;
         remote.suspected = false;
@@ -131,13 +131,16 @@ impl Peer {
         self.cx.sort_sides();
         if !known {
             self.cx.emit(Event::PeerUp(from));
-            self.send_records(from);
+            // Mates have the records of all in the roll.
+            if !self.cx.rolls.mates.contains(&from) {
+                self.send_records(from);
+            }
             self.greet_founder(from);
         }
         if answer {
             self.send_hello(from);
         }
-        self.try_begin();
+        self.try_begin_with(from);
     }
 
     pub(super) fn goodbye(&mut self, from: PeerId, reason: Reason) {
@@ -201,14 +204,16 @@ impl Peer {
         remote.ready = ready;
         remote.muster = muster;
         remote.anchor = Some(anchor);
-        remote.contact.branch = branch;
+        remote.contact.branch = branch.map(Box::new);
         if round.next() >= mine {
             remote.suspected = false;
         }
         self.cx.sort_sides();
         self.signal(Signal::Heard(from));
-        self.try_begin();
-        if self.phase == Phase::Finished && !self.settle_the_end() {
+        self.try_begin_with(from);
+        // In a grid hundreds of mates end with the same bits and say so.
+        let same = self.has_rolls() && round == mine && anchor == self.cx.anchor();
+        if self.phase == Phase::Finished && (same || !self.settle_the_end()) {
             self.maybe_leave();
         }
     }

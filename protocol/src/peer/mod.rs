@@ -41,7 +41,7 @@ use crate::core::context::Context;
 use crate::core::timers::Timer;
 use crate::core::{FetchId, Output, PeerConfig, PeerError, Phase};
 use crate::exchange::{self, Arrived, Exchange, GridMessage, Signal};
-use crate::roll::Founding;
+use crate::roll::{Founding, SharedRolls};
 use crate::wire::{ExchangeMessage, MembershipMessage, Message, Reason, TransferMessage};
 use crate::{Digest, Done, Order, OrderId, Part, PeerId, Plan, SliceId, SliceMeta, Time, Topology};
 use asked::Donor;
@@ -100,6 +100,13 @@ impl Peer {
             founding: None,
             balance: Balance::default(),
         }
+    }
+
+    /// Shares rolls with other peers of this process. They are equal in all peers of a swarm.
+    #[must_use]
+    pub fn sharing(mut self, rolls: SharedRolls) -> Self {
+        self.cx.rolls.shared = rolls;
+        self
     }
 
     /// Handles one input. Runs to completion; work and memory are bounded.

@@ -5,17 +5,71 @@
 //! the whole swarm was restarted: it waits for the peers that it trained with. Those that hold the
 //! newest state begin; the others take that state over.
 
-use crate::Round;
 use crate::core::timers::Timer;
 use crate::core::{Event, Phase, Wait};
 use crate::limits::{COMPANIONS_WAIT, MISSING_AGAIN_MAX};
 use crate::peer::Peer;
-use crate::peer::life::Patience;
+use crate::peer::life::{Missing, Patience};
 use crate::peer::resting::Standing;
 use crate::wire::Muster;
+use crate::{PeerId, Round};
 use core::time::Duration;
 
 impl Peer {
+    /// [`Peer::try_begin`] after a message of another peer. A peer of a grid hears hundreds of them, and
+    /// looks at all its mates again only where what it waits for may have come.
+    pub(super) fn try_begin_with(&mut self, from: PeerId) {
+        if self.phase != Phase::Join || (self.waits_for_a_mate() && self.says_nothing_new(from)) {
+            return;
+        }
+        self.try_begin();
+        if self.phase == Phase::Join {
+            self.life.once.waits_for = self.missing_mate();
+        }
+    }
+
+    /// Whether what this peer last waited for is still missing.
+    fn waits_for_a_mate(&self) -> bool {
+        let plain = self.waits_for_all_mates() && self.fresh() && !self.cx.plan.agreement.signs();
+        plain
+            && match self.life.once.waits_for {
+                Some(Missing::Link(mate)) => !self.is_here(mate),
+                Some(Missing::Met(mate)) => self.is_here(mate) && !self.has_met(mate),
+                None => false,
+            }
+    }
+
+    /// Whether a peer waits for its first round as this one does.
+    fn says_nothing_new(&self, from: PeerId) -> bool {
+        let same = |anchor| anchor == self.cx.anchor() || !self.cx.config.join;
+        self.cx.view.get(from).is_some_and(|remote| {
+            let rests = remote.muster != Muster::Begun && remote.round == self.cx.round;
+            rests && remote.anchor.is_none_or(same)
+        })
+    }
+
+    /// Whether this peer of a grid begins when all its mates are here and say the same.
+    fn waits_for_all_mates(&self) -> bool {
+        self.life.once.patience == Patience::ForAll && self.sits()
+    }
+
+    fn has_met(&self, peer: PeerId) -> bool {
+        let remote = self.cx.view.get(peer);
+        remote.is_some_and(|remote| remote.muster >= Muster::Met)
+    }
+
+    fn missing_mate(&self) -> Option<Missing> {
+        if !self.waits_for_all_mates() {
+            return None;
+        }
+        let mates = || self.cx.rolls.mates.iter().copied();
+        let absent = mates().find(|peer| !self.is_here(*peer));
+        let unmet = || mates().find(|peer| !self.has_met(*peer));
+        absent
+            .map(Missing::Link)
+            .or_else(|| unmet().map(Missing::Met))
+    }
+
     /// In `Join`: begins when there is nothing to catch up with and enough peers are there.
     pub(super) fn try_begin(&mut self) {
         if self.phase != Phase::Join || !self.catch_up.idle() {
@@ -147,6 +201,10 @@ impl Peer {
                 Patience::Over => true,
             },
         };
+        if self.waits_for_all_mates() {
+            // The first that is missing answers it.
+            return self.all_mates_here() && (alone || !self.cx.rolls.mates.is_empty());
+        }
         let here = self.here();
         here >= self.wanted() && (here > 1 || alone)
     }
@@ -155,6 +213,12 @@ impl Peer {
     /// unready and exchange with few of them. Once one of them has begun, nothing is left to wait
     /// for.
     fn others_met(&self) -> bool {
+        if self.waits_for_all_mates() {
+            let mut mates = self.cx.rolls.mates.iter();
+            let mut others = self.cx.view.greeted();
+            return mates.all(|peer| self.has_met(*peer))
+                || others.any(|(_, remote)| remote.muster == Muster::Begun);
+        }
         let others = || self.cx.view.greeted().map(|(_, remote)| remote.muster);
         let met = others().filter(|muster| *muster >= Muster::Met).count();
         met + 1 >= self.wanted() || others().any(|muster| muster == Muster::Begun)

@@ -2,13 +2,12 @@
 
 use crate::core::view::DIALS_REFUSED;
 use crate::core::{Output, Phase};
-use crate::exchange::{GridMessage, mates};
+use crate::exchange::GridMessage;
 use crate::limits::{ALIVE_EVERY, DIAL_ATTEMPTS_MAX, SPONSORS_MAX, STRANGER_LINKS};
 use crate::peer::Peer;
+use crate::peer::life::Missing;
 use crate::{PeerId, Roll, Round};
 use core::time::Duration;
-use std::collections::BTreeSet;
-use std::sync::Arc;
 
 impl Peer {
     /// Whether swarms of this run have a roll.
@@ -37,7 +36,9 @@ impl Peer {
     /// Takes over the roll of a state or a checkpoint. One that cannot be read is as none.
     pub(super) fn take_roll(&mut self, bytes: &[u8]) {
         if self.has_rolls() {
-            self.cx.rolls.roll = Roll::from_bytes(bytes).ok().map(Arc::new);
+            let roll = Roll::from_bytes(bytes).ok();
+            let roll = roll.map(|roll| self.cx.rolls.shared.share(roll));
+            self.cx.hold(roll);
         }
     }
 
@@ -47,22 +48,13 @@ impl Peer {
         roll.map_or(Vec::new(), |roll| roll.to_bytes())
     }
 
-    /// The peers of this one's row and column.
-    pub(super) fn mates(&self) -> BTreeSet<PeerId> {
-        let roll = self.cx.rolls.roll.as_ref();
-        let place = roll.and_then(|roll| Some((roll, roll.place_of(self.cx.me())?)));
-        place
-            .map(|(roll, place)| mates(roll, place))
-            .unwrap_or_default()
-    }
-
     /// Dials mates without a link. Of two, the one with the lower id dials first.
     pub(super) fn dial_mates(&mut self) {
         let now = self.cx.now;
         let Some(roll) = self.cx.rolls.roll.clone() else {
             return;
         };
-        for mate in self.mates() {
+        for mate in self.cx.rolls.mates.clone().iter().copied() {
             let place = roll.place_of(mate).and_then(|place| roll.place(place));
             let Some(record) = place.map(|place| place.record.clone()) else {
                 continue;
@@ -95,7 +87,7 @@ impl Peer {
 
     /// Dials a few peers that are no mates, so that news reach the whole swarm.
     pub(super) fn dial_strangers(&mut self) {
-        let mates = self.mates();
+        let mates = self.cx.rolls.mates.clone();
         let linked = self.cx.view.iter().filter(|(_, remote)| remote.linked);
         let strangers = linked.filter(|(peer, _)| !mates.contains(peer)).count();
         let room = STRANGER_LINKS.saturating_sub(strangers);
@@ -144,13 +136,26 @@ impl Peer {
         }
     }
 
+    pub(super) fn is_here(&self, peer: PeerId) -> bool {
+        let remote = self.cx.view.get(peer);
+        remote.is_some_and(|remote| remote.linked && remote.greeted)
+    }
+
+    /// Whether all of this peer's mates are here.
+    pub(super) fn all_mates_here(&self) -> bool {
+        if let Some(Missing::Link(mate)) = self.life.once.waits_for
+            && self.cx.rolls.mates.contains(&mate)
+            && !self.is_here(mate)
+        {
+            return false;
+        }
+        self.cx.rolls.mates.iter().all(|peer| self.is_here(*peer))
+    }
+
     /// How many of this peer's mates are here, of how many.
     pub(super) fn mates_here(&self) -> (usize, usize) {
-        let mates = self.mates();
-        let here = |peer: &&PeerId| {
-            let remote = self.cx.view.get(**peer);
-            remote.is_some_and(|remote| remote.linked && remote.greeted)
-        };
-        (mates.iter().filter(here).count(), mates.len())
+        let mates = &self.cx.rolls.mates;
+        let here = mates.iter().filter(|peer| self.is_here(**peer));
+        (here.count(), mates.len())
     }
 }

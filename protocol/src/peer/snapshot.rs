@@ -1,6 +1,7 @@
 //! What a peer remembers across restarts, as bytes inside its checkpoint.
 
-use crate::wire::{WireError, decode_value, encode_value};
+use crate::limits::SNAPSHOT_BYTES_MAX;
+use crate::wire::{WireError, decode_limited, encode_value};
 use crate::{PlanHash, Round, TrainSummary};
 use serde::{Deserialize, Serialize};
 
@@ -22,6 +23,7 @@ pub struct Snapshot {
     /// late.
     pub ahead: Option<TrainSummary>,
     /// Who takes part, where the swarm has a roll; otherwise empty.
+    #[serde(with = "crate::wire::raw")]
     pub roll: Vec<u8>,
 }
 
@@ -36,7 +38,7 @@ impl Snapshot {
     /// # Errors
     /// What is wrong with them, another version included.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, WireError> {
-        let snapshot: Self = decode_value(bytes)?;
+        let snapshot: Self = decode_limited::<_, SNAPSHOT_BYTES_MAX>(bytes)?;
         if snapshot.version != SNAPSHOT_VERSION {
             return Err(WireError::Version {
                 theirs: snapshot.version,
@@ -53,5 +55,25 @@ impl Snapshot {
             });
         }
         Ok(snapshot)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limits::{FRAGMENTS_MAX, ROLL_BYTES_MAX};
+
+    #[test]
+    fn the_largest_roll_fits_into_a_checkpoint() {
+        let snapshot = Snapshot {
+            version: SNAPSHOT_VERSION,
+            plan: PlanHash::from_bytes([3; 32]),
+            round: Round(3),
+            weights: vec![1.0; FRAGMENTS_MAX],
+            ahead: None,
+            roll: vec![7; ROLL_BYTES_MAX],
+        };
+        let bytes = snapshot.to_bytes();
+        assert_eq!(Snapshot::from_bytes(&bytes), Ok(snapshot));
     }
 }

@@ -20,6 +20,9 @@ impl Peer {
     /// How many of the peers that take part may lie. Until a peer has met the run it may have met
     /// liars only, so for a while it counts all peers that it knows of.
     pub(super) fn liars(&self) -> usize {
+        if !self.cx.plan.agreement.signs() {
+            return 0;
+        }
         let greeted = 1 + self.cx.view.greeted().count();
         let config = &self.cx.config;
         let young =

@@ -2,7 +2,7 @@
 
 use crate::limits::{RECORD_ENTRY_BYTES_MAX, RECORD_REASON_BYTES_MAX};
 use crate::record::{RecordError, RecordHeader};
-use crate::wire::{decode_value, encode_value};
+use crate::wire::{decode_limited, encode_value};
 use crate::{Digest, Input, Time};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -96,7 +96,8 @@ impl Entry {
     /// Reads the bytes of the entry at `at`; the checks have been compared already.
     pub(super) fn decode(at: u64, bytes: &[u8]) -> Result<Self, RecordError> {
         fn value<T: DeserializeOwned>(at: u64, body: &[u8]) -> Result<T, RecordError> {
-            decode_value(body).map_err(|source| RecordError::Undecodable { at, source })
+            let body = decode_limited::<_, RECORD_ENTRY_BYTES_MAX>(body);
+            body.map_err(|source| RecordError::Undecodable { at, source })
         }
         let (kind, body) = bytes.split_first().ok_or(RecordError::Impossible {
             at,
@@ -130,5 +131,29 @@ impl Entry {
             }
             kind => return Err(RecordError::UnknownKind { at, kind }),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limits::SNAPSHOT_BYTES_MAX;
+    use crate::{Digest, Done, OrderId};
+
+    #[test]
+    fn the_largest_snapshot_and_the_largest_roll_fit() {
+        let done = Input::Done {
+            order: OrderId::default(),
+            done: Done::Loaded {
+                digests: vec![Digest::of(b"one")],
+                note: vec![7; SNAPSHOT_BYTES_MAX],
+            },
+        };
+        let entry = EntryBytes::input(Time::ZERO, 0, &done).unwrap();
+        let read = Entry::decode(0, entry.as_bytes()).unwrap();
+        let Entry::Input { input, .. } = read else {
+            panic!("{read:?}");
+        };
+        assert_eq!(*input, done);
     }
 }

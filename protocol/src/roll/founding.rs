@@ -17,11 +17,8 @@ mod fetch;
 use super::acceptor::{Accepted, Acceptor, Proposal, quorum};
 use super::pages::{Incoming, in_messages};
 use super::register::Register;
-use super::{FoundingBallot, FoundingMessage, Roll, RollName};
-use crate::limits::{
-    FOUNDING_QUIET_TICKS, FOUNDING_RECORDS_MAX, FOUNDING_RETRY_TICKS, REGISTRARS_MAX,
-    ROLL_PAGE_BYTES,
-};
+use super::{FoundingBallot, FoundingMessage, Roll, RollName, SharedRolls};
+use crate::limits::{FOUNDING_QUIET_TICKS, FOUNDING_RETRY_TICKS, REGISTRARS_MAX, ROLL_PAGE_BYTES};
 use crate::wire::PeerRecord;
 use crate::{Digest, PeerId, Round, RunId};
 use std::collections::{BTreeMap, BTreeSet};
@@ -71,6 +68,7 @@ pub(crate) struct Founding {
     highest: u32,
     /// Rolls that are here, by name.
     rolls: BTreeMap<Digest, Arc<Roll>>,
+    shared: SharedRolls,
     incoming: Option<Incoming>,
     /// What to accept once its roll is here.
     asked: Option<Asked>,
@@ -97,6 +95,7 @@ impl Founding {
             proposed: 0,
             highest: 0,
             rolls: BTreeMap::new(),
+            shared: SharedRolls::default(),
             incoming: None,
             asked: None,
             founded: None,
@@ -104,6 +103,12 @@ impl Founding {
             news: BTreeSet::new(),
             says: Vec::new(),
         }
+    }
+
+    /// Shares rolls with other peers of this process.
+    pub(crate) fn sharing(mut self, rolls: SharedRolls) -> Self {
+        self.shared = rolls;
+        self
     }
 
     /// What it has to say since the last call.
@@ -212,7 +217,10 @@ impl Founding {
             return;
         }
         self.proposed = self.ticks;
-        let roll = own.then(|| Arc::new(Roll::found(ranked, self.terms.row, Round(0))));
+        let roll = own.then(|| {
+            let roll = Roll::found(ranked, self.terms.row, Round(0));
+            self.shared.share(roll)
+        });
         let name = roll.as_ref().map(|roll| roll.name());
         let number = self.acceptor.promised.number.max(self.highest);
         let ballot = FoundingBallot {
@@ -275,20 +283,6 @@ impl Founding {
         let to = here.filter(|record| registrars.contains(&record.peer));
         for record in to.cloned().collect::<Vec<_>>() {
             self.say_founded(&record);
-        }
-    }
-
-    /// Another peer says which roll was chosen: those that registered here hear it.
-    fn found(&mut self, from: &PeerRecord, roll: RollName) {
-        if self.founded.is_none() {
-            self.founded = Some(roll);
-            let here = self.register.here().take(FOUNDING_RECORDS_MAX);
-            for record in here.cloned().collect::<Vec<_>>() {
-                self.say_founded(&record);
-            }
-        }
-        if self.founded == Some(roll) {
-            self.ask(roll, from);
         }
     }
 

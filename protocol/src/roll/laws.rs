@@ -3,6 +3,7 @@
 use super::tests::record;
 use super::*;
 use crate::limits::GROUP_MEMBERS_MAX;
+use crate::wire::RecordFields;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -137,10 +138,12 @@ proptest! {
 fn no_roll_grows_beyond_its_limit() {
     let most = ROLL_PEERS_MAX as u16;
     // Records of the usual length: a signature and a few addresses.
-    let signed = |id| PeerRecord {
-        addresses: vec![vec![7; 24]; 3],
-        signature: vec![8; 64],
-        ..record(id)
+    let signed = |id| {
+        PeerRecord::from(RecordFields {
+            addresses: vec![vec![7; 24]; 3],
+            signature: vec![8; 64],
+            ..(*record(id)).clone()
+        })
     };
     let roll = Roll::found((0..most - 2).map(signed), 0, Round(0));
     let join = (most..most + 9).map(signed).collect();

@@ -15,11 +15,13 @@ mod founding_message;
 mod grid;
 mod pages;
 mod register;
+mod shared;
 
 pub use change::RollChange;
 pub(crate) use founding::Founding;
 pub use founding_message::{FoundingBallot, FoundingMessage, RollName};
 pub use grid::Grid;
+pub use shared::SharedRolls;
 
 use crate::limits::{ROLL_BYTES_MAX, ROLL_PEERS_MAX};
 use crate::wire::{PeerRecord, WireError, canonical, decode_limited};
@@ -51,6 +53,8 @@ pub struct Roll {
     content: Content,
     index: BTreeMap<PeerId, u32>,
     digest: Digest,
+    /// The round from which its newest peers are in it.
+    newest: Round,
 }
 
 impl PartialEq for Roll {
@@ -86,11 +90,22 @@ impl Roll {
         let names = content.places.iter().map(|p| (p.record.peer, p.since));
         let names: Vec<(PeerId, Round)> = names.collect();
         let digest = Digest::of(&canonical(&(content.row, content.columns, names)));
+        let newest = content.places.iter().map(|place| place.since).max();
         Self {
             content,
             index,
             digest,
+            newest: newest.unwrap_or_default(),
         }
+    }
+
+    /// The round from which its newest peers are in it.
+    pub const fn newest(&self) -> Round {
+        self.newest
+    }
+
+    fn records(&self) -> impl Iterator<Item = &PeerRecord> {
+        self.content.places.iter().map(|place| &place.record)
     }
 
     /// Names the roll: who is in it, where, and since when.
@@ -126,6 +141,16 @@ impl Roll {
     /// A place.
     pub fn place(&self, place: usize) -> Option<&Place> {
         self.content.places.get(place)
+    }
+
+    /// The peers in the row and in the column of a place, and those that sum for a short row.
+    pub fn mates(&self, place: usize) -> BTreeSet<PeerId> {
+        let grid = self.grid();
+        let row = grid.row(grid.row_of(place));
+        let above = (0..grid.columns()).map(|column| grid.owner(grid.row_of(place), column));
+        let places = row.chain(above).chain(grid.column(grid.column_of(place)));
+        let places = places.chain(grid.served(place)).filter(|p| *p != place);
+        places.filter_map(|place| self.peer(place)).collect()
     }
 
     /// All peers, place by place.

@@ -1,9 +1,10 @@
 //! A roll that travels in pages: each begins at a place and holds as many records as fit.
 
-use super::{Roll, RollName};
+use super::{Roll, RollName, SharedRolls};
+use crate::RunId;
 use crate::limits::{FOUNDING_RECORDS_MAX, ROLL_PAGE_BYTES};
 use crate::wire::PeerRecord;
-use crate::{Round, RunId};
+use std::sync::Arc;
 
 /// Records in lists that fit into messages.
 pub(super) fn in_messages(records: &[PeerRecord]) -> Vec<Vec<PeerRecord>> {
@@ -73,10 +74,9 @@ impl Incoming {
     }
 
     /// The roll, if the pages make the one that was named; otherwise it begins again.
-    pub(super) fn roll(&mut self, row: u16) -> Option<Roll> {
+    pub(super) fn roll(&mut self, row: u16, shared: &SharedRolls) -> Option<Arc<Roll>> {
         self.moves = false;
-        let roll = Roll::found(std::mem::take(&mut self.records), row, Round(0));
-        (roll.name() == self.name).then_some(roll)
+        shared.named(self.name, std::mem::take(&mut self.records), row)
     }
 }
 
@@ -113,17 +113,20 @@ impl Roll {
 mod tests {
     use super::*;
     use crate::limits::FRAME_BYTES_MAX;
+    use crate::wire::RecordFields;
     use crate::{FoundingMessage, PeerId, Time};
 
     #[test]
     fn lists_of_long_records_fit_into_frames() {
-        let record = |id: u8| PeerRecord {
-            peer: PeerId::from_bytes([id; 32]),
-            run: RunId::from_bytes([1; 32]),
-            sequence: 1,
-            expires: Time::ZERO,
-            addresses: vec![vec![0; 256]; 16],
-            signature: vec![0; 64],
+        let record = |id: u8| {
+            PeerRecord::from(RecordFields {
+                peer: PeerId::from_bytes([id; 32]),
+                run: RunId::from_bytes([1; 32]),
+                sequence: 1,
+                expires: Time::ZERO,
+                addresses: vec![vec![0; 256]; 16],
+                signature: vec![0; 64],
+            })
         };
         let records: Vec<PeerRecord> = (0..63).map(record).collect();
         let lists = in_messages(&records);

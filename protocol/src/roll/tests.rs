@@ -1,19 +1,20 @@
 //! Places after changes, and rolls as bytes.
 
 use super::*;
+use crate::wire::RecordFields;
 use crate::{RunId, Time};
 
 pub(super) fn record(id: u16) -> PeerRecord {
     let mut bytes = [0; 32];
     bytes[..2].copy_from_slice(&id.to_be_bytes());
-    PeerRecord {
+    PeerRecord::from(RecordFields {
         peer: PeerId::from_bytes(bytes),
         run: RunId::from_bytes([1; 32]),
         sequence: 1,
         expires: Time::NEVER,
         addresses: Vec::new(),
         signature: Vec::new(),
-    }
+    })
 }
 
 fn ids(roll: &Roll) -> Vec<u16> {

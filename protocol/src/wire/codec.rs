@@ -2,7 +2,7 @@
 //!
 //! bincode is frozen upstream; a compatible crate can take its place here and nowhere else.
 
-use crate::limits::SNAPSHOT_BYTES_MAX;
+use crate::limits::VALUE_BYTES_MAX;
 use crate::wire::WireError;
 use bincode::config::{Configuration, Fixint, Limit, LittleEndian};
 use serde::Serialize;
@@ -27,7 +27,7 @@ pub fn encode_value<T: Serialize>(value: &T) -> Vec<u8> {
 /// # Errors
 /// What is wrong with the bytes.
 pub fn decode_value<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, WireError> {
-    decode_limited::<_, SNAPSHOT_BYTES_MAX>(bytes)
+    decode_limited::<_, VALUE_BYTES_MAX>(bytes)
 }
 
 /// The canonical bytes of a value: what hashes and signatures are over.

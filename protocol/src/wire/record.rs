@@ -3,14 +3,24 @@
 use crate::limits::{ADDRESS_BYTES_MAX, RECORD_ADDRESSES_MAX, SIGNATURE_BYTES_MAX};
 use crate::wire::WireError;
 use crate::{PeerId, RunId, Time};
-use serde::{Deserialize, Serialize};
+use core::fmt;
+use core::ops::{Deref, DerefMut};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::sync::Arc;
 
 /// Where a peer of a run can be reached, in its own words.
 ///
 /// The shell signs its own and checks the signatures of all others: records reach the
 /// [`Peer`](crate::Peer) verified.
+///
+/// A record is a handle on its contents, and its copies share them until one is written to: a swarm's
+/// roll names thousands of peers, and lists, views and messages hold the same records.
+#[derive(Clone, PartialEq, Eq)]
+pub struct PeerRecord(Arc<RecordFields>);
+
+/// What a [`PeerRecord`] says.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PeerRecord {
+pub struct RecordFields {
     /// The peer.
     pub peer: PeerId,
     /// The run it takes part in.
@@ -25,19 +35,60 @@ pub struct PeerRecord {
     pub signature: Vec<u8>,
 }
 
+impl From<RecordFields> for PeerRecord {
+    fn from(fields: RecordFields) -> Self {
+        Self(Arc::new(fields))
+    }
+}
+
+impl Deref for PeerRecord {
+    type Target = RecordFields;
+
+    fn deref(&self) -> &RecordFields {
+        &self.0
+    }
+}
+
+impl DerefMut for PeerRecord {
+    fn deref_mut(&mut self) -> &mut RecordFields {
+        Arc::make_mut(&mut self.0)
+    }
+}
+
+impl fmt::Debug for PeerRecord {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl Serialize for PeerRecord {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for PeerRecord {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        RecordFields::deserialize(deserializer).map(Self::from)
+    }
+}
+
 impl PeerRecord {
     /// The bytes that the signature is over: everything but the signature itself.
     pub fn signed_bytes(&self) -> Vec<u8> {
-        let unsigned = Self {
+        let unsigned = RecordFields {
             signature: Vec::new(),
-            ..self.clone()
+            ..(**self).clone()
         };
         crate::wire::canonical(&("murmurate peer record", unsigned))
     }
 
-    /// Bytes on the wire.
+    /// Bytes on the wire: the fixed fields, and every list with its length.
     pub fn wire_bytes(&self) -> usize {
-        crate::wire::encode_value(self).len()
+        const LENGTH: usize = 8;
+        const FIXED: usize = 32 + 32 + 8 + 8;
+        let addresses = self.addresses.iter().map(|a| LENGTH + a.len());
+        FIXED + LENGTH + addresses.sum::<usize>() + LENGTH + self.signature.len()
     }
 
     /// Checks lengths and counts.
@@ -60,5 +111,29 @@ impl PeerRecord {
             return out("record.signature");
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_knows_its_bytes_and_copies_share_them_until_one_is_written_to() {
+        let record = PeerRecord::from(RecordFields {
+            peer: PeerId::from_bytes([1; 32]),
+            run: RunId::from_bytes([2; 32]),
+            sequence: 3,
+            expires: Time::ZERO,
+            addresses: vec![vec![4; 5], vec![6; 70]],
+            signature: vec![7; 64],
+        });
+        let bytes = crate::wire::encode_value(&record);
+        assert_eq!(record.wire_bytes(), bytes.len());
+        assert_eq!(bytes, crate::wire::encode_value(&*record));
+        let mut copy = record.clone();
+        assert!(Arc::ptr_eq(&copy.0, &record.0));
+        copy.sequence += 1;
+        assert_eq!((record.sequence, copy.sequence), (3, 4));
     }
 }

@@ -13,7 +13,7 @@ use core::time::Duration;
 use murmurate_protocol::wire::{
     Ballot, CenterMessage, FormingMessage, FragmentMessage, GridMessage, Held, Hello, Member,
     MembershipMessage, MergeSide, Message, Muster, PeerRecord, Promise, PullMessage, Reason,
-    Scoped, ShardPlan, ShardVersion, TransferMessage,
+    RecordFields, Scoped, ShardPlan, ShardVersion, TransferMessage,
 };
 use murmurate_protocol::{
     Attempt, Base, Branch, BytesBound, Contribution, DeadlinePlan, Digest, ExchangeKind,
@@ -148,13 +148,15 @@ fn any_members() -> impl Strategy<Value = Vec<Member>> {
 pub(crate) fn any_record() -> impl Strategy<Value = PeerRecord> {
     let addresses = vec(vec(any::<u8>(), 0..40), 0..4);
     (any_peer(), any::<bool>(), 0u64..4, any::<u64>(), addresses).prop_map(
-        |(peer, ours, sequence, expires, addresses)| PeerRecord {
-            peer,
-            run: RunId::from_bytes([u8::from(ours); 32]),
-            sequence,
-            expires: Time::from_nanos(expires >> (sequence * 8)),
-            addresses,
-            signature: vec![7; 64],
+        |(peer, ours, sequence, expires, addresses)| {
+            PeerRecord::from(RecordFields {
+                peer,
+                run: RunId::from_bytes([u8::from(ours); 32]),
+                sequence,
+                expires: Time::from_nanos(expires >> (sequence * 8)),
+                addresses,
+                signature: vec![7; 64],
+            })
         },
     )
 }

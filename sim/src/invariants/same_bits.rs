@@ -88,9 +88,9 @@ impl SameBits {
             return Ok(());
         };
         let ended = self.digests.entry(group).or_default();
-        let other = ended
-            .iter()
-            .find(|(peer, theirs)| **peer != index && **theirs != digest);
+        // Those that ended it before hold the same bits, or the run was over by now: one of them tells.
+        let mut others = ended.iter().filter(|(peer, _)| **peer != index);
+        let other = others.next().filter(|(_, theirs)| **theirs != digest);
         let other = other.map(|(peer, theirs)| (*peer, *theirs));
         ended.insert(index, digest);
         if self.digests.len() > WINDOW {

@@ -50,6 +50,7 @@ pub(crate) enum Owner {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Appointment {
     pub(crate) flow: u32,
+    pub(crate) owner: Owner,
     /// Serial number. The appointment is void if the flow has a newer one.
     pub(crate) serial: u32,
     pub(crate) at: Time,
@@ -76,6 +77,8 @@ struct Link {
     /// Bytes per second.
     capacity: f64,
     flows: Vec<u32>,
+    /// Whether flows have started on it at this instant.
+    grew: bool,
 }
 
 /// All active flows.
@@ -85,6 +88,8 @@ pub(crate) struct Flows {
     flows: Vec<Flow>,
     free: Vec<u32>,
     appointments: Vec<Appointment>,
+    /// Links on which flows have started at this instant.
+    grown: Vec<LinkId>,
 }
 
 impl Flows {
@@ -93,6 +98,7 @@ impl Flows {
         self.links.push(Link {
             capacity: capacity.unwrap_or(f64::INFINITY),
             flows: Vec::new(),
+            grew: false,
         });
         (self.links.len() - 1) as LinkId
     }
@@ -115,6 +121,9 @@ impl Flows {
     }
 
     /// Starts a flow with `most` as its highest rate.
+    ///
+    /// The flows that it slows down end later than they would. They learn that by [`Flows::settle`], or
+    /// each of many that start at one instant would change all others.
     pub(crate) fn start(
         &mut self,
         now: Time,
@@ -149,12 +158,14 @@ impl Flows {
             alive: true,
         };
         for link in path.links() {
-            self.links[*link as usize].flows.push(number);
+            let id = *link;
+            let link = &mut self.links[id as usize];
+            link.flows.push(number);
+            if !std::mem::replace(&mut link.grew, true) {
+                self.grown.push(id);
+            }
         }
-        self.share_out(now, path.links());
-        if path.links().is_empty() {
-            self.set_rate(now, number);
-        }
+        self.set_rate(now, number);
         number
     }
 
@@ -167,7 +178,10 @@ impl Flows {
         flow.serial = flow.serial.wrapping_add(1);
         let path = flow.path;
         for link in path.links() {
-            self.links[*link as usize].flows.retain(|f| *f != number);
+            let flows = &mut self.links[*link as usize].flows;
+            if let Some(at) = flows.iter().position(|f| *f == number) {
+                flows.remove(at);
+            }
         }
         self.free.push(number);
         self.share_out(now, path.links());
@@ -197,11 +211,31 @@ impl Flows {
         self.appointments.drain(..)
     }
 
-    /// Recomputes the share of each flow over these links.
+    /// Before time passes: shares out the links on which flows have started.
+    pub(crate) fn settle(&mut self, now: Time) {
+        let mut grown = std::mem::take(&mut self.grown);
+        for link in grown.drain(..) {
+            self.links[link as usize].grew = false;
+            self.share_out(now, &[link]);
+        }
+        // Its room is used again.
+        self.grown = grown;
+    }
+
+    /// Whether [`Flows::settle`] has nothing to do.
+    pub(crate) const fn is_settled(&self) -> bool {
+        self.grown.is_empty()
+    }
+
+    /// Recomputes the share of each flow over these links. A flow that is due now is left alone: it
+    /// is looked at next.
     fn share_out(&mut self, now: Time, links: &[LinkId]) {
         for link in links {
             for at in 0..self.links[*link as usize].flows.len() {
-                self.set_rate(now, self.links[*link as usize].flows[at]);
+                let flow = self.links[*link as usize].flows[at];
+                if self.flows[flow as usize].due != now {
+                    self.set_rate(now, flow);
+                }
             }
         }
     }
@@ -231,6 +265,7 @@ impl Flows {
             let serial = flow.serial;
             self.appointments.push(Appointment {
                 flow: number,
+                owner: flow.owner,
                 serial,
                 at,
             });
@@ -253,17 +288,24 @@ mod tests {
         let mut calendar: Vec<Appointment> = Vec::new();
         let mut ends = Vec::new();
         let mut starts = starts.iter().enumerate().peekable();
+        let mut now = Time::ZERO;
         loop {
+            if calendar.first().is_none_or(|next| next.at > now) {
+                flows.settle(now);
+            }
             calendar.extend(flows.appointments());
             calendar.sort_by_key(|a| a.at);
             let next_start = starts.peek().map(|(_, start)| at(start.0));
             match (calendar.first().map(|a| a.at), next_start) {
                 (due, Some(start)) if due.is_none_or(|due| start <= due) => {
+                    flows.settle(now);
+                    now = start;
                     let (number, (_, path, bytes)) = starts.next().unwrap();
                     let owner = Owner::Push(number as u32);
                     flows.start(start, owner, *path, (*bytes, NO_MOST));
                 }
                 (Some(due), _) => {
+                    now = due;
                     let appointment = calendar.remove(0);
                     let kept = flows.keep(due, appointment.flow, appointment.serial);
                     if let Some(Owner::Push(number)) = kept {
@@ -294,6 +336,27 @@ mod tests {
         // 100 at 3.
         let ends = play(&mut flows, &[(0.0, path, 200.0), (1.0, path, 200.0)]);
         close(&ends, &[(0, 3.0), (1, 4.0)]);
+    }
+
+    #[test]
+    fn flows_that_start_at_one_instant_are_shared_out_once() {
+        let mut flows = Flows::default();
+        let up = flows.add_link(Some(100.0));
+        let path = Path::through([up]);
+        for number in 0..50 {
+            let owner = Owner::Push(number);
+            flows.start(at(1.0), owner, path, (10.0, NO_MOST));
+        }
+        assert_eq!(flows.appointments().count(), 50, "one for each");
+        assert!(flows.flows[0].rate > 50.0, "not shared out yet");
+        flows.settle(at(1.0));
+        assert_eq!(flows.appointments().count(), 0, "none ends sooner");
+        assert!(
+            flows
+                .flows
+                .iter()
+                .all(|flow| (flow.rate - 2.0).abs() < 1e-9)
+        );
     }
 
     #[test]
@@ -344,6 +407,7 @@ mod tests {
         let up = flows.add_link(Some(10.0));
         let way = Path::through([up]);
         let flow = flows.start(at(0.0), Owner::Push(0), way, (100.0, NO_MOST));
+        flows.settle(at(0.0));
         flows.set_capacity(at(5.0), up, 50.0);
         let last = flows.appointments().next_back().unwrap();
         assert_eq!((last.flow, last.at), (flow, at(6.0)));

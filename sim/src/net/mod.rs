@@ -235,6 +235,16 @@ impl Network {
         self.flows.keep(now, flow, serial)
     }
 
+    /// Before time passes: flows that started at this instant change the rates of others.
+    pub(crate) fn settle(&mut self, now: Time) {
+        self.flows.settle(now);
+    }
+
+    /// Whether [`Network::settle`] has nothing to do.
+    pub(crate) const fn is_settled(&self) -> bool {
+        self.flows.is_settled()
+    }
+
     /// The appointments made since the last call.
     pub(crate) fn appointments(&mut self) -> std::vec::Drain<'_, Appointment> {
         self.flows.appointments()

@@ -40,7 +40,7 @@ impl FragmentRound {
         }
         let group = &self.scope.group;
         self.agreement
-            .count(ballot, group.me, versions, group.quorum);
+            .count(ballot, group.me, &versions, group.quorum);
     }
 
     /// Another member's vote.
@@ -81,8 +81,7 @@ impl FragmentRound {
                 .record(Wait::Agreement, from, cx.now.since(since));
         }
         let quorum = self.scope.group.quorum;
-        self.agreement
-            .count(ballot, index, versions.to_vec(), quorum);
+        self.agreement.count(ballot, index, versions, quorum);
         self.advance(cx);
         Ok(())
     }

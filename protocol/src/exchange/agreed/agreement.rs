@@ -8,10 +8,36 @@
 //!
 //! **Source:** Lamport 2001, "Paxos Made Simple", section 2.2.
 
-use super::ballot::{Ballot, Versions};
+use super::ballot::{Ballot, ShardVersion, Versions};
 use super::signed::Testimony;
-use crate::PeerId;
+use crate::{Members, PeerId};
 use std::collections::{BTreeMap, BTreeSet};
+
+/// The votes of one ballot: what was voted for, each with the members that did.
+///
+/// Members vote for the same as a rule, so it is kept and compared once and not for every member.
+#[derive(Debug, Default)]
+struct Votes(Vec<(Versions, Members)>);
+
+impl Votes {
+    /// Counts a member's vote, if it is its first.
+    fn add(&mut self, index: usize, versions: &[ShardVersion]) {
+        if self.0.iter().any(|(_, voters)| voters.has(index)) {
+            return;
+        }
+        let known = self.0.iter_mut().find(|(voted, _)| *voted == versions);
+        match known {
+            Some((_, voters)) => *voters |= Members::one(index),
+            None => self.0.push((versions.to_vec(), Members::one(index))),
+        }
+    }
+
+    /// What this number of members voted for.
+    fn majority(&self, quorum: usize) -> Option<&Versions> {
+        let found = self.0.iter().find(|(_, voters)| voters.count() >= quorum);
+        found.map(|(versions, _)| versions)
+    }
+}
 
 /// What was promised, voted and decided.
 #[derive(Debug)]
@@ -22,7 +48,7 @@ pub(super) struct Agreement {
     pub(super) promised: Ballot,
     /// This peer's vote in the highest ballot.
     pub(super) voted: Option<(Ballot, Versions)>,
-    votes: BTreeMap<Ballot, BTreeMap<usize, Versions>>,
+    votes: BTreeMap<Ballot, Votes>,
     /// What was decided, and in which ballot's number.
     pub(super) decided: Option<(u8, Versions)>,
     /// The peer that said so, where this peer did not count the votes itself.
@@ -73,24 +99,16 @@ impl Agreement {
         &mut self,
         ballot: Ballot,
         index: usize,
-        versions: Versions,
+        versions: &[ShardVersion],
         quorum: usize,
     ) {
         let votes = self.votes.entry(ballot).or_default();
-        votes.entry(index).or_insert(versions);
-        let majority = self.majority(ballot, quorum);
+        votes.add(index, versions);
         if self.decided.is_none()
-            && let Some(versions) = majority.cloned()
+            && let Some(versions) = votes.majority(quorum)
         {
-            self.decided = Some((ballot.number, versions));
+            self.decided = Some((ballot.number, versions.clone()));
         }
-    }
-
-    /// What this number of members voted for in one ballot.
-    fn majority(&self, ballot: Ballot, quorum: usize) -> Option<&Versions> {
-        let votes = self.votes.get(&ballot)?;
-        let same = |versions: &Versions| votes.values().filter(|other| *other == versions).count();
-        votes.values().find(|versions| same(versions) >= quorum)
     }
 
     /// A peer that knows the decision says what it is.
@@ -104,8 +122,8 @@ impl Agreement {
         if let Some(signed) = &self.signed {
             return signed.holders(versions).iter().collect();
         }
-        let votes = self.votes.values().flatten();
-        let equal = votes.filter(|(_, voted)| *voted == versions);
-        equal.map(|(index, _)| *index).collect()
+        let votes = self.votes.values().flat_map(|votes| &votes.0);
+        let equal = votes.filter(|(voted, _)| voted == versions);
+        equal.flat_map(|(_, voters)| voters.iter()).collect()
     }
 }

@@ -68,7 +68,7 @@ impl Meeting {
             return false;
         };
         let there = || cx.view.apart().filter(|(_, r)| r.ready);
-        let theirs = there().filter_map(|(_, r)| r.contact.branch);
+        let theirs = there().filter_map(|(_, r)| r.contact.branch.as_deref().copied());
         let Some(theirs) = theirs.map(|branch| usize::from(branch.members)).max() else {
             return false;
         };
@@ -149,7 +149,7 @@ impl Meeting {
     /// A peer has stopped for a merge.
     pub(super) fn met(&mut self, cx: &mut Context, from: PeerId, head: Head) -> Formed {
         if let Some(remote) = cx.view.get_mut(from) {
-            remote.contact.branch = Some(head.branch);
+            remote.contact.branch = Some(Box::new(head.branch));
             remote.anchor = Some(head.anchor);
         }
         cx.sort_sides();

@@ -54,7 +54,7 @@ impl GridExchange {
         let Some(seating) = open.cloned() else {
             return self.keep_early(cx, (from, slice, meta, digest));
         };
-        if tag != seating.tag() && tag != seating.column_tag() {
+        if tag != seating.tag() && tag != seating.column_tag {
             cx.order(Order::Release { slice });
             self.differs(cx, from, &seating);
             return Ok(());
@@ -97,7 +97,7 @@ impl GridExchange {
     /// A peer in this round has another anchor or roll.
     fn differs(&mut self, cx: &mut Context, from: PeerId, seating: &Seating) {
         let (round, state) = (seating.round, seating.state);
-        if seating.mates().contains(&from) {
+        if cx.rolls.mates.contains(&from) {
             cx.send(from, GridMessage::Apart { round, state });
         }
     }
@@ -108,7 +108,7 @@ impl GridExchange {
         let Some(seating) = self.seating.clone() else {
             return;
         };
-        let mates = seating.mates();
+        let mates = seating.roll.mates(seating.place);
         if state == seating.state || !mates.contains(&from) {
             return;
         }
@@ -157,7 +157,7 @@ impl GridExchange {
             FragmentMessage::Collected { known, versions } if message.group == seating.tag() => {
                 part.collected(cx, from, (known, versions))
             }
-            _ if message.group == seating.column_tag() => part.column_said(cx, from, message),
+            _ if message.group == seating.column_tag => part.column_said(cx, from, message),
             _ => {
                 self.differs(cx, from, &seating);
                 Ok(())

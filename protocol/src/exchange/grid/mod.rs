@@ -32,7 +32,6 @@ mod row;
 mod seating;
 
 pub use message::GridMessage;
-pub(crate) use seating::mates;
 
 use crate::core::FetchId;
 use crate::core::context::Context;

@@ -72,14 +72,7 @@ impl GridPart {
         let column = seating.is_settled(seating.place).then(|| {
             let members = seating.members(seating.column());
             let shape = seating.shape(&cx.plan, fragment, len);
-            Column::new(
-                cx,
-                fragment,
-                &members,
-                seating.column_tag(),
-                &shape,
-                allowed,
-            )
+            Column::new(cx, fragment, &members, seating.column_tag, &shape, allowed)
         });
         let deadline = cx.wait_in(fragment, Wait::Group, allowed);
         Self {

@@ -2,7 +2,6 @@
 
 use crate::exchange::agreed::Shape;
 use crate::{Digest, FragmentId, Grid, GroupTag, PeerId, Plan, Roll, Round};
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Where a peer is in one round's grid.
@@ -15,31 +14,31 @@ pub(super) struct Seating {
     pub(super) place: usize,
     /// Names roll, round and anchor: peers that differ in one of them do not exchange.
     pub(super) state: Digest,
+    /// The tag of this peer's column.
+    pub(super) column_tag: GroupTag,
 }
 
 impl Seating {
     /// `None` for a peer that is not in the roll.
     pub(super) fn new(roll: &Arc<Roll>, round: Round, anchor: Digest, me: PeerId) -> Option<Self> {
         let place = roll.place_of(me)?;
+        let grid = roll.grid();
         let state = crate::wire::canonical(&(round, roll.digest(), anchor));
+        let state = Digest::of(&state);
+        let column = crate::wire::canonical(&(state, grid.column_of(place) as u64));
         Some(Self {
             round,
             roll: roll.clone(),
-            grid: roll.grid(),
+            grid,
             place,
-            state: Digest::of(&state),
+            state,
+            column_tag: GroupTag::of_digest(&Digest::of(&column)),
         })
     }
 
     /// The tag of what travels in rows.
     pub(super) fn tag(&self) -> GroupTag {
         GroupTag::of_digest(&self.state)
-    }
-
-    /// The tag of this peer's column.
-    pub(super) fn column_tag(&self) -> GroupTag {
-        let column = self.column() as u64;
-        GroupTag::of_digest(&Digest::of(&crate::wire::canonical(&(self.state, column))))
     }
 
     pub(super) fn column(&self) -> usize {
@@ -90,6 +89,18 @@ impl Seating {
         members
     }
 
+    /// How many members agree in the column that has the fewest.
+    fn fewest_members(&self) -> usize {
+        let columns = self.grid.columns();
+        if self.roll.newest() <= self.round {
+            return self.grid.column(columns - 1).count();
+        }
+        let mut members = vec![0; columns];
+        let settled = (0..self.roll.len()).filter(|place| self.is_settled(*place));
+        settled.for_each(|place| members[self.grid.column_of(place)] += 1);
+        members.into_iter().min().unwrap_or(0)
+    }
+
     /// The peer in whose name a column's decided bytes travel.
     pub(super) fn first_of(&self, column: usize) -> Option<PeerId> {
         self.roll.peer(column)
@@ -112,8 +123,7 @@ impl Seating {
         let shard = (len / u64::from(columns)).max(1);
         let column = self.column();
         // All columns are cut alike, so that a part's number is the same at all peers.
-        let members = (0..self.grid.columns()).map(|column| self.members(column).len());
-        let fewest = members.min().unwrap_or(1).max(1);
+        let fewest = self.fewest_members().max(1);
         let parts = self.grid.part_owners(self.grid.columns() - 1).min(fewest) as u64;
         Shape {
             column: column as u16,
@@ -122,19 +132,4 @@ impl Seating {
             noted: self.decides_the_roll(plan, fragment),
         }
     }
-
-    /// Row and column mates: the peers that this one must be linked with.
-    pub(super) fn mates(&self) -> BTreeSet<PeerId> {
-        mates(&self.roll, self.place)
-    }
-}
-
-/// The peers in the row and in the column of a place, and those that sum for a short row.
-pub(crate) fn mates(roll: &Roll, place: usize) -> BTreeSet<PeerId> {
-    let grid = roll.grid();
-    let row = grid.row(grid.row_of(place));
-    let above = (0..grid.columns()).map(|column| grid.owner(grid.row_of(place), column));
-    let places = row.chain(above).chain(grid.column(grid.column_of(place)));
-    let places = places.chain(grid.served(place)).filter(|p| *p != place);
-    places.filter_map(|place| roll.peer(place)).collect()
 }

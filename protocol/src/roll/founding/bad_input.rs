@@ -2,9 +2,9 @@
 
 use super::tests::{Swarm, founding};
 use super::*;
-use crate::limits::ROLL_PEERS_MAX;
+use crate::limits::{FOUNDING_RECORDS_MAX, ROLL_PEERS_MAX};
 use crate::roll::tests::record;
-use crate::wire::Message;
+use crate::wire::{Message, RecordFields};
 
 fn said(peer: &mut Founding) -> Vec<FoundingMessage> {
     peer.says()
@@ -187,10 +187,10 @@ fn pages_beyond_a_roll_or_of_another_run_are_ignored() {
     let mut peer = founding(9, 2);
     peer.said(&record(1), &FoundingMessage::Founded(name));
     let records = right.page(0, 10_000);
-    let other_run = PeerRecord {
+    let other_run = PeerRecord::from(RecordFields {
         run: RunId::from_bytes([2; 32]),
-        ..record(1)
-    };
+        ..(*record(1)).clone()
+    });
     let long: Vec<PeerRecord> = (1..7).map(record).collect();
     for (first, records) in [
         (0, Vec::new()),
@@ -216,9 +216,11 @@ fn pages_beyond_a_roll_or_of_another_run_are_ignored() {
 
 #[test]
 fn a_roll_comes_from_holders_whose_records_differ_in_length() {
-    let long = |id| PeerRecord {
-        addresses: vec![vec![7; 200]; 4],
-        ..record(id)
+    let long = |id| {
+        PeerRecord::from(RecordFields {
+            addresses: vec![vec![7; 200]; 4],
+            ..(*record(id)).clone()
+        })
     };
     let short = roll(1..9);
     let long = Roll::found((1..9).map(long), 0, Round(0));
@@ -245,10 +247,10 @@ fn no_more_peers_register_than_a_roll_holds_and_none_of_another_run() {
     assert_eq!(registrar.register.here_count(), ROLL_PEERS_MAX);
     assert_eq!(registrar.register.registrars().count(), REGISTRARS_MAX);
     let mut registrar = founding(0, 2);
-    let stranger = PeerRecord {
+    let stranger = PeerRecord::from(RecordFields {
         run: RunId::from_bytes([2; 32]),
-        ..record(1)
-    };
+        ..(*record(1)).clone()
+    });
     registrar.said(&record(1), &FoundingMessage::Here(vec![stranger.clone()]));
     registrar.said(&record(1), &FoundingMessage::Registrars(vec![stranger]));
     assert_eq!(registrar.register.here_count(), 1);
@@ -257,10 +259,10 @@ fn no_more_peers_register_than_a_roll_holds_and_none_of_another_run() {
 
 #[test]
 fn an_older_record_does_not_replace_a_newer_one() {
-    let newer = PeerRecord {
+    let newer = PeerRecord::from(RecordFields {
         sequence: 5,
-        ..record(1)
-    };
+        ..(*record(1)).clone()
+    });
     let mut peer = founding(0, 2);
     for record in [newer, record(1)] {
         peer.said(&record, &FoundingMessage::Here(vec![record.clone()]));

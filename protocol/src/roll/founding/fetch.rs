@@ -2,12 +2,26 @@
 
 use super::{Founding, RollName};
 use crate::Digest;
+use crate::limits::FOUNDING_RECORDS_MAX;
 use crate::roll::FoundingMessage;
 use crate::roll::pages::Incoming;
 use crate::wire::PeerRecord;
-use std::sync::Arc;
 
 impl Founding {
+    /// Another peer says which roll was chosen: those that registered here hear it.
+    pub(super) fn found(&mut self, from: &PeerRecord, roll: RollName) {
+        if self.founded.is_none() {
+            self.founded = Some(roll);
+            let here = self.register.here().take(FOUNDING_RECORDS_MAX);
+            for record in here.cloned().collect::<Vec<_>>() {
+                self.say_founded(&record);
+            }
+        }
+        if self.founded == Some(roll) {
+            self.ask(roll, from);
+        }
+    }
+
     /// Asks a peer for the next page of a roll that is not here.
     pub(super) fn ask(&mut self, name: RollName, holder: &PeerRecord) {
         if self.rolls.contains_key(&name.digest) {
@@ -73,9 +87,9 @@ impl Founding {
             return;
         }
         // Pages of another roll than was named begin again, with another peer to ask.
-        if let Some(roll) = incoming.roll(self.terms.row) {
+        if let Some(roll) = incoming.roll(self.terms.row, &self.shared) {
             self.incoming = None;
-            self.rolls.insert(name.digest, Arc::new(roll));
+            self.rolls.insert(name.digest, roll);
             self.accept_asked();
         }
     }

@@ -6,7 +6,7 @@
 //! for one roll, however little they know.
 
 use super::{Founding, Say};
-use crate::wire::PeerRecord;
+use crate::wire::{PeerRecord, RecordFields};
 use crate::{Digest, FoundingMessage, PeerId, RunId, Time};
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
@@ -55,14 +55,14 @@ impl World {
         let record = |draw: &mut ChaCha8Rng| {
             let mut peer = [0; 32];
             draw.fill_bytes(&mut peer);
-            PeerRecord {
+            PeerRecord::from(RecordFields {
                 peer: PeerId::from_bytes(peer),
                 run,
                 sequence: 1,
                 expires: Time::NEVER,
                 addresses: vec![vec![7; 20]],
                 signature: Vec::new(),
-            }
+            })
         };
         let records: Vec<PeerRecord> = (0..count).map(|_| record(&mut draw)).collect();
         // Above three quarters, at most all.
