@@ -56,6 +56,29 @@ pub const SPONSORS_MAX: usize = 3;
 /// Most bytes of the change of a roll that one round decides: about 200 newcomers.
 pub const ROLL_CHANGE_BYTES_MAX: usize = 48 * 1024;
 
+/// Pools of data in one run.
+pub const DATA_POOLS_MAX: usize = 64;
+
+/// Peers to which data is dealt, in all pools together.
+pub const DATA_MEMBERS_MAX: usize = ROLL_PEERS_MAX;
+
+/// Blocks that one peer is dealt in one round.
+pub const DATA_QUOTA_MAX: u16 = 1 << 14;
+
+/// Runs of blocks of one pool that wait to be trained again. Where there would be more, blocks between
+/// two of them are trained again too.
+pub const DATA_RUNS_MAX: usize = ROLL_PEERS_MAX;
+
+/// How far behind the first block that no peer was dealt a peer may take blocks by itself.
+pub const DATA_AHEAD_MAX: u64 = 1 << 32;
+
+/// Bytes of a ledger in states and checkpoints: 128 for each peer and 16 for each run.
+pub const DATA_LEDGER_BYTES_MAX: usize = 128 * DATA_MEMBERS_MAX + 16 * DATA_RUNS_MAX;
+
+/// Bytes of the part of a note that says whose contributions a round counted: 5 for each peer of the
+/// largest roll.
+pub const DATA_TALLY_BYTES_MAX: usize = 5 * ROLL_PEERS_MAX + 64 * 16 + 8;
+
 /// Peers that one peer knows. Up to here views are complete.
 pub const VIEW_PEERS_MAX: usize = 256;
 

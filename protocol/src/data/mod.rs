@@ -1,0 +1,71 @@
+//! Who trains which data. Peers of one data set have one endless stream of blocks: block b is block
+//! `b mod n` of the data set with n blocks, in epoch `b div n`. A [`Ledger`] says which blocks of each
+//! stream are still to be trained, and who is dealt how many.
+//!
+//! The ledger is replicated state: it changes with the parameters, by what the round decided. The deal of
+//! a round follows from it alone, so no message deals:
+//!
+//! 1. **Deal.** Each peer that was counted in the last round is dealt, in the order of ids, as many
+//!    blocks as it took then, a quarter more, and one. The lowest blocks go first, so what came back is
+//!    dealt again before anything new.
+//! 2. **Train.** A peer trains its blocks in order and says with its contribution how many it finished
+//!    ([`Taken`]). One that is not in the ledger, such as a newcomer, takes blocks far behind those that
+//!    are dealt, and says which.
+//! 3. **Settle.** What a counted contribution finished is done. The block that its peer was in the middle
+//!    of stays with it. All else that was dealt comes back: what the peer did not reach, and everything
+//!    of a peer that was not counted, which must take blocks by itself until it is counted again.
+//!
+//! So every block of an epoch is trained at least once: it is done only with a contribution that counted.
+//! It is trained twice where a peer was in the middle of it and is gone, where a contribution that did
+//! not count is kept for a later one, and where views of newcomers differ.
+//!
+//! **Where rounds overlap** (`late_steps`), a peer trains round r + 1 before round r is decided. There the
+//! blocks of round r + 1 are dealt from the ledger that opens round r, and what round r gives back is dealt
+//! in round r + 2.
+//!
+//! **What a liar can do.** It can say that it finished blocks that were dealt to it: those are not
+//! trained, at most [`crate::limits::DATA_QUOTA_MAX`] in a round. It can take blocks that nobody was
+//! dealt, at most 65,535 in a round. It cannot give blocks back twice, touch those of another peer, or end an
+//! epoch: that needs every block of it to be done.
+
+mod bytes;
+mod ledger;
+mod mine;
+mod runs;
+mod stream;
+mod tally;
+
+pub use ledger::Ledger;
+pub(crate) use mine::{Me, Mine};
+pub use runs::Run;
+pub(crate) use stream::Turn;
+pub use tally::TallyEntry;
+pub(crate) use tally::{Tally, tally_fits};
+
+use serde::{Deserialize, Serialize};
+
+/// A data set that several peers may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pool {
+    /// The fingerprint of the data set and of the way it is cut: peers with the same one share its
+    /// blocks.
+    pub name: u64,
+    /// Into how many blocks it is cut; at least one.
+    pub blocks: u32,
+}
+
+/// What a peer says with its contribution about the data behind it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Taken {
+    /// The pool.
+    pub pool: u64,
+    /// How many blocks it finished: of those that were dealt to it, the first ones.
+    pub blocks: u16,
+    /// Where its blocks begin, if none were dealt to it.
+    pub from: Option<u64>,
+}
+
+#[cfg(test)]
+mod laws;
+#[cfg(test)]
+mod simulated;
