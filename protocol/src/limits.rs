@@ -79,6 +79,13 @@ pub const DATA_LEDGER_BYTES_MAX: usize = 128 * DATA_MEMBERS_MAX + 16 * DATA_RUNS
 /// largest roll.
 pub const DATA_TALLY_BYTES_MAX: usize = 5 * ROLL_PEERS_MAX + 64 * 16 + 8;
 
+/// Contributions that one member of a column sums. Its row has at most [`GRID_COLUMNS_MAX`], and it may sum
+/// for rows that lack a settled member. Those above are trained again.
+pub const GRID_TALLY_MAX: usize = 4 * GRID_COLUMNS_MAX;
+
+/// Most bytes of the note of a round of a grid: the change of the roll, and whose contributions counted.
+pub const ROUND_NOTE_BYTES_MAX: usize = ROLL_CHANGE_BYTES_MAX + DATA_TALLY_BYTES_MAX + 16;
+
 /// Peers that one peer knows. Up to here views are complete.
 pub const VIEW_PEERS_MAX: usize = 256;
 

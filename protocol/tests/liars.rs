@@ -28,6 +28,7 @@ fn propose(members: &[(u8, f64)]) -> FormingMessage {
     let member = |(id, weight): &(u8, f64)| Member {
         peer: peer(*id),
         weight: *weight,
+        taken: None,
     };
     FormingMessage::Propose {
         round: Round(0),
@@ -101,6 +102,7 @@ fn a_proposer_with_another_anchor_is_not_followed() {
             round,
             weight,
             anchor,
+            taken: None,
         },
     );
     one.hear(peer(1), propose(&[(0, 8.0), (1, 8.0), (2, 8.0), (3, 8.0)]));
@@ -124,6 +126,7 @@ fn rivalled(first: u8) -> One {
                 round,
                 weight,
                 anchor,
+                taken: None,
             },
         );
     }

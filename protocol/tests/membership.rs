@@ -145,6 +145,7 @@ fn a_round_at_the_end_of_its_range_overflows_nothing() {
                 round,
                 weight: 1.0,
                 anchor,
+                taken: None,
             },
         );
         one.work(honest);

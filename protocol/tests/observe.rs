@@ -120,6 +120,7 @@ fn what_an_observer_says_about_rounds_is_a_broken_rule() {
     let members = [0, 3].map(|id| Member {
         peer: peer(id),
         weight: 8.0,
+        taken: None,
     });
     one.outputs.clear();
     let propose = FormingMessage::Propose {
@@ -134,6 +135,7 @@ fn what_an_observer_says_about_rounds_is_a_broken_rule() {
             round: Round(0),
             weight: 8.0,
             anchor: one.peer.digest(),
+            taken: None,
         },
     );
     let broken = |output: &&Output| matches!(output, Output::Emit(Event::Misbehaved { .. }));

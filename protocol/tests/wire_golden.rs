@@ -22,7 +22,7 @@ use murmurate_protocol::wire::{
 use murmurate_protocol::{
     Base, Branch, Digest, FoundingBallot, FoundingMessage, FragmentId, GroupTag, LayoutHash,
     Members, Part, PeerId, PlanHash, Roll, RollChange, RollName, Round, RunId, Signature, SliceId,
-    SliceMeta, Snapshot, StateId, Tag, Time,
+    SliceMeta, Snapshot, StateId, Tag, Taken, TallyEntry, Time,
 };
 use std::fmt::Write as _;
 use std::ops::Range;
@@ -41,6 +41,14 @@ fn version(owner: u8) -> ShardVersion {
     }
 }
 
+fn taken() -> Taken {
+    Taken {
+        pool: 0x0506,
+        blocks: 7,
+        from: Some(8),
+    }
+}
+
 /// A message of every kind, family by family in the order of their numbers on the wire.
 fn messages() -> Vec<Message> {
     let (round, fragment) = (Round(0x0102), FragmentId(3));
@@ -52,6 +60,7 @@ fn messages() -> Vec<Message> {
     let member = |id| Member {
         peer: peer(id),
         weight: 320.0,
+        taken: Some(taken()),
     };
     let members = vec![member(1), member(2)];
     let versions = vec![version(1), version(2)];
@@ -144,6 +153,7 @@ fn messages() -> Vec<Message> {
             round,
             weight: 320.0,
             anchor: state.root,
+            taken: None,
         },
         FormingMessage::Propose {
             round,
@@ -229,6 +239,10 @@ fn messages() -> Vec<Message> {
         known: vec![true, false],
         versions: vec![version(1), void],
     });
+    let tally = scoped(FragmentMessage::Tally(vec![TallyEntry {
+        place: 9,
+        taken: taken(),
+    }]));
     let of_signed = signed.map(|message| scoped(FragmentMessage::Signed(message)));
     let center = [
         CenterMessage::Ask { fragment, shard: 4 },
@@ -244,7 +258,7 @@ fn messages() -> Vec<Message> {
         forming.map(Message::from).into(),
         of_fragment.map(scoped).into(),
         of_signed.into(),
-        vec![collected],
+        vec![collected, tally],
         center.map(Message::from).into(),
         vec![PullMessage::Ask { round }.into()],
         grid(&record).map(Message::from).into(),
@@ -418,7 +432,11 @@ fn tags() -> Vec<Tag> {
             group,
             members: Members::from_bits(0b11),
         },
-        Tag::Share { group, weight: 0.5 },
+        Tag::Share {
+            group,
+            weight: 0.5,
+            taken: Some(taken()),
+        },
         Tag::RowMean { group, weight: 0.5 },
         Tag::Result {
             group,
@@ -470,6 +488,7 @@ fn values() -> Vec<(String, Vec<u8>)> {
         weights: vec![1.0, 0.25],
         ahead: None,
         roll,
+        ledger: Vec::new(),
     };
     let mut values: Vec<_> = tags().into_iter().map(header).collect();
     values.push(("snapshot".to_owned(), snapshot.to_bytes()));

@@ -20,6 +20,7 @@
 
 mod backward;
 pub mod compare;
+mod data;
 mod drift;
 mod due;
 mod error;
@@ -60,10 +61,10 @@ pub use fault::{Fault, Lie, When};
 pub use invariants::Violation;
 pub use net::Transport;
 pub use replay::{ReplayDifference, ReplayError, ReplayReport, replay_file};
-pub use report::{Counters, FaultNote, Report, Sample, consensus_distance};
+pub use report::{Counters, DataReport, FaultNote, Report, Sample, consensus_distance};
 pub use run::{RunOptions, run_file, run_scenario};
 pub use scenario::{
-    Change, ComputeSpec, Distance, Limits, NetworkSpec, PEERS_MAX, Scenario, ScenarioError,
-    SiteSpec, TaskSpec,
+    Change, ComputeSpec, DataSpec, Distance, Limits, NetworkSpec, PEERS_MAX, Scenario,
+    ScenarioError, SiteSpec, TaskSpec,
 };
 pub use task::{ToyTasksOnly, TrainerFactory, TrainerRequest};

@@ -39,6 +39,20 @@ pub struct Sample {
     pub consensus_distance: f64,
 }
 
+/// How often the parameters hold the samples of a data set that the machines divide, in the epochs that are
+/// done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct DataReport {
+    /// Number of these epochs.
+    pub epochs: u64,
+    /// Their samples.
+    pub samples: u64,
+    /// Samples that are missing.
+    pub unseen: u64,
+    /// Samples that are there once too often.
+    pub twice: u64,
+}
+
 /// Counters.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Counters {
@@ -107,6 +121,8 @@ pub struct Counters {
     pub proven: BTreeSet<usize>,
     /// Errors of failed orders.
     pub failures: Vec<String>,
+    /// What was trained of data that the machines divide.
+    pub data: Option<DataReport>,
     /// Faults in the order of their times.
     pub faults: Vec<FaultNote>,
 }

@@ -4,11 +4,13 @@ use crate::core::deadlines::Deadlines;
 use crate::core::timers::{Timer, Timers};
 use crate::core::view::View;
 use crate::core::{Event, Output, PeerConfig, Wait};
+use crate::data::{Counted, Mine, Turn};
 use crate::limits::{ACCUSED_MAX, OUTPUTS_MAX};
+use crate::roll::RoundNote;
 use crate::wire::Message;
 use crate::{
-    Branch, Digest, FragmentId, Order, OrderId, Participants, PeerId, Plan, PlanHash, Proof, Roll,
-    RollChange, Round, SliceId, SliceMeta, Time,
+    Branch, Digest, FragmentId, Ledger, Order, OrderId, Participants, PeerId, Plan, PlanHash,
+    Proof, Roll, Round, SliceId, SliceMeta, Taken, Time,
 };
 use core::time::Duration;
 use rand_chacha::ChaCha8Rng;
@@ -26,6 +28,7 @@ pub(crate) struct Context {
     pub(crate) round: Round,
     pub(crate) this_life: ThisLife,
     pub(crate) rolls: Rolls,
+    pub(crate) data: Data,
     /// Hashes of the anchor, fragment by fragment.
     pub(crate) digests: Vec<Digest>,
     pub(crate) view: View,
@@ -55,6 +58,24 @@ pub(crate) struct Rolls {
     pub(crate) roll: Option<Arc<Roll>>,
     /// What the round has decided about the next one.
     pub(crate) note: Vec<u8>,
+}
+
+impl Rolls {
+    /// What the round's note says. All peers have the same bytes, so a note that cannot be read changes
+    /// nothing at any of them.
+    fn noted(&self) -> RoundNote {
+        RoundNote::from_bytes(&self.note).unwrap_or_default()
+    }
+}
+
+/// Who trains which data, where the peers agree on it.
+#[derive(Debug, Default)]
+pub(crate) struct Data {
+    pub(crate) ledger: Ledger,
+    /// What this peer trains.
+    pub(crate) mine: Mine,
+    /// What it says of that with its contribution to the round.
+    pub(crate) taken: Option<Taken>,
 }
 
 /// Peers to be judged once the input that is being handled has been.
@@ -89,6 +110,7 @@ impl Context {
             plan_hash: plan.hash(),
             deadlines: Deadlines::new(plan.deadlines),
             rolls: Rolls::default(),
+            data: Data::default(),
             digests: Vec::new(),
             config,
             plan,
@@ -113,15 +135,41 @@ impl Context {
         self.config.me
     }
 
+    /// Whose contributions a round of a grid counted, as its note says it.
+    pub(crate) fn noted(&self) -> Option<Counted> {
+        let roll = self.rolls.roll.as_ref()?;
+        Some(match self.rolls.note.is_empty() {
+            true => Counted::Void,
+            false => Counted::Of(self.rolls.noted().counted(roll)),
+        })
+    }
+
+    /// The round is over: what it has decided about the data is in force.
+    pub(crate) fn settle_data(&mut self, round: Round, counted: &Counted) {
+        let counted = match counted {
+            Counted::Of(peers) => Some(peers.as_slice()),
+            Counted::Void => None,
+            Counted::Merged => {
+                self.data.ledger = Ledger::default();
+                return;
+            }
+        };
+        let plan = &self.plan;
+        let draws = |round, peer| plan.draws(round, peer);
+        let turn = Turn {
+            round,
+            ahead: plan.overlap.late_steps > 0,
+            draws: &draws,
+        };
+        self.data.ledger.settle(counted, turn);
+    }
+
     /// The round is over: what it has decided about the roll is in force.
     /// True if that is another one.
     pub(crate) fn turn_roll(&mut self) -> bool {
-        let note = std::mem::take(&mut self.rolls.note);
-        let (Some(roll), false) = (&self.rolls.roll, note.is_empty()) else {
-            return false;
-        };
-        // All peers have the same bytes, so a note that cannot be read changes nothing at any of them.
-        let Ok(change) = RollChange::from_bytes(&note) else {
+        let change = self.rolls.noted().change;
+        self.rolls.note.clear();
+        let Some(roll) = self.rolls.roll.as_ref().filter(|_| !change.is_empty()) else {
             return false;
         };
         // One round passes until something depends on newcomers.
@@ -137,6 +185,17 @@ impl Context {
             many => {
                 let bytes: Vec<u8> = many.iter().flat_map(|d| *d.as_bytes()).collect();
                 Digest::of(&bytes)
+            }
+        }
+    }
+
+    /// One hash over the anchor and the ledger of the data, if there is one.
+    pub(crate) fn shared(&self) -> Digest {
+        match self.data.ledger.is_empty() {
+            true => self.anchor(),
+            false => {
+                let both = [self.anchor(), self.data.ledger.digest()];
+                Digest::of(&both.map(|digest| *digest.as_bytes()).concat())
             }
         }
     }

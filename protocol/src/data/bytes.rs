@@ -1,6 +1,7 @@
 //! A ledger as bytes, for states and checkpoints.
 
 use super::ledger::Ledger;
+use super::runs::Run;
 use super::stream::Stream;
 use crate::limits::{
     DATA_LEDGER_BYTES_MAX, DATA_MEMBERS_MAX, DATA_POOLS_MAX, DATA_QUOTA_MAX, DATA_RUNS_MAX,
@@ -21,17 +22,16 @@ impl Stream {
             return wrong("ledger.redo");
         }
         let fits = |quota: u16| (1..=DATA_QUOTA_MAX).contains(&quota);
-        let held = |block: Option<u64>| block.is_none_or(|block| block < self.next);
-        let members = self.members.values();
-        if !members.clone().all(|entry| fits(entry.quota) && held(entry.held)) {
+        let known = |run: &Run| {
+            let end = run.first.checked_add(run.count);
+            end.is_some_and(|end| end <= self.next)
+        };
+        let mut members = self.members.values();
+        if !members.all(|entry| fits(entry.quota) && entry.held.iter().all(known)) {
             return wrong("ledger.members");
         }
         let mut ahead = self.ahead.iter().flatten().flat_map(|(_, runs)| runs);
-        let known = ahead.all(|run| {
-            let end = run.first.checked_add(run.count);
-            end.is_some_and(|end| end <= self.next)
-        });
-        match known {
+        match ahead.all(known) {
             true => Ok(()),
             false => wrong("ledger.ahead"),
         }

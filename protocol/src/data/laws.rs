@@ -31,8 +31,15 @@ fn blocks(list: &[Run]) -> Vec<u64> {
 
 /// The blocks that are done: neither to be trained, nor with a peer.
 fn done(stream: &Stream) -> BTreeSet<u64> {
-    let held = stream.members.values().filter_map(|entry| entry.held);
-    let ahead = stream.ahead.iter().flatten().flat_map(|(_, runs)| blocks(runs));
+    let held = stream
+        .members
+        .values()
+        .flat_map(|entry| blocks(&entry.held));
+    let ahead = stream
+        .ahead
+        .iter()
+        .flatten()
+        .flat_map(|(_, runs)| blocks(runs));
     let open: BTreeSet<u64> = held.chain(ahead).collect();
     let all = (0..stream.next).filter(|block| !stream.redo.has(*block));
     all.filter(|block| !open.contains(block)).collect()
@@ -49,19 +56,19 @@ proptest! {
 
     #[test]
     fn a_block_is_done_only_with_a_contribution_that_counted(
-        rounds in vec(btree_map(0..12u8, any_taken(), 0..9), 1..14),
+        rounds in vec((btree_map(0..12u8, any_taken(), 0..9), any::<bool>()), 1..14),
         ahead: bool,
     ) {
         let mut ledger = Ledger::default();
-        for (round, said) in (0..).map(Round).zip(rounds) {
-            let said: Said = said;
+        for (round, (said, decided)) in (0..).map(Round).zip(rounds) {
+            let said: Said = if decided { said } else { Said::new() };
             let turn = Turn { round, ahead, draws: &always };
             let before: Vec<_> = (0..2u64)
                 .map(|pool| ledger.pools.get(&pool).map(done).unwrap_or_default())
                 .collect();
             let dealt: Vec<_> = (0..2u64).map(|pool| lists(&ledger, pool, turn)).collect();
             let counted: Vec<_> = said.iter().map(|(p, taken)| (peer(*p), *taken)).collect();
-            ledger.settle(&counted, turn);
+            ledger.settle(decided.then_some(&counted), turn);
             for (pool, stream) in &ledger.pools {
                 let at = *pool as usize;
                 let mut allowed: BTreeSet<u64> = before[at].clone();
@@ -98,14 +105,14 @@ proptest! {
         let mut ledger = Ledger::default();
         for (round, said) in (0..).map(Round).zip([said, more]) {
             let counted: Vec<_> = said.iter().map(|(p, taken)| (peer(*p), *taken)).collect();
-            ledger.settle(&counted, Turn { round, ahead: true, draws: &always });
+            ledger.settle(Some(&counted), Turn { round, ahead: true, draws: &always });
         }
         // Where rounds overlap, what is dealt for the next round is what each peer expects of it.
         let turn = Turn { round: Round(2), ahead: true, draws: &always };
         let expected: Vec<_> = (0..12)
             .map(|p| ledger.next_list(0, peer(p), turn))
             .collect();
-        ledger.settle(&[], turn);
+        ledger.settle(None, turn);
         let ahead = ledger.pools.get(&0).and_then(|stream| stream.ahead.clone()).unwrap_or_default();
         for (p, expected) in (0..12).zip(expected) {
             prop_assert_eq!(ahead.get(&peer(p)).cloned(), expected);
@@ -141,51 +148,100 @@ fn takes(blocks: u16, from: Option<u64>) -> Taken {
 fn turn(round: u64) -> Turn<'static> {
     let (round, draws) = (Round(round), &always);
     let ahead = false;
-    Turn { round, ahead, draws }
+    Turn {
+        round,
+        ahead,
+        draws,
+    }
 }
 
 #[test]
 fn what_was_not_counted_is_dealt_first_in_the_next_round() {
     let mut ledger = Ledger::default();
-    let start = |p: u8| ledger.own_start(Pool { name: 7, blocks: 40 }, (u32::from(p), 4));
+    let start = |p: u8| {
+        ledger.own_start(
+            Pool {
+                name: 7,
+                blocks: 40,
+            },
+            (u32::from(p), 4),
+        )
+    };
     assert_eq!([0, 1, 2, 3].map(start), [0, 10, 20, 30]);
     let all: Vec<_> = (0..4)
         .map(|p| (peer(p), takes(8, Some(u64::from(p) * 10))))
         .collect();
-    ledger.settle(&all, turn(0));
+    ledger.settle(Some(&all), turn(0));
     // Each is in the middle of its ninth block; what lies between comes first.
     let one = ledger.list(7, peer(0), turn(1)).unwrap();
     assert_eq!(blocks(&one)[..4], [8, 9, 19, 29]);
     assert_eq!(count(&one), 12);
-    // Peer 1 is gone: its blocks come back, and the first peer gets them.
+    // Peer 1 is not counted. Its contribution may come with the next one, so its blocks stay with it.
     let of_one = blocks(&ledger.list(7, peer(1), turn(1)).unwrap());
     let rest = [0, 2, 3].map(|p| (peer(p), takes(11, None)));
-    ledger.settle(&rest, turn(1));
-    assert_eq!(ledger.list(7, peer(1), turn(2)), None);
-    let redone = blocks(&ledger.list(7, peer(0), turn(2)).unwrap());
-    assert!(of_one.iter().all(|block| redone.contains(block)), "{redone:?}");
+    ledger.settle(Some(&rest), turn(1));
+    let kept = blocks(&ledger.list(7, peer(1), turn(2)).unwrap());
+    assert_eq!(kept[..of_one.len()], of_one);
+    // It is not counted again: they come back, and the first peer gets them.
+    ledger.settle(Some(&rest), turn(2));
+    assert_eq!(ledger.list(7, peer(1), turn(3)), None);
+    let redone = blocks(&ledger.list(7, peer(0), turn(3)).unwrap());
+    assert!(
+        of_one[..5].iter().all(|block| redone.contains(block)),
+        "{redone:?}"
+    );
+    assert_eq!(kept.last().map(|block| redone.contains(block)), Some(false));
 }
 
 #[test]
-fn a_round_without_a_result_gives_everything_back_and_forgets_no_peer() {
+fn a_late_contribution_counts_for_both_rounds() {
     let mut ledger = Ledger::default();
-    ledger.settle(&[(peer(1), takes(5, Some(0)))], turn(0));
-    let before = ledger.clone();
-    let list = ledger.list(7, peer(1), turn(1));
-    ledger.settle(&[], turn(1));
-    assert_eq!(ledger.list(7, peer(1), turn(2)), list);
-    assert_eq!(ledger.pools[&7].members, before.pools[&7].members);
+    let both = [(peer(1), takes(3, Some(0))), (peer(2), takes(3, Some(4)))];
+    ledger.settle(Some(&both), turn(0));
+    let first = blocks(&ledger.list(7, peer(2), turn(1)).unwrap());
+    ledger.settle(Some(&[(peer(1), takes(4, None))]), turn(1));
+    let list = blocks(&ledger.list(7, peer(2), turn(2)).unwrap());
+    assert_eq!(list[..first.len()], first);
+    let late = takes(first.len() as u16 + 2, None);
+    ledger.settle(Some(&[(peer(1), takes(4, None)), (peer(2), late)]), turn(2));
+    let done = done(&ledger.pools[&7]);
+    assert!(
+        list[..first.len() + 2]
+            .iter()
+            .all(|block| done.contains(block))
+    );
+}
+
+#[test]
+fn the_blocks_of_a_round_without_a_result_stay_with_their_peers() {
+    let mut ledger = Ledger::default();
+    ledger.settle(Some(&[(peer(1), takes(5, Some(0)))]), turn(0));
+    let before = blocks(&ledger.list(7, peer(1), turn(1)).unwrap());
+    for round in 1..9 {
+        ledger.settle(None, turn(round));
+        let now = blocks(&ledger.list(7, peer(1), turn(round + 1)).unwrap());
+        assert_eq!(now[..before.len()], before);
+        // But not of ever more rounds.
+        assert!(now.len() < 6 * before.len(), "{now:?}");
+    }
 }
 
 #[test]
 fn a_peer_that_is_not_drawn_keeps_its_quota_and_is_dealt_nothing() {
     let only_two = |round: Round, drawn: PeerId| round.0 == 0 || drawn == peer(2);
-    let turn = |round| Turn { round: Round(round), ahead: false, draws: &only_two };
+    let turn = |round| Turn {
+        round: Round(round),
+        ahead: false,
+        draws: &only_two,
+    };
     let mut ledger = Ledger::default();
     let both = [(peer(1), takes(3, Some(0))), (peer(2), takes(3, Some(4)))];
-    ledger.settle(&both, turn(0));
-    assert_eq!(blocks(&ledger.list(7, peer(2), turn(1)).unwrap())[..2], [7, 8]);
-    ledger.settle(&[(peer(2), takes(3, None))], turn(1));
+    ledger.settle(Some(&both), turn(0));
+    assert_eq!(
+        blocks(&ledger.list(7, peer(2), turn(1)).unwrap())[..2],
+        [7, 8]
+    );
+    ledger.settle(Some(&[(peer(2), takes(3, None))]), turn(1));
     assert!(ledger.pools[&7].members.contains_key(&peer(1)));
 }
 
@@ -193,15 +249,20 @@ fn a_peer_that_is_not_drawn_keeps_its_quota_and_is_dealt_nothing() {
 fn a_liar_takes_nothing_of_others_and_ends_no_epoch() {
     let mut ledger = Ledger::default();
     let honest = (peer(1), takes(4, Some(0)));
-    ledger.settle(&[honest], turn(0));
+    ledger.settle(Some(&[honest]), turn(0));
     let mine = ledger.list(7, peer(1), turn(1)).unwrap();
     let far = takes(u16::MAX, Some(u64::MAX - 3));
     let farther = takes(9, Some(1 << 40));
     let over = takes(u16::MAX, None);
-    ledger.settle(&[honest, (peer(2), far), (peer(3), farther), (peer(4), over)], turn(1));
+    let all = [honest, (peer(2), far), (peer(3), farther), (peer(4), over)];
+    ledger.settle(Some(&all), turn(1));
     assert_eq!(ledger.epochs(Pool { name: 7, blocks: 5 }), 0);
     assert!(ledger.pools[&7].next < 100, "{:?}", ledger.pools[&7]);
-    assert!(ledger.list(7, peer(1), turn(2)).is_some_and(|list| list[0] == mine[0]));
+    assert!(
+        ledger
+            .list(7, peer(1), turn(2))
+            .is_some_and(|list| list[0] == mine[0])
+    );
 }
 
 #[test]

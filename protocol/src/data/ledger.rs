@@ -50,8 +50,10 @@ impl Ledger {
         }
     }
 
-    /// A round is over, in which these contributions counted.
-    pub(crate) fn settle(&mut self, counted: &[(PeerId, Taken)], turn: Turn<'_>) {
+    /// A round is over: these contributions are in its result. None where it has no result.
+    pub(crate) fn settle(&mut self, counted: Option<&[(PeerId, Taken)]>, turn: Turn<'_>) {
+        let void = counted.is_none();
+        let counted = counted.unwrap_or_default();
         let mut by_pool: BTreeMap<u64, BTreeMap<PeerId, Taken>> = BTreeMap::new();
         for (peer, taken) in counted.iter().take(DATA_MEMBERS_MAX) {
             by_pool.entry(taken.pool).or_default().insert(*peer, *taken);
@@ -62,7 +64,7 @@ impl Ledger {
         let none = BTreeMap::new();
         for (pool, stream) in &mut self.pools {
             let counted_here = by_pool.get(pool).unwrap_or(&none);
-            stream.settle(counted_here, counted.is_empty(), turn);
+            stream.settle(counted_here, void, turn);
         }
     }
 

@@ -29,12 +29,14 @@
 //! epoch: that needs every block of it to be done.
 
 mod bytes;
+mod counted;
 mod ledger;
 mod mine;
 mod runs;
 mod stream;
 mod tally;
 
+pub(crate) use counted::Counted;
 pub use ledger::Ledger;
 pub(crate) use mine::{Me, Mine};
 pub use runs::Run;
@@ -52,6 +54,17 @@ pub struct Pool {
     pub name: u64,
     /// Into how many blocks it is cut; at least one.
     pub blocks: u32,
+}
+
+/// The blocks that a trainer trains in a round.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Blocks {
+    /// In this order, and then those behind the last one.
+    pub runs: Vec<Run>,
+    /// How many of the first ones are trained already. The trainer goes on behind them, in the middle of a
+    /// block if it was in the middle of that one. None if nothing of what it trained of them is kept: it
+    /// begins with the first one.
+    pub done: Option<u64>,
 }
 
 /// What a peer says with its contribution about the data behind it.

@@ -38,11 +38,6 @@ impl Runs {
         self.0.len()
     }
 
-    /// Whether there are no blocks.
-    pub(crate) const fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
     /// The lowest block.
     pub(crate) fn first(&self) -> Option<u64> {
         self.0.first().map(|run| run.first)
@@ -64,7 +59,9 @@ impl Runs {
         let from = self.0.partition_point(|known| known.end() < run.first);
         let to = self.0.partition_point(|known| known.first <= run.end());
         let touched = self.0.get(from..to).unwrap_or_default();
-        let first = touched.first().map_or(run.first, |t| t.first.min(run.first));
+        let first = touched
+            .first()
+            .map_or(run.first, |t| t.first.min(run.first));
         let end = touched.last().map_or(run.end(), |t| t.end().max(run.end()));
         self.0.splice(from..to, [Run::new(first, end - first)]);
     }

@@ -39,14 +39,19 @@ impl Trainee {
         }
     }
 
-    /// Takes a round's blocks; the block that it is in the middle of goes on.
-    fn told(&mut self, list: &[Run]) {
-        let list: Vec<u64> = list.iter().flat_map(|run| run.first..run.end()).collect();
+    /// Takes a round's blocks, as a trainer does.
+    fn told(&mut self, blocks: Blocks) {
+        let list: Vec<u64> = blocks
+            .runs
+            .iter()
+            .flat_map(|run| run.first..run.end())
+            .collect();
         let middle = self.list.get(self.finished).copied();
-        if list.first() != middle.as_ref() {
+        let done = blocks.done.unwrap_or(0) as usize;
+        if blocks.done.is_none() || list.get(done).copied() != middle {
             self.partial = 0;
         }
-        (self.list, self.finished) = (list, 0);
+        (self.list, self.finished) = (list, done);
     }
 
     /// Trains, and says which units.
@@ -93,7 +98,11 @@ fn simulate(rounds: u64, (dying, late): (u64, u64), ahead: bool) -> (BTreeMap<u6
     let mut newest = PEERS as u64;
     for round in (0..rounds).map(Round) {
         let draws = &always;
-        let turn = Turn { round, ahead, draws };
+        let turn = Turn {
+            round,
+            ahead,
+            draws,
+        };
         let mut counted = Vec::new();
         let mut dead = Vec::new();
         for (place, (number, trainee)) in (0u32..).zip(&mut peers) {
@@ -101,9 +110,9 @@ fn simulate(rounds: u64, (dying, late): (u64, u64), ahead: bool) -> (BTreeMap<u6
             let (id, pool) = (id(*number), POOL);
             let me = Me { id, pool, place };
             let begun = trainee.mine.is_told(round);
-            let list = trainee.mine.tell(&ledger, &me, turn, round);
+            let blocks = trainee.mine.tell(&ledger, &me, turn, round);
             if !begun {
-                trainee.told(&list);
+                trainee.told(blocks);
             }
             let speed = trainee.speed;
             let early = if begun { speed / 4 } else { 0 };
@@ -121,13 +130,13 @@ fn simulate(rounds: u64, (dying, late): (u64, u64), ahead: bool) -> (BTreeMap<u6
                 counted.push((id, taken));
             }
             if ahead {
-                let list = trainee.mine.tell(&ledger, &me, turn, round.next());
-                trainee.told(&list);
+                let blocks = trainee.mine.tell(&ledger, &me, turn, round.next());
+                trainee.told(blocks);
                 let trained = trainee.train(speed / 4);
                 trainee.kept.extend(trained);
             }
         }
-        ledger.settle(&counted, turn);
+        ledger.settle(Some(&counted), turn);
         for number in dead {
             peers.remove(&number);
             peers.insert(newest, Trainee::new(dice(0, newest, 0)));
@@ -150,7 +159,10 @@ fn measured(per_mille: (u64, u64), ahead: bool) -> (u64, u64, f64) {
     let (seen, ledger) = simulate(45, per_mille, ahead);
     let epochs = ledger.epochs(POOL);
     let (unseen, twice) = unseen_and_twice(&seen, epochs);
-    println!("{epochs} epochs, {unseen} unseen, {:.3} % twice", 100.0 * twice);
+    println!(
+        "{epochs} epochs, {unseen} unseen, {:.3} % twice",
+        100.0 * twice
+    );
     (epochs, unseen, twice)
 }
 
@@ -169,7 +181,7 @@ fn with_one_percent_dying_in_a_round_no_unit_is_left_out_and_few_are_trained_twi
 #[test]
 fn late_peers_that_keep_their_training_cost_what_they_trained() {
     let (epochs, unseen, twice) = measured((10, 5), false);
-    assert!(epochs >= 2 && unseen == 0 && twice < 0.01);
+    assert!(epochs >= 2 && unseen == 0 && twice < 0.002);
 }
 
 #[test]
@@ -177,5 +189,5 @@ fn where_rounds_overlap_the_same_holds() {
     let (epochs, unseen, twice) = measured((0, 0), true);
     assert!(epochs >= 2 && unseen == 0 && twice < 0.001);
     let (epochs, unseen, twice) = measured((10, 0), true);
-    assert!(epochs >= 2 && unseen == 0 && twice < 0.01);
+    assert!(epochs >= 2 && unseen == 0 && twice < 0.002);
 }

@@ -10,6 +10,9 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The blocks of each peer in a round.
 pub(super) type Deal = BTreeMap<PeerId, Vec<Run>>;
 
+/// Rounds without a result whose blocks stay with their peers.
+const HELD_ROUNDS: u64 = 3;
+
 /// What the settling of a round must know of the plan.
 #[derive(Clone, Copy)]
 pub(crate) struct Turn<'a> {
@@ -35,13 +38,27 @@ impl Turn<'_> {
     }
 }
 
-/// A peer that was counted in the last round in which it trained.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// A peer that was counted in one of the last two rounds in which it trained.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Entry {
     /// How many blocks it is dealt in a round.
     pub(super) quota: u16,
-    /// The block that it was in the middle of, which stays with it.
-    pub(super) held: Option<u64>,
+    /// What stays with it: the block that it was in the middle of; all blocks of a round that had no
+    /// result, or in which it was not counted.
+    pub(super) held: Vec<Run>,
+    /// Whether it was not counted in the last round.
+    pub(super) missed: bool,
+}
+
+impl Entry {
+    fn after(took: u64, held: Vec<Run>) -> Self {
+        let quota = u16::try_from(took + 1 + took / 4).unwrap_or(u16::MAX);
+        Self {
+            quota: quota.min(DATA_QUOTA_MAX),
+            held,
+            missed: false,
+        }
+    }
 }
 
 /// The stream of one pool. Blocks below `next` that are neither in `redo`, nor held, nor dealt ahead are
@@ -55,11 +72,6 @@ pub(super) struct Stream {
     pub(super) members: BTreeMap<PeerId, Entry>,
     /// The blocks of the round that this state opens, where they were dealt a round before.
     pub(super) ahead: Option<Deal>,
-}
-
-fn quota_after(took: u64) -> u16 {
-    let quota = took + 1 + took / 4;
-    u16::try_from(quota).map_or(DATA_QUOTA_MAX, |quota| quota.min(DATA_QUOTA_MAX))
 }
 
 impl Stream {
@@ -90,9 +102,11 @@ impl Stream {
     }
 
     /// Takes one block out, if it is to be trained and this jumps over no other.
-    fn hold(&mut self, block: u64) -> Option<u64> {
-        let there = block <= self.next && !self.reserve(Run::new(block, 1)).is_empty();
-        there.then_some(block)
+    fn hold(&mut self, block: u64) -> Vec<Run> {
+        match block <= self.next {
+            true => self.reserve(Run::new(block, 1)),
+            false => Vec::new(),
+        }
     }
 
     /// The blocks at a place among those that are to be trained, in their order.
@@ -136,7 +150,10 @@ impl Stream {
     /// The blocks of a peer in the round that this state opens; none if it must take some by itself.
     pub(super) fn list(&self, peer: PeerId, turn: Turn<'_>) -> Option<Vec<Run>> {
         let dealt = match turn.ahead {
-            true => self.ahead.as_ref().and_then(|deal| deal.get(&peer).cloned()),
+            true => self
+                .ahead
+                .as_ref()
+                .and_then(|deal| deal.get(&peer).cloned()),
             false => self.share_of(peer, turn),
         };
         Some(self.with_held(peer, dealt?))
@@ -151,51 +168,33 @@ impl Stream {
     /// Where a peer to which nothing is dealt begins: behind what the others will be dealt, at its place
     /// among the participants.
     pub(super) fn own_start(&self, (place, of): (u32, u32), blocks: u32) -> u64 {
-        let dealt: u64 = self.members.values().map(|entry| u64::from(entry.quota)).sum();
+        let dealt: u64 = self
+            .members
+            .values()
+            .map(|entry| u64::from(entry.quota))
+            .sum();
         let strip = u64::from(place) * u64::from(blocks) / u64::from(of.max(1));
         let found = self.at(dealt + strip, 1);
         found.first().map_or(self.next, |run| run.first)
     }
 
     fn with_held(&self, peer: PeerId, dealt: Vec<Run>) -> Vec<Run> {
-        let held = self.members.get(&peer).and_then(|entry| entry.held);
-        let held = held.map(|block| Run::new(block, 1));
-        held.into_iter().chain(dealt).collect()
+        let held = self.members.get(&peer).map(|entry| entry.held.clone());
+        held.into_iter().flatten().chain(dealt).collect()
     }
 
-    /// A round is over, in which these contributions counted. `void` where none of any pool did.
-    pub(super) fn settle(
-        &mut self,
-        counted: &BTreeMap<PeerId, Taken>,
-        void: bool,
-        turn: Turn<'_>,
-    ) {
+    /// A round is over, in which these contributions counted. `void` where it has no result.
+    pub(super) fn settle(&mut self, counted: &BTreeMap<PeerId, Taken>, void: bool, turn: Turn<'_>) {
         let (dealt, mut fresh) = match turn.ahead {
             true => (self.ahead.take().unwrap_or_default(), Some(self.cut(turn))),
             false => (self.cut(turn), None),
         };
         let all: BTreeSet<PeerId> = self.members.keys().chain(dealt.keys()).copied().collect();
         for peer in all {
-            let was_dealt = dealt.contains_key(&peer);
-            let dealt = dealt.get(&peer).cloned().unwrap_or_default();
-            let stays = void || !turn.deals_to(turn.round, peer);
-            match counted.get(&peer).filter(|taken| taken.from.is_none()) {
-                Some(taken) => {
-                    let list = self.with_held(peer, dealt);
-                    let most = if was_dealt { count(&list) } else { 0 };
-                    let took = u64::from(taken.blocks).min(most);
-                    let (_, rest) = split(&list, took);
-                    let (middle, back) = split(&rest, 1);
-                    self.give_back(&back);
-                    let held = middle.first().map(|run| run.first);
-                    let quota = quota_after(took);
-                    self.members.insert(peer, Entry { quota, held });
-                }
-                None if stays => self.give_back(&dealt),
-                None => {
-                    self.give_back(&self.with_held(peer, dealt));
-                    self.members.remove(&peer);
-                }
+            let dealt = dealt.get(&peer).cloned();
+            match counted.get(&peer) {
+                Some(taken) => self.settle_dealt(peer, taken, dealt),
+                None => self.settle_absent(peer, dealt.unwrap_or_default(), void, turn),
             }
         }
         for (peer, taken) in counted {
@@ -203,8 +202,7 @@ impl Stream {
                 let run = Run::new(from, u64::from(taken.blocks));
                 self.settle_own(*peer, run, fresh.as_mut());
             } else if !self.members.contains_key(peer) {
-                let (quota, held) = (quota_after(0), None);
-                self.members.insert(*peer, Entry { quota, held });
+                self.members.insert(*peer, Entry::after(0, Vec::new()));
             }
         }
         if turn.ahead {
@@ -213,34 +211,73 @@ impl Stream {
         self.redo.fill(DATA_RUNS_MAX);
     }
 
+    /// A peer was counted, to which blocks were dealt or which held some.
+    fn settle_dealt(&mut self, peer: PeerId, taken: &Taken, dealt: Option<Vec<Run>>) {
+        let was_dealt = dealt.is_some();
+        let list = self.with_held(peer, dealt.unwrap_or_default());
+        if taken.from.is_some() {
+            self.give_back(&list);
+            self.members.remove(&peer);
+            return;
+        }
+        let most = if was_dealt { count(&list) } else { 0 };
+        let took = u64::from(taken.blocks).min(most);
+        let (middle, back) = split(&split(&list, took).1, 1);
+        self.give_back(&back);
+        self.members.insert(peer, Entry::after(took, middle));
+    }
+
+    /// A peer was not counted. What it was dealt stays with it for one round: its contribution may come
+    /// with that of the next one.
+    fn settle_absent(&mut self, peer: PeerId, dealt: Vec<Run>, void: bool, turn: Turn<'_>) {
+        let drawn = turn.deals_to(turn.round, peer);
+        let Some(entry) = self.members.get_mut(&peer) else {
+            self.give_back(&dealt);
+            return;
+        };
+        if drawn && !void && entry.missed {
+            let list = self.with_held(peer, dealt);
+            self.members.remove(&peer);
+            self.give_back(&list);
+            return;
+        }
+        entry.missed |= drawn && !void;
+        match count(&entry.held) < HELD_ROUNDS * u64::from(entry.quota) {
+            true => entry.held.extend(dealt),
+            false => self.give_back(&dealt),
+        }
+    }
+
     fn give_back(&mut self, list: &[Run]) {
         list.iter().for_each(|run| self.redo.insert(*run));
     }
 
     /// A peer that was dealt nothing took these blocks and was counted.
     fn settle_own(&mut self, peer: PeerId, run: Run, fresh: Option<&mut Deal>) {
-        let fits = self.redo.len() < DATA_RUNS_MAX / 2 && run.first.checked_add(run.count).is_some();
-        let mut held = None;
-        if fits {
-            self.reserve(run);
-            held = self.hold(run.end());
+        let fits =
+            self.redo.len() < DATA_RUNS_MAX / 2 && run.first.checked_add(run.count).is_some();
+        if !fits {
+            self.members
+                .insert(peer, Entry::after(run.count, Vec::new()));
+            return;
         }
-        let quota = quota_after(run.count);
-        self.members.insert(peer, Entry { quota, held });
-        if let Some(fresh) = fresh.filter(|fresh| fits && !fresh.contains_key(&peer)) {
+        self.reserve(run);
+        let entry = Entry::after(run.count, self.hold(run.end()));
+        if let Some(fresh) = fresh.filter(|fresh| !fresh.contains_key(&peer)) {
             // It is training on already, behind what it took.
-            let goes_on = Run::new(run.end().saturating_add(1), u64::from(quota));
+            let goes_on = Run::new(run.end().saturating_add(1), u64::from(entry.quota));
             let blocks = self.reserve(goes_on);
             fresh.insert(peer, blocks);
         }
+        self.members.insert(peer, entry);
     }
 
     /// The lowest block that is not done.
     pub(super) fn reached(&self) -> u64 {
-        let held = self.members.values().filter_map(|entry| entry.held);
+        let held = self.members.values().flat_map(|entry| &entry.held);
         let ahead = self.ahead.iter().flatten().flat_map(|(_, runs)| runs);
-        let ahead = ahead.map(|run| run.first);
-        let all = held.chain(ahead).chain(self.redo.first());
+        let all = held.chain(ahead).map(|run| run.first);
+        let all = all.chain(self.redo.first());
         all.min().unwrap_or(self.next).min(self.next)
     }
 }

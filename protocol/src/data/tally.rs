@@ -1,7 +1,7 @@
 //! Whose contributions a round of a grid counted, as its note says it.
 
 use super::Taken;
-use crate::limits::{DATA_POOLS_MAX, DATA_TALLY_BYTES_MAX, ROLL_PEERS_MAX};
+use crate::limits::{DATA_POOLS_MAX, DATA_TALLY_BYTES_MAX, GRID_TALLY_MAX, ROLL_PEERS_MAX};
 use crate::wire::{WireError, decode_limited, encode_value};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -91,5 +91,5 @@ impl Tally {
 
 /// Whether a message of a row's contributions can be one: each place once, in their order.
 pub(crate) fn tally_fits(entries: &[TallyEntry]) -> bool {
-    entries.len() <= ROLL_PEERS_MAX && entries.is_sorted_by(|a, b| a.place < b.place)
+    entries.len() <= GRID_TALLY_MAX && entries.is_sorted_by(|a, b| a.place < b.place)
 }

@@ -14,6 +14,7 @@ impl Peer {
                 budget: StepBudget::Steps(self.cx.plan.overlap.late_steps),
                 cut: false,
                 peers: self.cx.participants(),
+                blocks: self.tell_blocks(self.cx.round.next()),
             };
             self.life.ahead = Some(self.cx.order(order));
         }
@@ -45,6 +46,7 @@ impl Peer {
             samples: ahead.samples + rest.samples,
             loss: loss(ahead) + loss(rest),
             seconds: ahead.seconds + rest.seconds,
+            blocks: rest.blocks.max(ahead.blocks),
         }
     }
 

@@ -5,10 +5,9 @@ use crate::core::{Output, Phase};
 use crate::exchange::{GridMessage, mates};
 use crate::limits::{ALIVE_EVERY, DIAL_ATTEMPTS_MAX, SPONSORS_MAX, STRANGER_LINKS};
 use crate::peer::Peer;
-use crate::{PeerId, Roll, Round};
+use crate::{PeerId, Round};
 use core::time::Duration;
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 impl Peer {
     /// Whether swarms of this run have a roll.
@@ -25,26 +24,6 @@ impl Peer {
             .as_ref()
             .and_then(|roll| roll.place_of(self.cx.me()));
         self.has_rolls() && place.is_none()
-    }
-
-    /// A round is over: its roll ends with it, and new mates are dialled.
-    pub(super) fn turn_roll(&mut self) {
-        if self.cx.turn_roll() {
-            self.dial_mates();
-        }
-    }
-
-    /// Takes over the roll of a state or a checkpoint. One that cannot be read is as none.
-    pub(super) fn take_roll(&mut self, bytes: &[u8]) {
-        if self.has_rolls() {
-            self.cx.rolls.roll = Roll::from_bytes(bytes).ok().map(Arc::new);
-        }
-    }
-
-    /// The roll, for states and checkpoints; empty where there is none.
-    pub(super) fn roll_bytes(&self) -> Vec<u8> {
-        let roll = self.cx.rolls.roll.as_ref();
-        roll.map_or(Vec::new(), |roll| roll.to_bytes())
     }
 
     /// The peers of this one's row and column.

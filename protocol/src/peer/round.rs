@@ -47,7 +47,7 @@ impl Peer {
                 "the driver checks the snapshot's plan"
             );
             self.cx.round = snapshot.round;
-            self.take_roll(&snapshot.roll);
+            self.share(&snapshot.roll, &snapshot.ledger);
             self.exchange.set_weights(&snapshot.weights);
             self.life.taken_ahead = snapshot.ahead;
             self.life.saved_round = Some(snapshot.round);
@@ -129,6 +129,7 @@ impl Peer {
             budget: self.balanced(budget),
             cut: true,
             peers: self.cx.participants(),
+            blocks: self.tell_blocks(round),
         };
         self.life.train = Some(self.cx.order(order));
     }
@@ -261,6 +262,7 @@ impl Peer {
         };
         let (round, summary) = (self.cx.round, self.with_ahead(*summary));
         self.balance_own(&summary);
+        self.cx.data.mine.finish(round, summary.blocks);
         self.cx.emit(Event::Trained { round, summary });
         match self.phase {
             Phase::Leaving if !self.life.applies.is_empty() => {}
@@ -284,6 +286,7 @@ impl Peer {
     }
 
     pub(super) fn exchange(&mut self, summary: TrainSummary) {
+        self.claim_blocks(&summary);
         self.exchange.begin(&mut self.cx, &summary);
         self.check_outcome();
     }
@@ -352,7 +355,8 @@ impl Peer {
             round: self.cx.round,
             weights,
             ahead: self.life.taken_ahead,
-            roll: self.roll_bytes(),
+            roll: self.shared().roll,
+            ledger: self.shared().ledger,
         };
         snapshot.to_bytes()
     }

@@ -5,7 +5,7 @@ use crate::{PlanHash, Round, TrainSummary};
 use serde::{Deserialize, Serialize};
 
 /// The version of the snapshot's layout.
-pub const SNAPSHOT_VERSION: u8 = 3;
+pub const SNAPSHOT_VERSION: u8 = 4;
 
 /// The peer's own part of a checkpoint.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -23,6 +23,8 @@ pub struct Snapshot {
     pub ahead: Option<TrainSummary>,
     /// Who takes part, where the swarm has a roll; otherwise empty.
     pub roll: Vec<u8>,
+    /// The ledger of the data, where the swarm has one; otherwise empty.
+    pub ledger: Vec<u8>,
 }
 
 impl Snapshot {

@@ -57,6 +57,7 @@ fn round(executor: &mut Executor, store: &Store, round: u64) -> Digest {
             budget,
             cut: true,
             peers: Participants::alone(PeerId::from_bytes([1; 32])),
+            blocks: None,
         },
         encode(StoreId::Local, own),
         Order::Reduce {
@@ -148,6 +149,7 @@ fn a_round_that_is_void_before_it_encodes_leaves_the_residual_as_it_is() {
                 budget: StepBudget::Steps(3),
                 cut: true,
                 peers: Participants::alone(PeerId::from_bytes([1; 32])),
+                blocks: None,
             },
             // No `Encode`: the group has not formed.
             Order::Void {
@@ -222,6 +224,7 @@ fn a_delta_that_is_kept_lies_on_top_of_the_new_anchor() {
                 budget,
                 cut: true,
                 peers: Participants::alone(PeerId::from_bytes([1; 32])),
+                blocks: None,
             },
             &store,
         );
@@ -272,6 +275,7 @@ fn a_delta_that_is_kept_lies_on_top_of_the_new_anchor() {
             budget,
             cut: true,
             peers: Participants::alone(PeerId::from_bytes([1; 32])),
+            blocks: None,
         },
         &store,
     );

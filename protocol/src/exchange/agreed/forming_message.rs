@@ -3,7 +3,7 @@
 use super::member::Member;
 use super::merge_side::MergeSide;
 use super::signed_message::Seat;
-use crate::{Branch, Digest, GroupTag, Round};
+use crate::{Branch, Digest, GroupTag, Round, Taken};
 use serde::{Deserialize, Serialize};
 
 /// A message that forms a round's group.
@@ -17,6 +17,8 @@ pub enum FormingMessage {
         weight: f64,
         /// Hash of the anchor it started from.
         anchor: Digest,
+        /// The data behind its contribution, where peers agree on the data.
+        taken: Option<Taken>,
     },
     /// The round's group.
     Propose {

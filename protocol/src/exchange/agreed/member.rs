@@ -1,8 +1,8 @@
 //! A member of a group.
 
-use crate::PeerId;
 use crate::limits::GROUP_MEMBERS_MAX;
 use crate::wire::{WireError, check};
+use crate::{PeerId, Taken};
 use serde::{Deserialize, Serialize};
 
 /// A member of a group with the weight of its contribution.
@@ -12,6 +12,8 @@ pub struct Member {
     pub peer: PeerId,
     /// Samples it trained on this round.
     pub weight: f64,
+    /// The data behind its contribution, where peers agree on the data.
+    pub taken: Option<Taken>,
 }
 
 /// What holds for the members of any group.

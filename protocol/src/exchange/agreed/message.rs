@@ -9,10 +9,11 @@ use super::ballot::{Ballot, Held, ShardPlan, ShardVersion};
 use super::member::group;
 use super::merge_side::merge;
 use super::signed_message::SignedMessage;
+use crate::data::tally_fits;
 use crate::limits::{GRID_COLUMNS_MAX, GROUP_MEMBERS_MAX};
 use crate::statement::Place;
 use crate::wire::{WireError, check};
-use crate::{FragmentId, GroupTag, Members, PeerId, Round, RunId, Signed};
+use crate::{FragmentId, GroupTag, Members, PeerId, Round, RunId, Signed, TallyEntry};
 use serde::{Deserialize, Serialize};
 
 /// A message of an exchange whose groups agree.
@@ -93,6 +94,9 @@ pub enum FragmentMessage {
         /// Their bundles; without contributors where a column found no result.
         versions: Vec<ShardVersion>,
     },
+    /// In a grid, in the column that decides the round's note: whose contributions the mean of the
+    /// sender's row holds, and the data behind them. To the member that makes the note, before the mean.
+    Tally(Vec<TallyEntry>),
 }
 
 /// A member's promise to vote in no lower ballot, and what it has.
@@ -222,6 +226,7 @@ impl AgreedMessage {
                 let plain = members.iter().map(|seat| Member {
                     peer: seat.peer,
                     weight: seat.weight,
+                    taken: None,
                 });
                 group(&plain.collect::<Vec<_>>())
             }
@@ -253,6 +258,7 @@ impl FragmentMessage {
             Self::Void { .. } => "void",
             Self::Decided { .. } => "decided",
             Self::Collected { .. } => "collected",
+            Self::Tally(_) => "tally",
             Self::Signed(message) => message.name(),
         }
     }
@@ -316,6 +322,7 @@ impl FragmentMessage {
                 check::ok(versions.len() <= GRID_COLUMNS_MAX, "columns")?;
                 check::ok(known.len() == versions.len(), "columns")
             }
+            Self::Tally(entries) => check::ok(tally_fits(entries), "tally"),
         }
     }
 }

@@ -50,6 +50,7 @@ mod proposal;
 mod proposing;
 mod proven;
 mod quorum;
+mod ready;
 mod reduce;
 mod repair;
 mod resend;
