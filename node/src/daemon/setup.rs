@@ -63,6 +63,7 @@ impl Setup {
         } = make(config)?;
         let layout = Arc::new(trainer.layout().clone());
         let frozen = trainer.frozen();
+        let pool = trainer.pool();
         let plan = agreed::plan(config, &layout, frozen, run.rounds)?;
         let expected = Expected {
             run: run.id,
@@ -113,6 +114,7 @@ impl Setup {
                 } else {
                     0
                 },
+                pool,
                 ..peer_config(config, peer, companions)
             },
             acquaintances,
@@ -188,6 +190,7 @@ fn peer_config(config: &Config, me: PeerId, companions: usize) -> PeerConfig {
         save_every: config.daemon.save_every,
         evaluate_every: config.daemon.evaluate_every,
         leave_when_finished: !config.daemon.stay,
+        pool: None,
     }
 }
 

@@ -80,6 +80,7 @@ impl Noise {
                 round,
                 weight: self.weight(),
                 anchor: self.anchor(peer),
+                taken: None,
             }
             .into(),
             1 => FormingMessage::Propose {
@@ -178,6 +179,7 @@ impl Noise {
         let members = some.into_iter().map(|peer| Member {
             peer,
             weight: self.weight(),
+            taken: None,
         });
         members.collect()
     }

@@ -54,6 +54,8 @@ impl Peer {
     pub(super) fn trained_ahead(&mut self, done: &Done) {
         match done {
             Done::Trained(summary) if matches!(self.phase, Phase::Exchange | Phase::Apply) => {
+                let next = self.cx.round.next();
+                self.cx.data.mine.finish(next, summary.blocks);
                 self.life.taken_ahead = Some(*summary);
             }
             Done::Trained(_) => {}

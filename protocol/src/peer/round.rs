@@ -119,6 +119,7 @@ impl Peer {
         if !self.cx.plan.draws(round, self.cx.me()) {
             // A peer that is not drawn takes part in the round with weight zero.
             self.enter(Phase::Exchange);
+            self.cx.data.taken = None;
             self.exchange(TrainSummary::default());
             self.cut_the_rest();
             return;
@@ -262,7 +263,8 @@ impl Peer {
         };
         let (round, summary) = (self.cx.round, self.with_ahead(*summary));
         self.balance_own(&summary);
-        self.cx.data.mine.finish(round, summary.blocks);
+        // Before the next round's blocks are told, where rounds overlap.
+        self.claim_blocks(round, &summary);
         self.cx.emit(Event::Trained { round, summary });
         match self.phase {
             Phase::Leaving if !self.life.applies.is_empty() => {}
@@ -286,7 +288,6 @@ impl Peer {
     }
 
     pub(super) fn exchange(&mut self, summary: TrainSummary) {
-        self.claim_blocks(&summary);
         self.exchange.begin(&mut self.cx, &summary);
         self.check_outcome();
     }

@@ -121,7 +121,8 @@ impl Peer {
     }
 
     /// The round's contribution is ready: it says what it took.
-    pub(super) fn claim_blocks(&mut self, summary: &TrainSummary) {
+    pub(super) fn claim_blocks(&mut self, round: Round, summary: &TrainSummary) {
+        self.cx.data.mine.finish(round, summary.blocks);
         self.cx.data.taken = None;
         let Some(me) = self.in_the_deal().filter(|_| summary.samples > 0) else {
             return;
