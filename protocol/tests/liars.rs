@@ -10,7 +10,9 @@ mod common;
 
 use common::one::{One, honest};
 use common::peer;
-use murmurate_protocol::wire::{AgreedMessage, ExchangeMessage, FormingMessage, Member, Message};
+use murmurate_protocol::wire::{
+    AgreedMessage, ExchangeMessage, FormingMessage, Member, Message, Said,
+};
 use murmurate_protocol::{
     AgreementPlan, Attempt, Digest, Event, ExchangeKind, FragmentId, GroupTag, Input, Order,
     Output, Part, PeerId, Plan, Round, SliceId, SliceMeta, Tag,
@@ -100,9 +102,11 @@ fn a_proposer_with_another_anchor_is_not_followed() {
         peer(1),
         FormingMessage::Ready {
             round,
-            weight,
+            said: Said {
+                weight,
+                taken: None,
+            },
             anchor,
-            taken: None,
         },
     );
     one.hear(peer(1), propose(&[(0, 8.0), (1, 8.0), (2, 8.0), (3, 8.0)]));
@@ -124,9 +128,11 @@ fn rivalled(first: u8) -> One {
             peer(id),
             FormingMessage::Ready {
                 round,
-                weight,
+                said: Said {
+                    weight,
+                    taken: None,
+                },
                 anchor,
-                taken: None,
             },
         );
     }

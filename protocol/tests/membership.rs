@@ -19,8 +19,8 @@ use murmurate_protocol::limits::{
     ADDRESS_BYTES_MAX, FRAME_BYTES_MAX, PIN_LIFETIME, RECORD_ADDRESSES_MAX, RECORD_LIFETIME,
 };
 use murmurate_protocol::wire::{
-    FormingMessage, Hello, MembershipMessage, Message, Muster, PeerRecord, Reason, TransferMessage,
-    encode,
+    FormingMessage, Hello, MembershipMessage, Message, Muster, PeerRecord, Reason, Said,
+    TransferMessage, encode,
 };
 use murmurate_protocol::{
     Digest, Done, Event, ExchangeKind, FetchId, Input, Order, Output, PeerId, Phase, PlanHash,
@@ -143,9 +143,11 @@ fn a_round_at_the_end_of_its_range_overflows_nothing() {
             peer(1),
             FormingMessage::Ready {
                 round,
-                weight: 1.0,
+                said: Said {
+                    weight: 1.0,
+                    taken: None,
+                },
                 anchor,
-                taken: None,
             },
         );
         one.work(honest);

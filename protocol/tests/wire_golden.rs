@@ -15,9 +15,9 @@
 use murmurate_protocol::wire::{
     AgreedMessage, Ballot, CenterMessage, ExchangeMessage, FormingMessage, FragmentMessage,
     GridMessage, Held, Hello, Member, MembershipMessage, MergeSide, Message, Muster, PeerRecord,
-    Pledge, Promise, PullMessage, Rates, Reason, Scoped, Seat, Seated, ShardPlan, ShardVersion,
-    SignedGroup, SignedMessage, TransferMessage, VoteCertificate, WIRE_VERSION, WireError, decode,
-    encode, encode_value,
+    Pledge, Promise, PullMessage, Rates, Reason, Said, Scoped, Seat, Seated, ShardPlan,
+    ShardVersion, SignedGroup, SignedMessage, TransferMessage, VoteCertificate, WIRE_VERSION,
+    WireError, decode, encode, encode_value,
 };
 use murmurate_protocol::{
     Base, Branch, Digest, FoundingBallot, FoundingMessage, FragmentId, GroupTag, LayoutHash,
@@ -151,9 +151,11 @@ fn messages() -> Vec<Message> {
     let forming = [
         FormingMessage::Ready {
             round,
-            weight: 320.0,
+            said: Said {
+                weight: 320.0,
+                taken: None,
+            },
             anchor: state.root,
-            taken: None,
         },
         FormingMessage::Propose {
             round,

@@ -76,13 +76,18 @@ fn deaths_leave_no_sample_out_and_train_few_twice() {
 
 #[test]
 fn late_machines_leave_no_sample_out_and_train_few_twice() {
-    for (peers, grouping) in [(8, FLAT), (81, GRID)] {
-        let stalls: String = [3.0, 9.0, 15.0, 21.0]
-            .iter()
-            .zip([1, 5, 3, 7])
-            .map(|(at_s, peer)| common::stall(peer, *at_s, 20.0))
-            .collect();
+    let stall = |(peer, at_s, lasts_s): &(usize, f64, f64)| {
+        format!(
+            "[[fault]]\nkind = \"straggler\"\npeer = {peer}\nat_s = {at_s}\nfactor = 20.0\n\
+             lasts_s = {lasts_s}\n"
+        )
+    };
+    let flat = [(1, 3.0, 3.0), (5, 9.0, 3.0), (3, 15.0, 3.0), (7, 21.0, 3.0)];
+    let grid = [(10, 5.1, 3.0), (40, 12.2, 0.6)];
+    for (peers, grouping, late) in [(8, FLAT, &flat[..]), (81, GRID, &grid[..])] {
+        let stalls: String = late.iter().map(stall).collect();
         let report = run(&text(peers, grouping, 50, peers * 100, &stalls));
+        assert!(report.counters.catch_ups > 0, "{report}");
         let data = data(&report, 3);
         assert!(share(&data) < 0.01, "{peers}: {data:?}");
     }
@@ -107,10 +112,4 @@ fn where_rounds_overlap_the_same_holds() {
                  restart_after_s = 3.0\ndown_max = 1\n";
     let data = data(&run(&late(churn)), 3);
     assert!(share(&data) < 0.02, "{data:?}");
-}
-
-#[test]
-fn zz_temporary() {
-    let text = std::fs::read_to_string(std::env::var("ZZ").unwrap()).unwrap();
-    println!("{}", run(&text));
 }

@@ -3,7 +3,7 @@
 use murmurate_protocol::limits::{RECORD_LIFETIME, RECORDS_PER_MESSAGE_MAX, SIGNATURE_BYTES_MAX};
 use murmurate_protocol::wire::{
     Ballot, FormingMessage, FragmentMessage, Member, MembershipMessage, Message, Muster,
-    PeerRecord, Scoped, ShardVersion, TransferMessage,
+    PeerRecord, Said, Scoped, ShardVersion, TransferMessage,
 };
 use murmurate_protocol::{
     Attempt, Digest, FragmentId, GroupTag, Members, Output, Peer, PeerId, Round, StateId, Time,
@@ -78,9 +78,11 @@ impl Noise {
         match self.below(9) {
             0 => FormingMessage::Ready {
                 round,
-                weight: self.weight(),
+                said: Said {
+                    weight: self.weight(),
+                    taken: None,
+                },
                 anchor: self.anchor(peer),
-                taken: None,
             }
             .into(),
             1 => FormingMessage::Propose {

@@ -12,7 +12,7 @@ pub mod one;
 use core::time::Duration;
 use murmurate_protocol::wire::{
     Ballot, CenterMessage, FormingMessage, FragmentMessage, GridMessage, Held, Hello, Member,
-    MembershipMessage, MergeSide, Message, Muster, PeerRecord, Promise, PullMessage, Reason,
+    MembershipMessage, MergeSide, Message, Muster, PeerRecord, Promise, PullMessage, Reason, Said,
     Scoped, ShardPlan, ShardVersion, TransferMessage,
 };
 use murmurate_protocol::{
@@ -285,7 +285,7 @@ fn any_fragment_message() -> BoxedStrategy<Message> {
             let (known, versions) = results.into_iter().unzip();
             FragmentMessage::Collected { known, versions }
         }),
-        vec((0u16..9, any_taken()), 0..4).prop_map(|entries| {
+        proptest::collection::btree_map(0u16..9, any_taken(), 0..4).prop_map(|entries| {
             let entries = entries.into_iter();
             let entries = entries.map(|(place, taken)| TallyEntry { place, taken });
             FragmentMessage::Tally(entries.collect())
@@ -391,7 +391,7 @@ pub(crate) fn any_message() -> impl Strategy<Value = Message> {
     let forming = prop_oneof![
         4 => (any_round(), any_weight(), any_digest(), option::of(any_taken()))
             .prop_map(|(round, weight, anchor, taken)| {
-                FormingMessage::Ready { round, weight, anchor, taken }
+                FormingMessage::Ready { round, said: Said { weight, taken }, anchor }
             }),
         4 => (any_round(), 0u8..4, any_members())
             .prop_map(|(round, term, members)| FormingMessage::Propose { round, term, members }),

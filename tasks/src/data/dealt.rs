@@ -154,7 +154,10 @@ mod tests {
     #[test]
     fn the_order_of_the_blocks_goes_on_after_a_restart() {
         let told = |runs: &[(u64, u64)], done| Blocks {
-            runs: runs.iter().map(|(first, count)| Run::new(*first, *count)).collect(),
+            runs: runs
+                .iter()
+                .map(|(first, count)| Run::new(*first, *count))
+                .collect(),
             done,
         };
         let fresh = || Dealt::new(50_000, 3, Digest::of(b"data"));
@@ -170,6 +173,9 @@ mod tests {
         // Another data set, or another seed, is another pool.
         let other = Dealt::new(50_000, 3, Digest::of(b"other")).pool();
         assert_ne!(other.name, dealt.pool().name);
-        assert_ne!(Dealt::new(50_000, 4, Digest::of(b"data")).pool().name, dealt.pool().name);
+        assert_ne!(
+            Dealt::new(50_000, 4, Digest::of(b"data")).pool().name,
+            dealt.pool().name
+        );
     }
 }

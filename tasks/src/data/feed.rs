@@ -221,7 +221,9 @@ impl Memory {
             Some(units) => units,
             None => self.passes.batch(number).iter().map(window).collect(),
         };
-        let starts = windows.into_iter().map(|window| window as usize * (self.window - 1));
+        let starts = windows
+            .into_iter()
+            .map(|window| window as usize * (self.window - 1));
         let windows = starts.flat_map(|start| &self.tokens[start..start + self.window]);
         windows.copied().collect()
     }

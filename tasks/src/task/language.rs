@@ -177,7 +177,10 @@ impl Task for LanguageTask {
         let window = self.shape.context + 1;
         let starts = (self.train.len() - window + 1) as u64;
         let times = BLOCK_WINDOWS as u64;
-        let told = self.dealt.as_mut().and_then(|dealt| dealt.next(self.batch, times));
+        let told = self
+            .dealt
+            .as_mut()
+            .and_then(|dealt| dealt.next(self.batch, times));
         let windows = (0..self.batch).map(|row| {
             let start = match &self.dealt {
                 Some(dealt) => {

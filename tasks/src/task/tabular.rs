@@ -217,7 +217,10 @@ impl Task for TabularTask {
             Some(units) => units,
             None => self.passes.batch(number).iter().map(place).collect(),
         };
-        let rows: Vec<u32> = places.into_iter().map(|place| self.train[place as usize]).collect();
+        let rows: Vec<u32> = places
+            .into_iter()
+            .map(|place| self.train[place as usize])
+            .collect();
         Ok(self.rows(&rows, device))
     }
 

@@ -2,8 +2,9 @@
 
 use super::member::Member;
 use super::merge_side::MergeSide;
+use super::said::Said;
 use super::signed_message::Seat;
-use crate::{Branch, Digest, GroupTag, Round, Taken};
+use crate::{Branch, Digest, GroupTag, Round};
 use serde::{Deserialize, Serialize};
 
 /// A message that forms a round's group.
@@ -13,12 +14,10 @@ pub enum FormingMessage {
     Ready {
         /// The round.
         round: Round,
-        /// Samples it trained on.
-        weight: f64,
+        /// What it says of its contribution.
+        said: Said,
         /// Hash of the anchor it started from.
         anchor: Digest,
-        /// The data behind its contribution, where peers agree on the data.
-        taken: Option<Taken>,
     },
     /// The round's group.
     Propose {

@@ -17,6 +17,7 @@ use super::message::{FormingMessage, Member};
 use super::proposal::{self, Stated, Verdict};
 use super::quorum::Enough;
 use super::ready::Ready;
+use super::said::Said;
 use super::signed_message::Seat;
 use crate::core::context::Context;
 use crate::core::timers::Timer;
@@ -91,9 +92,11 @@ impl Grouping {
             },
             false => FormingMessage::Ready {
                 round,
-                weight,
+                said: Said {
+                    weight,
+                    taken: cx.data.taken,
+                },
                 anchor,
-                taken: cx.data.taken,
             },
         };
         for peer in greeted {

@@ -47,11 +47,10 @@ impl Agreed {
         match forming {
             FormingMessage::Ready {
                 round,
-                weight,
+                said,
                 anchor,
-                taken,
             } => {
-                self.ready(cx, from, *round, (*weight, *anchor), *taken, None);
+                self.ready(cx, from, *round, (said.weight, *anchor), said.taken, None);
                 Ok(())
             }
             FormingMessage::Propose {

@@ -4,6 +4,7 @@
 pub use super::forming_message::FormingMessage;
 pub use super::member::Member;
 pub use super::merge_side::MergeSide;
+pub use super::said::Said;
 
 use super::ballot::{Ballot, Held, ShardPlan, ShardVersion};
 use super::member::group;
@@ -218,7 +219,7 @@ impl AgreedMessage {
     /// Checks every count and range.
     pub(crate) fn check(&self) -> Result<(), WireError> {
         match self {
-            Self::Forming(FormingMessage::Ready { weight, .. }) => check::weight(*weight),
+            Self::Forming(FormingMessage::Ready { said, .. }) => check::weight(said.weight),
             Self::Forming(FormingMessage::Propose { members, .. }) => group(members),
             Self::Forming(FormingMessage::SignedReady { seat, .. }) => check::weight(seat.weight),
             Self::Forming(FormingMessage::SignedPropose { seats, members, .. }) => {
