@@ -101,7 +101,7 @@ impl Mine {
         self.round == Some(round)
     }
 
-    /// So many blocks of a round are finished.
+    /// This number of blocks of a round is finished.
     pub(crate) fn finish(&mut self, round: Round, blocks: u64) {
         if self.round == Some(round) {
             self.finished = blocks;

@@ -12,21 +12,24 @@
 //!    ([`Taken`]). One that is not in the ledger, such as a newcomer, takes blocks far behind those that
 //!    are dealt, and says which.
 //! 3. **Settle.** What a counted contribution finished is done. The block that its peer was in the middle
-//!    of stays with it. All else that was dealt comes back: what the peer did not reach, and everything
-//!    of a peer that was not counted, which must take blocks by itself until it is counted again.
+//!    of stays with it, and the rest of what was dealt comes back. If a peer is not counted, all stays with
+//!    it for one round, because a late contribution may come with the next one; then all of it comes back.
+//!    In a round without a result training goes on, and all blocks stay.
 //!
 //! So every block of an epoch is trained at least once: it is done only with a contribution that counted.
-//! It is trained twice where a peer was in the middle of it and is gone, where a contribution that did
-//! not count is kept for a later one, and where views of newcomers differ.
+//! Some of it is trained twice where a peer was in the middle of it and is gone, and where peers without an
+//! entry see different participants.
 //!
 //! **Where rounds overlap** (`late_steps`), a peer trains round r + 1 before round r is decided. There the
 //! blocks of round r + 1 are dealt from the ledger that opens round r, and what round r gives back is dealt
 //! in round r + 2.
 //!
 //! **What a liar can do.** It can say that it finished blocks that were dealt to it: those are not
-//! trained, at most [`crate::limits::DATA_QUOTA_MAX`] in a round. It can take blocks that nobody was
-//! dealt, at most 65,535 in a round. It cannot give blocks back twice, touch those of another peer, or end an
-//! epoch: that needs every block of it to be done.
+//! trained, at most [`crate::limits::DATA_QUOTA_MAX`] in a round. It can take blocks that were dealt to no
+//! peer, at most 65,535 in a round. It cannot give blocks back twice, touch those of another peer, or end an
+//! epoch: that needs every block of it to be done. In a group a proposal must repeat what each member said
+//! of itself. In a grid the member that sums a row speaks for the peers of that row, as it does with their
+//! sum, and for no others.
 
 mod bytes;
 mod counted;

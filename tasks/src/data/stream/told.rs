@@ -6,7 +6,7 @@ use super::position::Position;
 use murmurate_protocol::{Blocks, Pool};
 use murmurate_strategies::BlockFeed;
 
-/// Opens the position of such a stream. No data has so many passages.
+/// Opens the position of such a stream. No data has that number of passages.
 const MARK: u64 = u64::MAX;
 
 impl Stream {
