@@ -216,8 +216,8 @@ fn a_delta_that_is_kept_lies_on_top_of_the_new_anchor() {
     let (mut other, store) = (executor(text, 1), Store::default());
     round(&mut other, &store, 0);
     let mut late = executor(text, 0);
-    let budget = StepBudget::Steps(3);
-    let train = |executor: &mut Executor, round| {
+    let train = |executor: &mut Executor, round, steps| {
+        let budget = StepBudget::Steps(steps);
         executor.perform(
             &Order::Train {
                 round,
@@ -229,7 +229,7 @@ fn a_delta_that_is_kept_lies_on_top_of_the_new_anchor() {
             &store,
         );
     };
-    train(&mut late, Round(0));
+    train(&mut late, Round(0), 3);
     let encode = |name: u64| {
         let slice = SliceId {
             round: Round(name),
@@ -268,17 +268,7 @@ fn a_delta_that_is_kept_lies_on_top_of_the_new_anchor() {
     let applied = Some(Done::Applied { digest, note });
     assert_eq!(late.perform(&apply, &store), applied);
     // No inner step: what is cut now is what was kept.
-    let budget = StepBudget::Steps(0);
-    late.perform(
-        &Order::Train {
-            round: Round(1),
-            budget,
-            cut: true,
-            peers: Participants::alone(PeerId::from_bytes([1; 32])),
-            blocks: None,
-        },
-        &store,
-    );
+    train(&mut late, Round(1), 0);
     let (order, after) = encode(101);
     late.perform(&order, &store);
     assert!(values(&before).iter().any(|v| v.abs() > 0.01));
