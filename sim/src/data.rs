@@ -3,6 +3,7 @@
 use crate::scenario::DataSpec;
 use murmurate_protocol::{Blocks, TrainSummary};
 use murmurate_strategies::BlockFeed;
+use serde::Serialize;
 
 /// The blocks of one machine.
 #[derive(Clone, Debug)]
@@ -41,4 +42,18 @@ impl Feed {
     pub(crate) fn trained(&mut self) -> Vec<u64> {
         std::mem::take(&mut self.trained)
     }
+}
+
+/// How often the parameters hold the samples of a data set that the machines divide, in the epochs that are
+/// done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct DataReport {
+    /// Number of these epochs.
+    pub epochs: u64,
+    /// Their samples.
+    pub samples: u64,
+    /// Samples that are missing.
+    pub unseen: u64,
+    /// Samples that are there once too often.
+    pub twice: u64,
 }

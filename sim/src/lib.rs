@@ -56,12 +56,13 @@ mod trace;
 mod transfer;
 mod work;
 
+pub use data::DataReport;
 pub use error::SimError;
 pub use fault::{Fault, Lie, When};
 pub use invariants::Violation;
 pub use net::Transport;
 pub use replay::{ReplayDifference, ReplayError, ReplayReport, replay_file};
-pub use report::{Counters, DataReport, FaultNote, Report, Sample, consensus_distance};
+pub use report::{Counters, FaultNote, Report, Sample, consensus_distance};
 pub use run::{RunOptions, run_file, run_scenario};
 pub use scenario::{
     Change, ComputeSpec, DataSpec, Distance, Limits, NetworkSpec, PEERS_MAX, Scenario,

@@ -1,5 +1,6 @@
 //! The result of a simulation as a table and as JSON.
 
+use crate::data::DataReport;
 use crate::host::Host;
 use murmurate_protocol::{Event, PeerId, Round, Time, Wait};
 use serde::Serialize;
@@ -37,20 +38,6 @@ pub struct Sample {
     pub accuracy: Option<f64>,
     /// Mean ||theta_i - mean theta||.
     pub consensus_distance: f64,
-}
-
-/// How often the parameters hold the samples of a data set that the machines divide, in the epochs that are
-/// done.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct DataReport {
-    /// Number of these epochs.
-    pub epochs: u64,
-    /// Their samples.
-    pub samples: u64,
-    /// Samples that are missing.
-    pub unseen: u64,
-    /// Samples that are there once too often.
-    pub twice: u64,
 }
 
 /// Counters.

@@ -38,7 +38,6 @@ pub(crate) struct Context {
     outbox: Outbox,
     /// Waits under way, with when each began and how long it may take.
     waits: BTreeMap<(Wait, FragmentId), (Time, Duration)>,
-    blamed: Blamed,
 }
 
 /// What tells this life of a peer from others.
@@ -87,11 +86,12 @@ struct Blamed {
     convicted: Vec<(PeerId, String, Option<Box<Proof>>)>,
 }
 
-/// Outputs that the driver has not taken yet, and the number of the next order among them.
+/// Outputs that the driver has not taken yet, the number of the next order among them, and whom to judge.
 #[derive(Default)]
 struct Outbox {
     outputs: VecDeque<Output>,
     next_order: OrderId,
+    blamed: Blamed,
 }
 
 impl Context {
@@ -122,7 +122,6 @@ impl Context {
             rng: ChaCha8Rng::from_seed(seed),
             outbox: Outbox::default(),
             waits: BTreeMap::new(),
-            blamed: Blamed::default(),
         }
     }
 
@@ -279,16 +278,16 @@ impl Context {
     /// A peer broke a rule, though not with the input that is being handled: it is judged when
     /// that has been done.
     pub(crate) fn accuse(&mut self, peer: PeerId, what: String) {
-        if peer != self.config.me && self.blamed.accused.len() < ACCUSED_MAX {
-            self.blamed.accused.push((peer, what));
+        if peer != self.config.me && self.outbox.blamed.accused.len() < ACCUSED_MAX {
+            self.outbox.blamed.accused.push((peer, what));
         }
     }
 
     /// What a peer said to this one proves that it lies, though not to others: it is cut off once the
     /// input that is being handled has been.
     pub(crate) fn convict(&mut self, peer: PeerId, what: String) {
-        if peer != self.config.me && self.blamed.convicted.len() < ACCUSED_MAX {
-            self.blamed.convicted.push((peer, what, None));
+        if peer != self.config.me && self.outbox.blamed.convicted.len() < ACCUSED_MAX {
+            self.outbox.blamed.convicted.push((peer, what, None));
         }
     }
 
@@ -296,20 +295,20 @@ impl Context {
     /// proof is passed on.
     pub(crate) fn prove(&mut self, proof: Proof) {
         let (peer, what) = (proof.by(), proof.what());
-        if peer != self.config.me && self.blamed.convicted.len() < ACCUSED_MAX {
+        if peer != self.config.me && self.outbox.blamed.convicted.len() < ACCUSED_MAX {
             let proof = Some(Box::new(proof));
-            self.blamed.convicted.push((peer, what, proof));
+            self.outbox.blamed.convicted.push((peer, what, proof));
         }
     }
 
     /// The next proven liar.
     pub(crate) fn convicted(&mut self) -> Option<(PeerId, String, Option<Box<Proof>>)> {
-        self.blamed.convicted.pop()
+        self.outbox.blamed.convicted.pop()
     }
 
     /// The next accusation to judge.
     pub(crate) fn accused(&mut self) -> Option<(PeerId, String)> {
-        self.blamed.accused.pop()
+        self.outbox.blamed.accused.pop()
     }
 
     /// A peer did not do its part: it is not waited for until it speaks again.

@@ -107,7 +107,7 @@ proptest! {
             let counted: Vec<_> = said.iter().map(|(p, taken)| (peer(*p), *taken)).collect();
             ledger.settle(Some(&counted), Turn { round, ahead: true, draws: &always });
         }
-        // Where rounds overlap, what is dealt for the next round is what each peer expects of it.
+        // Where rounds overlap, each peer computes the deal of the next round by itself.
         let turn = Turn { round: Round(2), ahead: true, draws: &always };
         let expected: Vec<_> = (0..12)
             .map(|p| ledger.next_list(0, peer(p), turn))
@@ -172,7 +172,7 @@ fn what_was_not_counted_is_dealt_first_in_the_next_round() {
         .map(|p| (peer(p), takes(8, Some(u64::from(p) * 10))))
         .collect();
     ledger.settle(Some(&all), turn(0));
-    // Each is in the middle of its ninth block; what lies between comes first.
+    // Each is in the middle of its ninth block. The blocks between them come first.
     let one = ledger.list(7, peer(0), turn(1)).unwrap();
     assert_eq!(blocks(&one)[..4], [8, 9, 19, 29]);
     assert_eq!(count(&one), 12);

@@ -3,8 +3,8 @@
 //! It follows the work orders alone: what was trained, what each row and shard was summed of, and which
 //! sums were decided. What peers say of their data plays no part in it.
 
+use crate::data::DataReport;
 use crate::host::Host;
-use crate::report::DataReport;
 use crate::scenario::DataSpec;
 use murmurate_protocol::{Digest, FragmentId, Order, Part, PeerId, Plan, Round, SliceId, StoreId};
 use std::collections::{BTreeMap, BTreeSet};

@@ -13,10 +13,10 @@ mod same_bits;
 mod violation;
 mod waits_bounded;
 
+use crate::data::DataReport;
 use crate::fault::Fault;
 use crate::host::Host;
 use crate::recipe::Recipe;
-use crate::report::DataReport;
 use crate::scenario::Scenario;
 use data_once::DataOnce;
 use edges_agree::EdgesAgree;
