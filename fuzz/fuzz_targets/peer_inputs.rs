@@ -67,7 +67,7 @@ impl AnyTag {
                 let (group, members) = (GroupTag::from_bits(group), Members::from_bits(members));
                 Tag::Mean { group, members }
             }
-            Self::Share { group, weight } => Tag::Share { group: GroupTag::from_bits(group), weight },
+            Self::Share { group, weight } => Tag::Share { taken: None, group: GroupTag::from_bits(group), weight },
             Self::RowMean { group, weight } => Tag::RowMean { group: GroupTag::from_bits(group), weight },
             Self::Result { group, rows, counted } => {
                 let (group, rows) = (GroupTag::from_bits(group), Members::from_bits(rows));
@@ -310,6 +310,7 @@ fuzz_target!(|case: Case<'_>| {
         save_every: Some(Duration::from_secs(10)),
         evaluate_every: 2,
         leave_when_finished: false,
+        pool: None,
     };
     let topology = exchange.has_neighbours().then(|| TopologyKind::all()[0].build(7));
     let mut subject = Peer::new(config, plan, topology);

@@ -22,7 +22,7 @@
 //! # let config = |me| PeerConfig {
 //! #     me, seed: 1, start_with: 2, companions: 0,
 //! #     start_wait: core::time::Duration::from_secs(30), join: false,
-//! #     save_every: None, evaluate_every: 0, leave_when_finished: false,
+//! #     save_every: None, evaluate_every: 0, leave_when_finished: false, pool: None,
 //! # };
 //! let ids = [PeerId::from_bytes([1; 32]), PeerId::from_bytes([2; 32])];
 //! let mut peers = ids.map(|me| Peer::new(config(me), plan.clone(), None));
@@ -73,6 +73,7 @@ pub mod wire;
 mod branch;
 mod core;
 mod count;
+mod data;
 mod exchange;
 mod group;
 mod id;
@@ -103,6 +104,7 @@ mod work_error;
 pub use self::core::{Event, FetchId, Output, PeerConfig, PeerError, Phase, Remote, View, Wait};
 pub use branch::{Base, Branch};
 pub use count::{FragmentId, InnerStep, OrderId, Round};
+pub use data::{Blocks, Ledger, Pool, Run, Taken, TallyEntry};
 pub use exchange::Standing;
 pub use group::{GroupTag, Members};
 pub use id::{Digest, LayoutHash, PeerId, PlanHash, RunId};

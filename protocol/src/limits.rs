@@ -60,6 +60,36 @@ pub const SPONSORS_MAX: usize = 3;
 /// Most bytes of the change of a roll that one round decides: about 200 newcomers.
 pub const ROLL_CHANGE_BYTES_MAX: usize = 48 * 1024;
 
+/// Pools of data in one run.
+pub const DATA_POOLS_MAX: usize = 64;
+
+/// Peers to which data is dealt, in all pools together.
+pub const DATA_MEMBERS_MAX: usize = ROLL_PEERS_MAX;
+
+/// Blocks that one peer is dealt in one round.
+pub const DATA_QUOTA_MAX: u16 = 1 << 14;
+
+/// Runs of blocks of one pool that wait to be trained again. Where there would be more, blocks between
+/// two of them are trained again too.
+pub const DATA_RUNS_MAX: usize = ROLL_PEERS_MAX;
+
+/// How far behind the first block that no peer was dealt a peer may take blocks by itself.
+pub const DATA_AHEAD_MAX: u64 = 1 << 32;
+
+/// Bytes of a ledger in states and checkpoints: 128 for each peer and 16 for each run.
+pub const DATA_LEDGER_BYTES_MAX: usize = 128 * DATA_MEMBERS_MAX + 16 * DATA_RUNS_MAX;
+
+/// Bytes of the part of a note that says whose contributions a round counted: 5 for each peer of the
+/// largest roll.
+pub const DATA_TALLY_BYTES_MAX: usize = 5 * ROLL_PEERS_MAX + 64 * 16 + 8;
+
+/// Contributions that one member of a column sums. Its row has at most [`GRID_COLUMNS_MAX`], and it may sum
+/// for rows that lack a settled member. Those above are trained again.
+pub const GRID_TALLY_MAX: usize = 4 * GRID_COLUMNS_MAX;
+
+/// Most bytes of the note of a round of a grid: the change of the roll, and whose contributions counted.
+pub const ROUND_NOTE_BYTES_MAX: usize = ROLL_CHANGE_BYTES_MAX + DATA_TALLY_BYTES_MAX + 16;
+
 /// Peers that one peer knows. Up to here views are complete.
 pub const VIEW_PEERS_MAX: usize = 256;
 
@@ -328,8 +358,9 @@ pub const RATES_KEPT: usize = 5;
 /// Bytes of a value that this build decodes where nothing else bounds it: a header, an invite, a list.
 pub const VALUE_BYTES_MAX: usize = 1 << 20;
 
-/// Bytes of a snapshot that this build reads back: the largest roll, and as much as any other value.
-pub const SNAPSHOT_BYTES_MAX: usize = ROLL_BYTES_MAX + VALUE_BYTES_MAX;
+/// Bytes of a snapshot that this build reads back: the largest roll and ledger, and as much as any other
+/// value.
+pub const SNAPSHOT_BYTES_MAX: usize = ROLL_BYTES_MAX + DATA_LEDGER_BYTES_MAX + VALUE_BYTES_MAX;
 
 /// Bytes of one entry of a record: a start brings a snapshot, and the answer to a `Load` a roll. A
 /// control message or a plan fits many times.

@@ -3,7 +3,7 @@
 //! The peer speaks of stores, slices and weights by name; the tensors stay in the Executor.
 
 use crate::work_error::WorkError;
-use crate::{Digest, FragmentId, Participants, PeerId, Round, Settlement, SliceId};
+use crate::{Blocks, Digest, FragmentId, Participants, PeerId, Round, Settlement, SliceId};
 use core::time::Duration;
 use serde::{Deserialize, Serialize};
 
@@ -56,6 +56,9 @@ pub enum Order {
         /// The live peers. Eager updates scale by the inverse of their number, and data that is dealt
         /// is divided among them.
         peers: Participants,
+        /// The blocks of data to train. None where peers do not agree on the data: then it is divided among
+        /// `peers`.
+        blocks: Option<Blocks>,
     },
     /// Encode a shard of a store under the slice's name. Answered by [`Done::Encoded`].
     Encode {
@@ -312,6 +315,8 @@ pub struct TrainSummary {
     pub loss: f64,
     /// Seconds spent in them.
     pub seconds: f64,
+    /// How many of the [`Blocks`] that it was told are finished, of those behind them too.
+    pub blocks: u64,
 }
 
 /// The result of an evaluation.

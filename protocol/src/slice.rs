@@ -1,6 +1,6 @@
 //! Names of what travels: slices of fragments, and what a receiver must know about one.
 
-use crate::{FragmentId, GroupTag, Members, PeerId, Round};
+use crate::{FragmentId, GroupTag, Members, PeerId, Round, Taken};
 use serde::{Deserialize, Serialize};
 
 /// Which way a slice goes.
@@ -98,6 +98,8 @@ pub enum Tag {
         group: GroupTag,
         /// Samples behind it.
         weight: f64,
+        /// The data behind it, where peers agree on the data.
+        taken: Option<Taken>,
     },
     /// In a grid: a part of the mean of a row's contributions, for its column.
     RowMean {

@@ -257,6 +257,7 @@ fn peers_outside_a_group_cannot_decide_repair_or_void_its_exchange() {
             members: vec![Member {
                 peer: peer(1),
                 weight: 1.0,
+                taken: None,
             }],
             versions: vec![version; 3],
         },

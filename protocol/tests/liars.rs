@@ -10,7 +10,9 @@ mod common;
 
 use common::one::{One, honest};
 use common::peer;
-use murmurate_protocol::wire::{AgreedMessage, ExchangeMessage, FormingMessage, Member, Message};
+use murmurate_protocol::wire::{
+    AgreedMessage, ExchangeMessage, FormingMessage, Member, Message, Said,
+};
 use murmurate_protocol::{
     AgreementPlan, Attempt, Digest, Event, ExchangeKind, FragmentId, GroupTag, Input, Order,
     Output, Part, PeerId, Plan, Round, SliceId, SliceMeta, Tag,
@@ -28,6 +30,7 @@ fn propose(members: &[(u8, f64)]) -> FormingMessage {
     let member = |(id, weight): &(u8, f64)| Member {
         peer: peer(*id),
         weight: *weight,
+        taken: None,
     };
     FormingMessage::Propose {
         round: Round(0),
@@ -99,7 +102,10 @@ fn a_proposer_with_another_anchor_is_not_followed() {
         peer(1),
         FormingMessage::Ready {
             round,
-            weight,
+            said: Said {
+                weight,
+                taken: None,
+            },
             anchor,
         },
     );
@@ -122,7 +128,10 @@ fn rivalled(first: u8) -> One {
             peer(id),
             FormingMessage::Ready {
                 round,
-                weight,
+                said: Said {
+                    weight,
+                    taken: None,
+                },
                 anchor,
             },
         );

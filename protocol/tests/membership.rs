@@ -20,7 +20,7 @@ use murmurate_protocol::limits::{
 };
 use murmurate_protocol::wire::{
     FormingMessage, Hello, MembershipMessage, Message, Muster, PeerRecord, Reason, RecordFields,
-    TransferMessage, encode,
+    Said, TransferMessage, encode,
 };
 use murmurate_protocol::{
     Digest, Done, Event, ExchangeKind, FetchId, Input, Order, Output, PeerId, Phase, PlanHash,
@@ -143,7 +143,10 @@ fn a_round_at_the_end_of_its_range_overflows_nothing() {
             peer(1),
             FormingMessage::Ready {
                 round,
-                weight: 1.0,
+                said: Said {
+                    weight: 1.0,
+                    taken: None,
+                },
                 anchor,
             },
         );

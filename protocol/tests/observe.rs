@@ -12,7 +12,7 @@ use common::club::Club;
 use common::one::{One, honest};
 use common::{peer, plan};
 use core::time::Duration;
-use murmurate_protocol::wire::{FormingMessage, Member, MembershipMessage, Muster};
+use murmurate_protocol::wire::{FormingMessage, Member, MembershipMessage, Muster, Said};
 use murmurate_protocol::{Digest, Event, ExchangeKind, Input, Output, Phase, Round};
 
 fn club(rounds: u64) -> Club {
@@ -120,6 +120,7 @@ fn what_an_observer_says_about_rounds_is_a_broken_rule() {
     let members = [0, 3].map(|id| Member {
         peer: peer(id),
         weight: 8.0,
+        taken: None,
     });
     one.outputs.clear();
     let propose = FormingMessage::Propose {
@@ -132,7 +133,10 @@ fn what_an_observer_says_about_rounds_is_a_broken_rule() {
         peer(3),
         FormingMessage::Ready {
             round: Round(0),
-            weight: 8.0,
+            said: Said {
+                weight: 8.0,
+                taken: None,
+            },
             anchor: one.peer.digest(),
         },
     );

@@ -218,6 +218,7 @@ impl Driven {
             weights: vec![1.0],
             ahead: None,
             roll,
+            ledger: Vec::new(),
         });
         let topology = plan.exchange.has_neighbours().then(|| Box::new(Ring) as _);
         let mut driven = Self {

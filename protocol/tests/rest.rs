@@ -43,6 +43,7 @@ fn restarted(round: u64, began: u64) -> One {
         weights: vec![1.0; plan.fragments.len()],
         ahead: None,
         roll: Vec::new(),
+        ledger: Vec::new(),
     };
     let began = (1..=began).map(base).collect();
     One::again(settings, plan, (snapshot, of_round(round)), began)

@@ -15,14 +15,14 @@
 use murmurate_protocol::wire::{
     AgreedMessage, Ballot, CenterMessage, ExchangeMessage, FormingMessage, FragmentMessage,
     GridMessage, Held, Hello, Member, MembershipMessage, MergeSide, Message, Muster, PeerRecord,
-    Pledge, Promise, PullMessage, Rates, Reason, RecordFields, Scoped, Seat, Seated, ShardPlan,
-    ShardVersion, SignedGroup, SignedMessage, TransferMessage, VoteCertificate, WIRE_VERSION,
-    WireError, decode, encode, encode_value,
+    Pledge, Promise, PullMessage, Rates, Reason, RecordFields, Said, Scoped, Seat, Seated,
+    ShardPlan, ShardVersion, SignedGroup, SignedMessage, TransferMessage, VoteCertificate,
+    WIRE_VERSION, WireError, decode, encode, encode_value,
 };
 use murmurate_protocol::{
     Base, Branch, Digest, FoundingBallot, FoundingMessage, FragmentId, GroupTag, LayoutHash,
     Members, Part, PeerId, PlanHash, Roll, RollChange, RollName, Round, RunId, Signature, SliceId,
-    SliceMeta, Snapshot, StateId, Tag, Time,
+    SliceMeta, Snapshot, StateId, Tag, Taken, TallyEntry, Time,
 };
 use std::fmt::Write as _;
 use std::ops::Range;
@@ -41,6 +41,14 @@ fn version(owner: u8) -> ShardVersion {
     }
 }
 
+fn taken() -> Taken {
+    Taken {
+        pool: 0x0506,
+        blocks: 7,
+        from: Some(8),
+    }
+}
+
 /// A message of every kind, family by family in the order of their numbers on the wire.
 fn messages() -> Vec<Message> {
     let (round, fragment) = (Round(0x0102), FragmentId(3));
@@ -52,6 +60,7 @@ fn messages() -> Vec<Message> {
     let member = |id| Member {
         peer: peer(id),
         weight: 320.0,
+        taken: Some(taken()),
     };
     let members = vec![member(1), member(2)];
     let versions = vec![version(1), version(2)];
@@ -142,7 +151,10 @@ fn messages() -> Vec<Message> {
     let forming = [
         FormingMessage::Ready {
             round,
-            weight: 320.0,
+            said: Said {
+                weight: 320.0,
+                taken: None,
+            },
             anchor: state.root,
         },
         FormingMessage::Propose {
@@ -230,6 +242,10 @@ fn messages() -> Vec<Message> {
         versions: vec![version(1), void],
     });
     let empty_row = scoped(FragmentMessage::EmptyRow);
+    let tally = scoped(FragmentMessage::Tally(vec![TallyEntry {
+        place: 9,
+        taken: taken(),
+    }]));
     let of_signed = signed.map(|message| scoped(FragmentMessage::Signed(message)));
     let center = [
         CenterMessage::Ask { fragment, shard: 4 },
@@ -245,7 +261,7 @@ fn messages() -> Vec<Message> {
         forming.map(Message::from).into(),
         of_fragment.map(scoped).into(),
         of_signed.into(),
-        vec![collected, empty_row],
+        vec![collected, empty_row, tally],
         center.map(Message::from).into(),
         vec![PullMessage::Ask { round }.into()],
         grid(&record).map(Message::from).into(),
@@ -420,7 +436,11 @@ fn tags() -> Vec<Tag> {
             group,
             members: Members::from_bits(0b11),
         },
-        Tag::Share { group, weight: 0.5 },
+        Tag::Share {
+            group,
+            weight: 0.5,
+            taken: Some(taken()),
+        },
         Tag::RowMean { group, weight: 0.5 },
         Tag::Result {
             group,
@@ -472,6 +492,7 @@ fn values() -> Vec<(String, Vec<u8>)> {
         weights: vec![1.0, 0.25],
         ahead: None,
         roll,
+        ledger: Vec::new(),
     };
     let mut values: Vec<_> = tags().into_iter().map(header).collect();
     values.push(("snapshot".to_owned(), snapshot.to_bytes()));
@@ -546,7 +567,7 @@ fn every_kind_of_message_has_a_golden_file() {
         (vec![2, 0, 0], 0..10),
         (vec![2, 0, 1], 0..7),
         (vec![2, 0, 1, 7], 0..7),
-        (vec![2, 0, 1], 8..10),
+        (vec![2, 0, 1], 8..11),
         (vec![2, 1], 0..2),
         (vec![2, 2], 0..1),
         (vec![2, 3], 0..6),

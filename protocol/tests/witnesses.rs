@@ -242,6 +242,7 @@ fn decided(bytes: &[u8]) -> Scoped {
     let member = |id| Member {
         peer: peer(id),
         weight: 1.0,
+        taken: None,
     };
     let version = |id| ShardVersion {
         owner: peer(id),

@@ -1,5 +1,6 @@
 //! A machine that is up: its Peer, the performer of its orders, and its slices.
 
+use crate::data::Feed;
 use crate::lane::LaneState;
 use crate::stores::Stores;
 use crate::timing::Timing;
@@ -19,6 +20,7 @@ use std::sync::Arc;
 pub(crate) struct Checkpoint {
     pub(crate) kept: Kept,
     pub(crate) snapshot: Arc<Snapshot>,
+    pub(crate) feed: Option<Feed>,
 }
 
 /// The part of a machine's work that survives a crash.
@@ -42,6 +44,8 @@ pub(crate) struct Host {
     pub(crate) open_pushes: Vec<u32>,
     worker: Worker,
     lanes: [LaneState; 2],
+    /// Where the machines divide data.
+    pub(crate) feed: Option<Feed>,
     heads: BTreeMap<SliceId, Head>,
     /// In which groups the peer was in its round.
     joined: JoinedGroups,
@@ -73,6 +77,7 @@ impl Host {
             open_pushes: Vec::new(),
             worker,
             lanes: [LaneState::default(), LaneState::default()],
+            feed: None,
             heads: BTreeMap::new(),
             joined: JoinedGroups::default(),
         }
@@ -98,6 +103,20 @@ impl Host {
 
     /// Performs an order; training takes `steps` inner steps.
     pub(crate) fn perform(&mut self, order: &Order, steps: u32) -> Option<Done> {
+        let mut done = self.work(order, steps);
+        if let Order::Train {
+            blocks: Some(blocks),
+            ..
+        } = order
+            && let (Some(feed), Some(Done::Trained(summary))) = (&mut self.feed, &mut done)
+        {
+            feed.take(blocks);
+            feed.train(summary);
+        }
+        done
+    }
+
+    fn work(&mut self, order: &Order, steps: u32) -> Option<Done> {
         if let Order::Release { slice } = order {
             self.heads.remove(slice);
         }
@@ -106,7 +125,11 @@ impl Host {
             Worker::Timing(timing) => return timing.perform(order, steps, &self.stores),
         };
         let Order::Train {
-            round, cut, peers, ..
+            round,
+            cut,
+            peers,
+            blocks,
+            ..
         } = order
         else {
             return executor.perform(order, &self.stores);
@@ -117,6 +140,7 @@ impl Host {
             budget: StepBudget::Steps(steps),
             cut: *cut,
             peers: peers.clone(),
+            blocks: blocks.clone(),
         };
         executor.perform(&order, &self.stores)
     }
@@ -138,7 +162,12 @@ impl Host {
                 Kept::Tensors(state)
             }
         };
-        Ok(Checkpoint { kept, snapshot })
+        let feed = self.feed.clone();
+        Ok(Checkpoint {
+            kept,
+            snapshot,
+            feed,
+        })
     }
 
     /// All parameters at the start of the round; empty without tensors.

@@ -21,6 +21,7 @@
 
 mod backward;
 pub mod compare;
+mod data;
 mod drift;
 mod due;
 mod error;
@@ -57,6 +58,7 @@ mod trace;
 mod transfer;
 mod work;
 
+pub use data::DataReport;
 pub use error::SimError;
 pub use fault::{Fault, Lie, When};
 pub use invariants::Violation;
@@ -65,7 +67,7 @@ pub use replay::{ReplayDifference, ReplayError, ReplayReport, replay_file};
 pub use report::{Counters, FaultNote, Report, Sample, consensus_distance};
 pub use run::{RunOptions, run_file, run_scenario};
 pub use scenario::{
-    Change, ComputeSpec, Distance, Limits, NetworkSpec, PEERS_MAX, Scenario, ScenarioError,
-    SiteSpec, TaskSpec,
+    Change, ComputeSpec, DataSpec, Distance, Limits, NetworkSpec, PEERS_MAX, Scenario,
+    ScenarioError, SiteSpec, TaskSpec,
 };
 pub use task::{ToyTasksOnly, TrainerFactory, TrainerRequest};

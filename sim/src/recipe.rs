@@ -1,8 +1,9 @@
 //! Builds machines. No other file constructs a Peer or an Executor.
 
+use crate::data::Feed;
 use crate::error::SimError;
 use crate::host::{Checkpoint, Host, Kept, Worker};
-use crate::scenario::{Scenario, TaskSpec};
+use crate::scenario::{DataSpec, Scenario, TaskSpec};
 use crate::task::{TrainerFactory, TrainerRequest};
 use crate::timing::{self, Timing};
 use core::time::Duration;
@@ -133,6 +134,7 @@ impl<'a> Recipe<'a> {
             save_every: self.scenario.save_every,
             evaluate_every: self.scenario.evaluate_every,
             leave_when_finished: false,
+            pool: self.scenario.data.map(DataSpec::pool),
         };
         let (worker, digests) = self.worker(index, checkpoint)?;
         let start = Input::Start {
@@ -142,7 +144,9 @@ impl<'a> Recipe<'a> {
         };
         let topology = self.strategy.topology(self.scenario.seed);
         let peer = Peer::new(config, self.plan.clone(), topology).sharing(self.rolls.clone());
-        let host = Host::new(peer, worker);
+        let mut host = Host::new(peer, worker);
+        let fed = checkpoint.and_then(|checkpoint| checkpoint.feed.clone());
+        host.feed = fed.or_else(|| self.scenario.data.map(Feed::new));
         Ok((host, start))
     }
 

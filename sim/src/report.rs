@@ -1,5 +1,6 @@
 //! The result of a simulation as a table and as JSON.
 
+use crate::data::DataReport;
 use crate::host::Host;
 use murmurate_protocol::{Event, PeerId, Round, Time, Wait};
 use serde::Serialize;
@@ -107,6 +108,8 @@ pub struct Counters {
     pub proven: BTreeSet<usize>,
     /// Errors of failed orders.
     pub failures: Vec<String>,
+    /// What was trained of data that the machines divide.
+    pub data: Option<DataReport>,
     /// Faults in the order of their times.
     pub faults: Vec<FaultNote>,
 }

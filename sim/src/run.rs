@@ -84,6 +84,7 @@ pub fn run_scenario(
         return Err(SimError::Trace(error));
     }
     outcome?;
+    swarm.counters.data = swarm.checks.data();
     Ok(Report {
         name: scenario.name.clone(),
         seed: scenario.seed,

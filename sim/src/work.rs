@@ -208,6 +208,7 @@ impl Swarm<'_> {
             self.checks.brings(index, slice.round, host);
         }
         let mut done = done.or_else(|| host.perform(&order, steps));
+        self.checks.worked(index, host, &order);
         if let Some(Done::Trained(summary)) = &mut done {
             summary.seconds = self.now.since(started).as_secs_f64();
             self.counters.inner_steps += summary.steps;

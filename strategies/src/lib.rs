@@ -37,9 +37,11 @@ pub mod state;
 pub mod topology;
 pub mod toy;
 
+mod block_feed;
 mod layout;
 pub mod parameter;
 mod trainer;
 
+pub use block_feed::BlockFeed;
 pub use layout::{Layout, TensorSpec};
 pub use trainer::{Proceed, StepControl, TrainError, TrainReport, Trainer};

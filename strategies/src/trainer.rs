@@ -4,7 +4,7 @@
 use crate::Layout;
 use crate::inner::StepRule;
 use crate::state::{StateError, StateSink, StateSource};
-use murmurate_protocol::{Digest, Evaluation, InnerStep, Participants};
+use murmurate_protocol::{Blocks, Digest, Evaluation, InnerStep, Participants, Pool};
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -92,6 +92,23 @@ pub trait Trainer: Send {
     /// nothing has changed.
     fn deal(&mut self, participants: &Participants) {
         let _ = participants;
+    }
+
+    /// The data set that this trainer shares with others, if it can train it in blocks. Peers with the same
+    /// one agree on who trains which block.
+    fn pool(&self) -> Option<Pool> {
+        None
+    }
+
+    /// Says which blocks of its pool to train from now on. Called before each stretch of training instead of
+    /// [`Trainer::deal`], where peers agree on the data.
+    fn train_blocks(&mut self, blocks: &Blocks) {
+        let _ = blocks;
+    }
+
+    /// How many of these blocks, and of those behind them, are finished.
+    fn finished_blocks(&self) -> u64 {
+        0
     }
 
     /// Samples of one inner step.

@@ -16,6 +16,8 @@ pub(crate) const BATCHES: u32 = 4;
 pub(crate) const SAMPLES: u32 = 5;
 /// Stream of the order of windows of text that are shuffled together.
 pub(crate) const WINDOWS: u32 = 16;
+/// The order of units in an epoch of blocks.
+pub(crate) const EPOCHS: u32 = 17;
 
 /// The generator of (seed, purpose, number).
 pub(crate) fn stream(seed: u64, purpose: u32, number: u64) -> ChaCha8Rng {

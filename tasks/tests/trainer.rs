@@ -5,7 +5,7 @@
 use burn::module::Module;
 use burn::optim::{GradientsParams, ModuleOptimizer, SgdConfig};
 use burn::tensor::Device;
-use murmurate_protocol::{InnerStep, Participants, PeerId};
+use murmurate_protocol::{Blocks, InnerStep, Participants, PeerId, Run};
 use murmurate_strategies::inner::{InnerKind, StepRule};
 use murmurate_strategies::state::MemoryState;
 use murmurate_strategies::{Proceed, StepControl, TrainError, Trainer};
@@ -212,6 +212,36 @@ fn peers_that_hold_one_text_divide_it() {
         .map(|start| a.contains(&start) || !b.contains(&start))
         .collect();
     assert_eq!(reached.len(), 2, "alone, the other's part is trained too");
+}
+
+#[test]
+fn images_are_trained_in_the_blocks_that_a_peer_is_told() {
+    let task = TaskConfig::ImageClassifier(image_config(ImageModel::Mlp));
+    let kind = InnerKind::sgd(0.1);
+    let fresh = || build(&task, &kind, &FLEX, 5, &Shards::default()).unwrap();
+    let told = |first| Blocks {
+        runs: vec![Run::new(first, 1 << 20)],
+        done: None,
+    };
+    let trained = |first| {
+        let mut trainer = fresh();
+        trainer.train_blocks(&told(first));
+        take_steps(trainer.as_mut(), 2).unwrap();
+        assert!(trainer.finished_blocks() > 0);
+        bits(trainer.as_mut())
+    };
+    assert_ne!(trained(0), trained(5000), "other samples");
+    assert_eq!(trained(7), trained(7));
+    assert_eq!(fresh().pool(), fresh().pool());
+    assert!(fresh().pool().is_some_and(|pool| pool.blocks > 1));
+    let own = build(&task, &kind, &FLEX, 5, &Shards::whole()).unwrap();
+    assert_eq!(own.pool(), None, "data of its own");
+    // A trainer that resumes goes on in its blocks.
+    resumes(|| {
+        let mut trainer = fresh();
+        trainer.train_blocks(&told(3));
+        trainer
+    });
 }
 
 #[test]

@@ -16,7 +16,7 @@ use crate::net::{self, Net, NetConfig, NetEvent};
 use crate::store::{Best, Checkpoint, Expected, Store};
 use crate::unit::Unit;
 use murmurate_attach::Supervisor;
-use murmurate_protocol::{PeerConfig, PeerId, Plan, Snapshot, Topology};
+use murmurate_protocol::{PeerConfig, PeerId, Plan, Pool, Snapshot, Topology};
 use murmurate_strategies::Layout;
 use murmurate_strategies::executor::{Executor, Parts};
 use murmurate_strategies::plan::stores;
@@ -62,7 +62,7 @@ impl Setup {
             evaluates,
         } = make(config)?;
         let layout = Arc::new(trainer.layout().clone());
-        let frozen = trainer.frozen();
+        let (frozen, pool) = (trainer.frozen(), trainer.pool());
         let plan = agreed::plan(config, &layout, frozen, run.rounds)?;
         let expected = Expected {
             run: run.id,
@@ -113,7 +113,7 @@ impl Setup {
                 } else {
                     0
                 },
-                ..peer_config(config, peer, companions)
+                ..peer_config(config, peer, (companions, pool))
             },
             acquaintances,
             best,
@@ -177,7 +177,11 @@ pub(super) fn network_config(
     net
 }
 
-fn peer_config(config: &Config, me: PeerId, companions: usize) -> PeerConfig {
+fn peer_config(
+    config: &Config,
+    me: PeerId,
+    (companions, pool): (usize, Option<Pool>),
+) -> PeerConfig {
     PeerConfig {
         me,
         seed: config.run.seed,
@@ -188,6 +192,7 @@ fn peer_config(config: &Config, me: PeerId, companions: usize) -> PeerConfig {
         save_every: config.daemon.save_every,
         evaluate_every: config.daemon.evaluate_every,
         leave_when_finished: !config.daemon.stay,
+        pool,
     }
 }
 

@@ -77,6 +77,7 @@ pub(super) fn propose(me: PeerId, to: PeerId, round: Round, peer: &Peer) -> Outp
     let members = peers.into_iter().map(|peer| Member {
         peer,
         weight: weight(peer),
+        taken: None,
     });
     let message = FormingMessage::Propose {
         round,
@@ -143,6 +144,7 @@ pub(super) fn decided(
     let members = group.iter().map(|peer| Member {
         peer: *peer,
         weight: 1.0,
+        taken: None,
     });
     let message = Scoped {
         round: like.round,

@@ -3,7 +3,7 @@
 use murmurate_protocol::limits::{RECORD_LIFETIME, RECORDS_PER_MESSAGE_MAX, SIGNATURE_BYTES_MAX};
 use murmurate_protocol::wire::{
     Ballot, FormingMessage, FragmentMessage, Member, MembershipMessage, Message, Muster,
-    PeerRecord, RecordFields, Scoped, ShardVersion, TransferMessage,
+    PeerRecord, RecordFields, Said, Scoped, ShardVersion, TransferMessage,
 };
 use murmurate_protocol::{
     Attempt, Digest, FragmentId, GroupTag, Members, Output, Peer, PeerId, Round, StateId, Time,
@@ -78,7 +78,10 @@ impl Noise {
         match self.below(9) {
             0 => FormingMessage::Ready {
                 round,
-                weight: self.weight(),
+                said: Said {
+                    weight: self.weight(),
+                    taken: None,
+                },
                 anchor: self.anchor(peer),
             }
             .into(),
@@ -178,6 +181,7 @@ impl Noise {
         let members = some.into_iter().map(|peer| Member {
             peer,
             weight: self.weight(),
+            taken: None,
         });
         members.collect()
     }

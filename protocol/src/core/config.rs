@@ -1,6 +1,6 @@
 //! Settings that peers need not agree on.
 
-use crate::PeerId;
+use crate::{PeerId, Pool};
 use core::time::Duration;
 use serde::{Deserialize, Serialize};
 
@@ -26,4 +26,6 @@ pub struct PeerConfig {
     pub evaluate_every: u64,
     /// Whether it leaves by itself when the plan's rounds are done.
     pub leave_when_finished: bool,
+    /// The data set that it shares with others, if it does.
+    pub pool: Option<Pool>,
 }

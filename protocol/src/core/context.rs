@@ -4,12 +4,13 @@ use crate::core::deadlines::Deadlines;
 use crate::core::timers::{Timer, Timers};
 use crate::core::view::View;
 use crate::core::{Event, Output, PeerConfig, Wait};
+use crate::data::{Counted, Mine, Turn};
 use crate::limits::{ACCUSED_MAX, OUTPUTS_MAX};
-use crate::roll::SharedRolls;
+use crate::roll::{RoundNote, SharedRolls};
 use crate::wire::Message;
 use crate::{
-    Branch, Digest, FragmentId, Order, OrderId, Participants, PeerId, Plan, PlanHash, Proof, Roll,
-    RollChange, Round, SliceId, SliceMeta, Time,
+    Branch, Digest, FragmentId, Ledger, Order, OrderId, Participants, PeerId, Plan, PlanHash,
+    Proof, Roll, Round, SliceId, SliceMeta, Taken, Time,
 };
 use core::time::Duration;
 use rand_chacha::ChaCha8Rng;
@@ -27,6 +28,7 @@ pub(crate) struct Context {
     pub(crate) round: Round,
     pub(crate) this_life: ThisLife,
     pub(crate) rolls: Rolls,
+    pub(crate) data: Data,
     /// Hashes of the anchor, fragment by fragment.
     pub(crate) digests: Vec<Digest>,
     pub(crate) view: View,
@@ -36,7 +38,6 @@ pub(crate) struct Context {
     outbox: Outbox,
     /// Waits under way, with when each began and how long it may take.
     waits: BTreeMap<(Wait, FragmentId), (Time, Duration)>,
-    blamed: Blamed,
 }
 
 /// What tells this life of a peer from others.
@@ -62,6 +63,24 @@ pub(crate) struct Rolls {
     pub(crate) mates: Arc<BTreeSet<PeerId>>,
 }
 
+impl Rolls {
+    /// What the round's note says. All peers have the same bytes, so a note that cannot be read changes
+    /// nothing at any of them.
+    fn noted(&self) -> RoundNote {
+        RoundNote::from_bytes(&self.note).unwrap_or_default()
+    }
+}
+
+/// Who trains which data, where the peers agree on it.
+#[derive(Debug, Default)]
+pub(crate) struct Data {
+    pub(crate) ledger: Ledger,
+    /// What this peer trains.
+    pub(crate) mine: Mine,
+    /// What it says of that with its contribution to the round.
+    pub(crate) taken: Option<Taken>,
+}
+
 /// Peers to be judged once the input that is being handled has been.
 #[derive(Default)]
 struct Blamed {
@@ -71,11 +90,12 @@ struct Blamed {
     convicted: Vec<(PeerId, String, Option<Box<Proof>>)>,
 }
 
-/// Outputs that the driver has not taken yet, and the number of the next order among them.
+/// Outputs that the driver has not taken yet, the number of the next order among them, and whom to judge.
 #[derive(Default)]
 struct Outbox {
     outputs: VecDeque<Output>,
     next_order: OrderId,
+    blamed: Blamed,
 }
 
 impl Context {
@@ -98,6 +118,7 @@ impl Context {
             plan_hash: plan.hash(),
             deadlines: Deadlines::new(plan.deadlines),
             rolls: Rolls::default(),
+            data: Data::default(),
             digests: Vec::new(),
             config,
             plan,
@@ -109,7 +130,6 @@ impl Context {
             rng: ChaCha8Rng::from_seed(seed),
             outbox: Outbox::default(),
             waits: BTreeMap::new(),
-            blamed: Blamed::default(),
         }
     }
 
@@ -132,20 +152,46 @@ impl Context {
         self.rolls.roll = roll;
     }
 
+    /// Whose contributions a round of a grid counted, as its note says it.
+    pub(crate) fn noted(&self) -> Option<Counted> {
+        let roll = self.rolls.roll.as_ref()?;
+        Some(match self.rolls.note.is_empty() {
+            true => Counted::Void,
+            false => Counted::Of(self.rolls.noted().counted(roll)),
+        })
+    }
+
+    /// The round is over: what it has decided about the data is in force.
+    pub(crate) fn settle_data(&mut self, round: Round, counted: &Counted) {
+        let counted = match counted {
+            Counted::Of(peers) => Some(peers.as_slice()),
+            Counted::Void => None,
+            Counted::Merged => {
+                self.data.ledger = Ledger::default();
+                return;
+            }
+        };
+        let plan = &self.plan;
+        let draws = |round, peer| plan.draws(round, peer);
+        let turn = Turn {
+            round,
+            ahead: plan.overlap.late_steps > 0,
+            draws: &draws,
+        };
+        self.data.ledger.settle(counted, turn);
+    }
+
     /// The round is over: what it has decided about the roll is in force.
     /// True if that is another one.
     pub(crate) fn turn_roll(&mut self) -> bool {
-        let note = std::mem::take(&mut self.rolls.note);
-        let (Some(roll), false) = (&self.rolls.roll, note.is_empty()) else {
-            return false;
-        };
-        // All peers have the same bytes, so a note that cannot be read changes nothing at any of them.
-        let Ok(change) = RollChange::from_bytes(&note) else {
+        let change = self.rolls.noted().change;
+        self.rolls.note.clear();
+        let Some(roll) = self.rolls.roll.as_ref().filter(|_| !change.is_empty()) else {
             return false;
         };
         // One round passes until something depends on newcomers.
         let since = self.round.next();
-        let after = self.rolls.shared.after(roll, (&change, &note), since);
+        let after = self.rolls.shared.after(roll, &change, since);
         self.hold(Some(after));
         true
     }
@@ -157,6 +203,17 @@ impl Context {
             many => {
                 let bytes: Vec<u8> = many.iter().flat_map(|d| *d.as_bytes()).collect();
                 Digest::of(&bytes)
+            }
+        }
+    }
+
+    /// One hash over the anchor and the ledger of the data, if there is one.
+    pub(crate) fn shared(&self) -> Digest {
+        match self.data.ledger.is_empty() {
+            true => self.anchor(),
+            false => {
+                let both = [self.anchor(), self.data.ledger.digest()];
+                Digest::of(&both.map(|digest| *digest.as_bytes()).concat())
             }
         }
     }
@@ -241,16 +298,16 @@ impl Context {
     /// A peer broke a rule, though not with the input that is being handled: it is judged when
     /// that has been done.
     pub(crate) fn accuse(&mut self, peer: PeerId, what: String) {
-        if peer != self.config.me && self.blamed.accused.len() < ACCUSED_MAX {
-            self.blamed.accused.push((peer, what));
+        if peer != self.config.me && self.outbox.blamed.accused.len() < ACCUSED_MAX {
+            self.outbox.blamed.accused.push((peer, what));
         }
     }
 
     /// What a peer said to this one proves that it lies, though not to others: it is cut off once the
     /// input that is being handled has been.
     pub(crate) fn convict(&mut self, peer: PeerId, what: String) {
-        if peer != self.config.me && self.blamed.convicted.len() < ACCUSED_MAX {
-            self.blamed.convicted.push((peer, what, None));
+        if peer != self.config.me && self.outbox.blamed.convicted.len() < ACCUSED_MAX {
+            self.outbox.blamed.convicted.push((peer, what, None));
         }
     }
 
@@ -258,20 +315,20 @@ impl Context {
     /// proof is passed on.
     pub(crate) fn prove(&mut self, proof: Proof) {
         let (peer, what) = (proof.by(), proof.what());
-        if peer != self.config.me && self.blamed.convicted.len() < ACCUSED_MAX {
+        if peer != self.config.me && self.outbox.blamed.convicted.len() < ACCUSED_MAX {
             let proof = Some(Box::new(proof));
-            self.blamed.convicted.push((peer, what, proof));
+            self.outbox.blamed.convicted.push((peer, what, proof));
         }
     }
 
     /// The next proven liar.
     pub(crate) fn convicted(&mut self) -> Option<(PeerId, String, Option<Box<Proof>>)> {
-        self.blamed.convicted.pop()
+        self.outbox.blamed.convicted.pop()
     }
 
     /// The next accusation to judge.
     pub(crate) fn accused(&mut self) -> Option<(PeerId, String)> {
-        self.blamed.accused.pop()
+        self.outbox.blamed.accused.pop()
     }
 
     /// A peer did not do its part: it is not waited for until it speaks again.

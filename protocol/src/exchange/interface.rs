@@ -1,8 +1,9 @@
 //! What the peer asks of an exchange.
 
 use crate::core::context::Context;
+use crate::data::Counted;
 use crate::exchange::{Ending, Outcome, PushSum, Scoped, Signal, Standing};
-use crate::{FragmentId, GroupTag, PeerError, Round, SliceId, TrainSummary};
+use crate::{ExchangeKind, FragmentId, GroupTag, PeerError, Round, SliceId, TrainSummary};
 
 /// One way of exchanging. Lives as long as the peer; works on one round at a time.
 pub(crate) trait Exchange: Send {
@@ -96,6 +97,9 @@ pub(crate) trait Exchange: Send {
 
 /// Decisions of past rounds, for stragglers and newcomers.
 pub(crate) trait PastRounds {
+    /// Whose contributions are in the result of a round's first fragment.
+    fn counted(&self, kind: ExchangeKind, round: Round, first: FragmentId) -> Counted;
+
     /// The decisions of a past round with this number of fragments, if all of them are still here.
     fn decisions(&self, round: Round, fragments: usize) -> Option<Vec<Scoped>>;
 

@@ -19,7 +19,7 @@ mod signal;
 pub(crate) use agreed::Agreed;
 pub use agreed::{
     AgreedMessage, Ballot, FormingMessage, FragmentMessage, Held, Member, MergeSide, Pledge,
-    Promise, Scoped, Seat, Seated, ShardPlan, ShardVersion, SignedGroup, SignedMessage,
+    Promise, Said, Scoped, Seat, Seated, ShardPlan, ShardVersion, SignedGroup, SignedMessage,
     VoteCertificate, value_of,
 };
 pub(crate) use agreed::{inputs_of, proven, slices_of};

@@ -14,6 +14,7 @@ impl Peer {
                 budget: StepBudget::Steps(self.cx.plan.overlap.late_steps),
                 cut: false,
                 peers: self.cx.participants(),
+                blocks: self.tell_blocks(self.cx.round.next()),
             };
             self.life.ahead = Some(self.cx.order(order));
         }
@@ -45,6 +46,7 @@ impl Peer {
             samples: ahead.samples + rest.samples,
             loss: loss(ahead) + loss(rest),
             seconds: ahead.seconds + rest.seconds,
+            blocks: rest.blocks.max(ahead.blocks),
         }
     }
 
@@ -52,6 +54,8 @@ impl Peer {
     pub(super) fn trained_ahead(&mut self, done: &Done) {
         match done {
             Done::Trained(summary) if matches!(self.phase, Phase::Exchange | Phase::Apply) => {
+                let next = self.cx.round.next();
+                self.cx.data.mine.finish(next, summary.blocks);
                 self.life.taken_ahead = Some(*summary);
             }
             Done::Trained(_) => {}

@@ -9,6 +9,9 @@ impl Peer {
     /// Applies the ending of one fragment, while others may still be under way.
     pub(super) fn apply(&mut self, fragment: FragmentId, ending: Ending) {
         let round = self.cx.round;
+        if self.cx.plan.fragments_of(round).next() == Some(fragment) {
+            self.life.voided = ending == Ending::Void;
+        }
         let order = match ending {
             Ending::Apply(aggregates) => Order::Apply {
                 round,
@@ -69,7 +72,8 @@ impl Peer {
             self.cx.emit(Event::Alone { round, seconds });
         } else {
             self.cx.round = self.cx.round.max(round).next();
-            self.turn_roll();
+            let kept = std::mem::take(&mut self.life.voided);
+            self.turn(round, kept);
             self.cx.emit(Event::RoundEnded {
                 round,
                 digest,

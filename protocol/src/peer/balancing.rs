@@ -32,7 +32,7 @@ impl Peer {
             return;
         };
         let (round, samples) = match message {
-            FormingMessage::Ready { round, weight, .. } => (*round, *weight),
+            FormingMessage::Ready { round, said, .. } => (*round, said.weight),
             FormingMessage::SignedReady { round, seat, .. } => (*round, seat.weight),
             _ => return,
         };

@@ -294,7 +294,7 @@ impl Peer {
         self.drop_pin();
         self.leave_branch();
         self.cx.digests = digests.to_vec();
-        self.take_roll(note);
+        self.take_shared(note);
         self.cx.round = offer.state.round;
         if self.cx.plan.agreement.signs() && self.cx.anchor() != offer.anchor {
             // The donors served other parameters than those that others vouched for.

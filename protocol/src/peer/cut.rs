@@ -19,6 +19,7 @@ impl Peer {
                 samples,
                 loss: 0.0,
                 seconds,
+                blocks: 0,
             });
         }
         if self.phase == Phase::Exchange {

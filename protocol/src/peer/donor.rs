@@ -68,7 +68,7 @@ impl Peer {
             // A peer that takes the state over needs the rounds that end meanwhile.
             self.keep_since(Some(round));
             let anchor = self.cx.anchor();
-            let note = self.roll_bytes();
+            let note = self.shared_bytes();
             let order = self.cx.order(Order::Pin { round, note });
             self.donor.pinning = Some((order, anchor));
         }

@@ -21,6 +21,8 @@ pub(super) struct Life {
     pub(super) once: Once,
     /// Whether the round found no group and continues.
     pub(super) alone: bool,
+    /// Whether its first fragment found no result, so that its training is kept.
+    pub(super) voided: bool,
     pub(super) started: Time,
     pub(super) saved_at: Time,
     pub(super) saved_round: Option<Round>,

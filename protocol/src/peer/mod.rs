@@ -30,6 +30,7 @@ mod rest;
 mod resting;
 mod rolled;
 mod round;
+mod shared;
 mod shown;
 mod snapshot;
 mod witnesses;

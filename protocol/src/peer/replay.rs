@@ -234,7 +234,7 @@ impl Peer {
             donors: 1,
         });
         self.cx.round = round.next();
-        self.turn_roll();
+        self.turn(round, replayed <= STALENESS_MAX);
         self.caught_up(replayed);
     }
 

@@ -6,7 +6,7 @@ use crate::exchange::GridMessage;
 use crate::limits::{ALIVE_EVERY, DIAL_ATTEMPTS_MAX, SPONSORS_MAX, STRANGER_LINKS};
 use crate::peer::Peer;
 use crate::peer::life::Missing;
-use crate::{PeerId, Roll, Round};
+use crate::{PeerId, Round};
 use core::time::Duration;
 
 impl Peer {
@@ -24,28 +24,6 @@ impl Peer {
             .as_ref()
             .and_then(|roll| roll.place_of(self.cx.me()));
         self.has_rolls() && place.is_none()
-    }
-
-    /// A round is over: its roll ends with it, and new mates are dialled.
-    pub(super) fn turn_roll(&mut self) {
-        if self.cx.turn_roll() {
-            self.dial_mates();
-        }
-    }
-
-    /// Takes over the roll of a state or a checkpoint. One that cannot be read is as none.
-    pub(super) fn take_roll(&mut self, bytes: &[u8]) {
-        if self.has_rolls() {
-            let roll = Roll::from_bytes(bytes).ok();
-            let roll = roll.map(|roll| self.cx.rolls.shared.share(roll));
-            self.cx.hold(roll);
-        }
-    }
-
-    /// The roll, for states and checkpoints; empty where there is none.
-    pub(super) fn roll_bytes(&self) -> Vec<u8> {
-        let roll = self.cx.rolls.roll.as_ref();
-        roll.map_or(Vec::new(), |roll| roll.to_bytes())
     }
 
     /// Dials mates without a link. Of two, the one with the lower id dials first.

@@ -47,7 +47,7 @@ impl Peer {
                 "the driver checks the snapshot's plan"
             );
             self.cx.round = snapshot.round;
-            self.take_roll(&snapshot.roll);
+            self.share(&snapshot.roll, &snapshot.ledger);
             self.exchange.set_weights(&snapshot.weights);
             self.life.taken_ahead = snapshot.ahead;
             self.life.saved_round = Some(snapshot.round);
@@ -119,6 +119,7 @@ impl Peer {
         if !self.cx.plan.draws(round, self.cx.me()) {
             // A peer that is not drawn takes part in the round with weight zero.
             self.enter(Phase::Exchange);
+            self.cx.data.taken = None;
             self.exchange(TrainSummary::default());
             self.cut_the_rest();
             return;
@@ -129,6 +130,7 @@ impl Peer {
             budget: self.balanced(budget),
             cut: true,
             peers: self.cx.participants(),
+            blocks: self.tell_blocks(round),
         };
         self.life.train = Some(self.cx.order(order));
     }
@@ -261,6 +263,8 @@ impl Peer {
         };
         let (round, summary) = (self.cx.round, self.with_ahead(*summary));
         self.balance_own(&summary);
+        // Before the next round's blocks are told, where rounds overlap.
+        self.claim_blocks(round, &summary);
         self.cx.emit(Event::Trained { round, summary });
         match self.phase {
             Phase::Leaving if !self.life.applies.is_empty() => {}
@@ -352,7 +356,8 @@ impl Peer {
             round: self.cx.round,
             weights,
             ahead: self.life.taken_ahead,
-            roll: self.roll_bytes(),
+            roll: self.shared().roll,
+            ledger: self.shared().ledger,
         };
         snapshot.to_bytes()
     }

@@ -6,7 +6,7 @@ use crate::{PlanHash, Round, TrainSummary};
 use serde::{Deserialize, Serialize};
 
 /// The version of the snapshot's layout.
-pub const SNAPSHOT_VERSION: u8 = 3;
+pub const SNAPSHOT_VERSION: u8 = 4;
 
 /// The peer's own part of a checkpoint.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -25,6 +25,9 @@ pub struct Snapshot {
     /// Who takes part, where the swarm has a roll; otherwise empty.
     #[serde(with = "crate::wire::raw")]
     pub roll: Vec<u8>,
+    /// The ledger of the data, where the swarm has one; otherwise empty.
+    #[serde(with = "crate::wire::raw")]
+    pub ledger: Vec<u8>,
 }
 
 impl Snapshot {
@@ -61,10 +64,10 @@ impl Snapshot {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::limits::{FRAGMENTS_MAX, ROLL_BYTES_MAX};
+    use crate::limits::{DATA_LEDGER_BYTES_MAX, FRAGMENTS_MAX, ROLL_BYTES_MAX};
 
     #[test]
-    fn the_largest_roll_fits_into_a_checkpoint() {
+    fn the_largest_roll_and_ledger_fit_into_a_checkpoint() {
         let snapshot = Snapshot {
             version: SNAPSHOT_VERSION,
             plan: PlanHash::from_bytes([3; 32]),
@@ -72,6 +75,7 @@ mod tests {
             weights: vec![1.0; FRAGMENTS_MAX],
             ahead: None,
             roll: vec![7; ROLL_BYTES_MAX],
+            ledger: vec![7; DATA_LEDGER_BYTES_MAX],
         };
         let bytes = snapshot.to_bytes();
         assert_eq!(Snapshot::from_bytes(&bytes), Ok(snapshot));

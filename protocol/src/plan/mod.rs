@@ -13,7 +13,7 @@ pub use agreement::{AgreementPlan, Grouping};
 pub(crate) use liars::quorum;
 pub use validate::PlanError;
 
-use crate::limits::{GROUP_MEMBERS_MAX, ROLL_CHANGE_BYTES_MAX};
+use crate::limits::{GROUP_MEMBERS_MAX, ROUND_NOTE_BYTES_MAX};
 use crate::{
     Digest, ExchangeKind, FragmentId, LayoutHash, OverlapPlan, Part, PlanHash, RunId, Schedule,
     StepBudget, Synchronization,
@@ -163,7 +163,7 @@ impl Plan {
     pub fn shard_bytes_max(&self, fragment: &FragmentPlan, part: Part, of: u64) -> u64 {
         let values = fragment.len.div_ceil(of.max(1));
         let note = match self.agreement.grouping.is_grid() {
-            true => ROLL_CHANGE_BYTES_MAX as u64 + 4,
+            true => ROUND_NOTE_BYTES_MAX as u64 + 4,
             false => 0,
         };
         match part {

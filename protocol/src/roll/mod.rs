@@ -13,6 +13,7 @@ mod change;
 mod founding;
 mod founding_message;
 mod grid;
+mod note;
 mod pages;
 mod register;
 mod shared;
@@ -21,6 +22,7 @@ pub use change::RollChange;
 pub(crate) use founding::Founding;
 pub use founding_message::{FoundingBallot, FoundingMessage, RollName};
 pub use grid::Grid;
+pub(crate) use note::RoundNote;
 pub use shared::SharedRolls;
 
 use crate::limits::{ROLL_BYTES_MAX, ROLL_PEERS_MAX};

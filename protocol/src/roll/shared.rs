@@ -77,14 +77,9 @@ impl SharedRolls {
         })
     }
 
-    /// [`Roll::after`], for a change whose bytes are `note`.
-    pub(crate) fn after(
-        &self,
-        roll: &Arc<Roll>,
-        (change, note): (&RollChange, &[u8]),
-        round: Round,
-    ) -> Arc<Roll> {
-        let note = Digest::of(note);
+    /// [`Roll::after`].
+    pub(crate) fn after(&self, roll: &Arc<Roll>, change: &RollChange, round: Round) -> Arc<Roll> {
+        let note = Digest::of(&change.to_bytes());
         let before = Arc::downgrade(roll);
         let made = self.known().changed.iter().find_map(|made| {
             let same = made.before.ptr_eq(&before) && made.note == note && made.round == round;
@@ -148,8 +143,7 @@ mod tests {
             leave: vec![record(2).peer],
             join: vec![record(20)],
         };
-        let note = change.to_bytes();
-        let after = |round| rolls.after(&roll, (&change, &note), Round(round));
+        let after = |round| rolls.after(&roll, &change, Round(round));
         let one = after(4);
         assert!(Arc::ptr_eq(&one, &after(4)));
         assert!(!Arc::ptr_eq(&one, &after(5)));

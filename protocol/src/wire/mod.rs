@@ -17,7 +17,7 @@ mod version;
 
 pub use crate::exchange::{
     AgreedMessage, Ballot, CenterMessage, ExchangeMessage, FormingMessage, FragmentMessage,
-    GridMessage, Held, Member, MergeSide, Pledge, Promise, PullMessage, Scoped, Seat, Seated,
+    GridMessage, Held, Member, MergeSide, Pledge, Promise, PullMessage, Said, Scoped, Seat, Seated,
     ShardPlan, ShardVersion, SignedGroup, SignedMessage, VoteCertificate, value_of,
 };
 pub(crate) use codec::decode_limited;

@@ -13,13 +13,14 @@ use core::time::Duration;
 use murmurate_protocol::wire::{
     Ballot, CenterMessage, FormingMessage, FragmentMessage, GridMessage, Held, Hello, Member,
     MembershipMessage, MergeSide, Message, Muster, PeerRecord, Promise, PullMessage, Reason,
-    RecordFields, Scoped, ShardPlan, ShardVersion, TransferMessage,
+    RecordFields, Said, Scoped, ShardPlan, ShardVersion, TransferMessage,
 };
 use murmurate_protocol::{
     Attempt, Base, Branch, BytesBound, Contribution, DeadlinePlan, Digest, ExchangeKind,
     FoundingBallot, FoundingMessage, FragmentId, FragmentPlan, GroupTag, LayoutHash, Members, Part,
     Partners, PeerConfig, PeerId, Plan, PlanHash, RollChange, RollName, Round, RunId, Schedule,
-    SliceId, SliceMeta, StateId, StepBudget, Synchronization, Tag, Time, Topology,
+    SliceId, SliceMeta, StateId, StepBudget, Synchronization, Tag, Taken, TallyEntry, Time,
+    Topology,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -91,6 +92,7 @@ pub(crate) fn config(me: PeerId) -> PeerConfig {
         save_every: None,
         evaluate_every: 0,
         leave_when_finished: false,
+        pool: None,
     }
 }
 
@@ -137,11 +139,22 @@ fn any_version() -> impl Strategy<Value = ShardVersion> {
 }
 
 fn any_members() -> impl Strategy<Value = Vec<Member>> {
-    proptest::collection::btree_map(any_peer(), any_weight(), 1..6).prop_map(|members| {
-        let members = members.into_iter();
-        members
-            .map(|(peer, weight)| Member { peer, weight })
-            .collect()
+    let said = (any_weight(), option::of(any_taken()));
+    proptest::collection::btree_map(any_peer(), said, 1..6).prop_map(|members| {
+        let member = |(peer, (weight, taken))| Member {
+            peer,
+            weight,
+            taken,
+        };
+        members.into_iter().map(member).collect()
+    })
+}
+
+pub(crate) fn any_taken() -> impl Strategy<Value = Taken> {
+    (0u64..3, 0u16..9, option::of(0u64..99)).prop_map(|(pool, blocks, from)| Taken {
+        pool,
+        blocks,
+        from,
     })
 }
 
@@ -274,6 +287,11 @@ fn any_fragment_message() -> BoxedStrategy<Message> {
             let (known, versions) = results.into_iter().unzip();
             FragmentMessage::Collected { known, versions }
         }),
+        proptest::collection::btree_map(0u16..9, any_taken(), 0..4).prop_map(|entries| {
+            let entries = entries.into_iter();
+            let entries = entries.map(|(place, taken)| TallyEntry { place, taken });
+            FragmentMessage::Tally(entries.collect())
+        }),
     ];
     (any_address(), body)
         .prop_map(|((round, fragment, group), body)| {
@@ -375,8 +393,10 @@ pub(crate) fn any_message() -> impl Strategy<Value = Message> {
         Just(TransferMessage::StateRefuse),
     ];
     let forming = prop_oneof![
-        4 => (any_round(), any_weight(), any_digest())
-            .prop_map(|(round, weight, anchor)| FormingMessage::Ready { round, weight, anchor }),
+        4 => (any_round(), any_weight(), any_digest(), option::of(any_taken()))
+            .prop_map(|(round, weight, anchor, taken)| {
+                FormingMessage::Ready { round, said: Said { weight, taken }, anchor }
+            }),
         4 => (any_round(), 0u8..4, any_members())
             .prop_map(|(round, term, members)| FormingMessage::Propose { round, term, members }),
         1 => bits().prop_map(|(round, term, _)| FormingMessage::Decline { round, term }),
@@ -449,7 +469,8 @@ fn any_tag(group: GroupTag, part: Part) -> impl Strategy<Value = Tag> {
     prop_oneof![
         6 => agreed,
         4 => any_real().prop_map(|weight| Tag::Mass { weight }),
-        1 => any_real().prop_map(move |weight| Tag::Share { group, weight }),
+        1 => (any_real(), option::of(any_taken()))
+            .prop_map(move |(weight, taken)| Tag::Share { group, weight, taken }),
         2 => (0u32..4, 0u32..4, any_real())
             .prop_map(|(session, exchange, share)| Tag::Half { session, exchange, share }),
         2 => (any::<bool>(), 0u32..4).prop_map(|(up, peers)| Tag::Relayed { up, peers }),

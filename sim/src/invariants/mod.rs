@@ -2,6 +2,7 @@
 //!
 //! Each check is in one file and costs a few operations on one peer, so a thousand peers stay fast.
 
+mod data_once;
 mod edges_agree;
 mod inbox_bounded;
 mod lead_bounded;
@@ -12,16 +13,18 @@ mod same_bits;
 mod violation;
 mod waits_bounded;
 
+use crate::data::DataReport;
 use crate::fault::Fault;
 use crate::host::Host;
 use crate::recipe::Recipe;
 use crate::scenario::Scenario;
+use data_once::DataOnce;
 use edges_agree::EdgesAgree;
 use inbox_bounded::InboxBounded;
 use lead_bounded::LeadBounded;
 use mass_conserved::MassConserved;
 use merged_by_weight::MergedByWeight;
-use murmurate_protocol::{Event, Input, PeerId, Round, SliceMeta, Tag, Time};
+use murmurate_protocol::{Event, Input, Order, PeerId, Plan, Round, SliceMeta, Tag, Time};
 use rounds_monotonic::RoundsMonotonic;
 use same_bits::SameBits;
 
@@ -38,6 +41,8 @@ pub(crate) struct Checks {
     ids: Vec<PeerId>,
     edges: Option<EdgesAgree>,
     merges: Option<MergedByWeight>,
+    data: Option<DataOnce>,
+    plan: Plan,
 }
 
 impl Checks {
@@ -59,6 +64,8 @@ impl Checks {
             edges: exchange.facts().has_edges.then(EdgesAgree::default),
             merges: (recipe.plan().merges() && !scenario.is_timing_only())
                 .then(|| MergedByWeight::new(recipe.plan())),
+            data: scenario.data.map(DataOnce::new),
+            plan: recipe.plan().clone(),
         }
     }
 
@@ -73,6 +80,9 @@ impl Checks {
             edges.gone(peer);
         }
         self.rounds.reset(index);
+        if let Some(data) = &mut self.data {
+            data.gone(peer);
+        }
         if let Some(bits) = &mut self.bits {
             bits.gone(index);
         }
@@ -144,6 +154,18 @@ impl Checks {
         }
     }
 
+    /// Notes work that a machine has done.
+    pub(crate) fn worked(&mut self, index: usize, host: &mut Host, order: &Order) {
+        if let Some(data) = &mut self.data {
+            data.worked(&self.plan, self.ids[index], host, order);
+        }
+    }
+
+    /// What was trained of data that the machines divide.
+    pub(crate) fn data(&self) -> Option<DataReport> {
+        self.data.as_ref().map(DataOnce::report)
+    }
+
     /// Notes the branch that a peer brings into a merge.
     pub(crate) fn brings(&mut self, index: usize, round: Round, host: &Host) {
         if let Some(merges) = &mut self.merges {
@@ -158,6 +180,9 @@ impl Checks {
         host: &Host,
         event: &Event,
     ) -> Result<(), String> {
+        if let (Some(data), Event::RoundEnded { .. }) = (&mut self.data, event) {
+            data.opens(host)?;
+        }
         match &mut self.merges {
             Some(merges) => merges.check(self.ids[index], host, event),
             None => Ok(()),

@@ -2,7 +2,7 @@
 
 use super::check::{Checker, SECONDS_MAX};
 use super::network::{RawNetwork, network};
-use super::{ComputeSpec, Limits, PEERS_MAX, Scenario, ScenarioError, TaskSpec};
+use super::{ComputeSpec, DataSpec, Limits, PEERS_MAX, Scenario, ScenarioError, TaskSpec};
 use crate::fault::RawFault;
 use murmurate_strategies::toy::ToyTask;
 use serde::Deserialize;
@@ -23,12 +23,20 @@ struct RawScenario {
     strategy: toml::Table,
     #[serde(default)]
     network: RawNetwork,
+    data: Option<RawData>,
     #[serde(default)]
     compute: RawCompute,
     #[serde(default)]
     limits: RawLimits,
     #[serde(default)]
     fault: Vec<RawFault>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawData {
+    blocks: u32,
+    samples: u64,
 }
 
 #[derive(Debug, Deserialize)]
@@ -117,6 +125,7 @@ pub(super) fn parse(text: &str, file: &str, name: &str) -> Result<Scenario, Scen
         task,
         strategy: raw.strategy,
         network: network(&raw.network, raw.peers, &check)?,
+        data: raw.data.map(|raw| data(&raw, &check)).transpose()?,
         compute: compute(raw.compute, &check)?,
         evaluate_every,
         save_every,
@@ -125,6 +134,15 @@ pub(super) fn parse(text: &str, file: &str, name: &str) -> Result<Scenario, Scen
             events: raw.limits.events,
         },
         faults,
+    })
+}
+
+fn data(raw: &RawData, check: &Checker<'_>) -> Result<DataSpec, ScenarioError> {
+    check.within("data.blocks", raw.blocks.into(), (1.0, 1e6))?;
+    check.within("data.samples", raw.samples as f64, (1.0, 1e6))?;
+    Ok(DataSpec {
+        blocks: raw.blocks,
+        samples: raw.samples,
     })
 }
 

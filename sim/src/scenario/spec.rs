@@ -4,7 +4,7 @@ use crate::fault::Fault;
 use crate::net::Transport;
 use core::ops::Range;
 use core::time::Duration;
-use murmurate_protocol::Time;
+use murmurate_protocol::{Pool, Time};
 use murmurate_strategies::toy::ToyTask;
 
 /// Most machines of a scenario: each peer's view and links take about 100 kB.
@@ -27,6 +27,8 @@ pub struct Scenario {
     pub strategy: toml::Table,
     /// The network.
     pub network: NetworkSpec,
+    /// Data that the machines divide, if they do.
+    pub data: Option<DataSpec>,
     /// Machines' speeds.
     pub compute: ComputeSpec,
     /// Rounds between measurements of loss and consensus distance.
@@ -57,6 +59,23 @@ pub enum TaskSpec {
         /// The rest of the table.
         options: toml::Table,
     },
+}
+
+/// A data set that all machines hold and divide in blocks.
+#[derive(Clone, Copy, Debug)]
+pub struct DataSpec {
+    /// Number of blocks.
+    pub blocks: u32,
+    /// Samples of a block.
+    pub samples: u64,
+}
+
+impl DataSpec {
+    /// As a peer names it.
+    pub(crate) const fn pool(self) -> Pool {
+        let (name, blocks) = (1, self.blocks);
+        Pool { name, blocks }
+    }
 }
 
 /// Links of machines, and differences between machines.

@@ -106,9 +106,13 @@ impl TrainLane {
                 budget,
                 cut,
                 peers,
+                blocks,
             } => {
                 self.install();
-                self.trainer.deal(peers);
+                match blocks {
+                    Some(blocks) => self.trainer.train_blocks(blocks),
+                    None => self.trainer.deal(peers),
+                }
                 self.find_place(*round, *budget, *cut);
                 let trained = match self.contribution {
                     Contribution::Gradient if self.pieces.is_some() => {
@@ -117,6 +121,8 @@ impl TrainLane {
                     Contribution::Gradient => self.gradient(*budget, *cut),
                     Contribution::Delta | Contribution::Parameters => self.steps(*budget, *cut),
                 };
+                let blocks = self.trainer.finished_blocks();
+                let trained = trained.map(|trained| TrainSummary { blocks, ..trained });
                 Some(trained.map_or_else(failed, Done::Trained))
             }
             Order::Evaluate { .. } => Some(self.evaluate().map_or_else(failed, Done::Evaluated)),
@@ -335,6 +341,7 @@ pub(super) fn summary(report: TrainReport, seconds: f64) -> TrainSummary {
         samples: report.samples,
         loss: report.loss,
         seconds,
+        blocks: 0,
     }
 }
 

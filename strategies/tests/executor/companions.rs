@@ -359,6 +359,7 @@ fn alone(executor: &mut Executor, store: &Store, round: u64, agrees: bool) -> Ve
         budget,
         cut: true,
         peers: Participants::alone(PeerId::from_bytes([1; 32])),
+        blocks: None,
     }];
     for fragment in [FragmentId(0), FragmentId(1)] {
         let slice = |part| SliceId {

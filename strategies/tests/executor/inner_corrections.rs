@@ -242,6 +242,7 @@ fn round(executor: &mut Executor, store: &Store, round: u64) -> Vec<f32> {
             budget,
             cut: true,
             peers: Participants::alone(PeerId::from_bytes([1; 32])),
+            blocks: None,
         },
         Order::Encode {
             store: StoreId::Local,

@@ -334,6 +334,7 @@ fn train(round: u64, steps: u32, cut: bool) -> Order {
         round,
         budget,
         cut,
+        blocks: None,
         peers: Participants::new(
             PeerId::from_bytes([0; 32]),
             (1..PEERS as u8).map(|n| PeerId::from_bytes([n; 32])),

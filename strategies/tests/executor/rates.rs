@@ -124,6 +124,7 @@ fn round(executor: &mut Executor, round: u64) -> Vec<f32> {
         budget: StepBudget::Steps(4),
         cut: true,
         peers: Participants::alone(peer(0)),
+        blocks: None,
     };
     let mix = Order::Mix {
         round,
@@ -248,6 +249,7 @@ fn tensors_by_pattern_do_not_decay() {
             budget: StepBudget::Steps(1),
             cut: true,
             peers: Participants::alone(peer(0)),
+            blocks: None,
         };
         executor.perform(&train, &store);
         let mix = Order::Mix {

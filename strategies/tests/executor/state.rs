@@ -57,6 +57,7 @@ fn round(executor: &mut Executor, store: &Store, round: u64) -> Digest {
             budget,
             cut: true,
             peers: Participants::alone(PeerId::from_bytes([1; 32])),
+            blocks: None,
         },
         encode(StoreId::Local, own),
         Order::Reduce {
@@ -148,6 +149,7 @@ fn a_round_that_is_void_before_it_encodes_leaves_the_residual_as_it_is() {
                 budget: StepBudget::Steps(3),
                 cut: true,
                 peers: Participants::alone(PeerId::from_bytes([1; 32])),
+                blocks: None,
             },
             // No `Encode`: the group has not formed.
             Order::Void {
@@ -214,19 +216,20 @@ fn a_delta_that_is_kept_lies_on_top_of_the_new_anchor() {
     let (mut other, store) = (executor(text, 1), Store::default());
     round(&mut other, &store, 0);
     let mut late = executor(text, 0);
-    let budget = StepBudget::Steps(3);
-    let train = |executor: &mut Executor, round| {
+    let train = |executor: &mut Executor, round, steps| {
+        let budget = StepBudget::Steps(steps);
         executor.perform(
             &Order::Train {
                 round,
                 budget,
                 cut: true,
                 peers: Participants::alone(PeerId::from_bytes([1; 32])),
+                blocks: None,
             },
             &store,
         );
     };
-    train(&mut late, Round(0));
+    train(&mut late, Round(0), 3);
     let encode = |name: u64| {
         let slice = SliceId {
             round: Round(name),
@@ -265,16 +268,7 @@ fn a_delta_that_is_kept_lies_on_top_of_the_new_anchor() {
     let applied = Some(Done::Applied { digest, note });
     assert_eq!(late.perform(&apply, &store), applied);
     // No inner step: what is cut now is what was kept.
-    let budget = StepBudget::Steps(0);
-    late.perform(
-        &Order::Train {
-            round: Round(1),
-            budget,
-            cut: true,
-            peers: Participants::alone(PeerId::from_bytes([1; 32])),
-        },
-        &store,
-    );
+    train(&mut late, Round(1), 0);
     let (order, after) = encode(101);
     late.perform(&order, &store);
     assert!(values(&before).iter().any(|v| v.abs() > 0.01));

@@ -1,12 +1,14 @@
 //! The units of a data set (images, windows) that one peer trains when the peers divide the set.
 
 use super::Division;
+use super::pooled::Pooled;
 use crate::rng;
-use murmurate_protocol::Participants;
+use murmurate_protocol::{Blocks, Digest, Participants, Pool};
 
-/// This peer's part of a data set, which changes with the participants.
+/// This peer's part of a data set: what the participants are, or the blocks that it is told to train.
 #[derive(Clone, Debug)]
 pub struct Dealt {
+    pooled: Pooled,
     division: Division,
     /// A random order of all units: the one at place p is in block `p % blocks`, so that every block is
     /// a random sample.
@@ -17,13 +19,15 @@ pub struct Dealt {
 }
 
 impl Dealt {
-    /// All of the data set, until the participants are known. `seed` must be the same at all peers.
+    /// All of the data set, until the participants are known. `seed` must be the same at all peers, which
+    /// have the same data if its fingerprint `data` is the same.
     ///
     /// # Panics
     /// When there are no units.
-    pub fn new(units: usize, seed: u64) -> Self {
+    pub fn new(units: usize, seed: u64, data: Digest) -> Self {
         let order = rng::permutation(units, &mut rng::stream(seed, rng::SHARDS, 0));
         Self {
+            pooled: Pooled::new(units, seed, data),
             division: Division::of(units, seed),
             mine: (0..units as u32).collect(),
             order,
@@ -31,8 +35,39 @@ impl Dealt {
         }
     }
 
+    /// The data set, as the peers of a run name it.
+    pub const fn pool(&self) -> Pool {
+        self.pooled.pool()
+    }
+
+    /// Trains these blocks of it from now on.
+    pub fn train_blocks(&mut self, blocks: &Blocks) {
+        self.pooled.take(blocks);
+    }
+
+    /// How many of them are finished.
+    pub fn finished(&self) -> u64 {
+        self.pooled.finished()
+    }
+
+    /// The next units of the blocks, if it was told any. Each unit is given `times` in a row.
+    pub fn next(&mut self, units: usize, times: u64) -> Option<Vec<u32>> {
+        (0..units).map(|_| self.pooled.next(times)).collect()
+    }
+
+    /// Where it is in the blocks; empty if it was told none.
+    pub fn position(&self) -> Vec<u8> {
+        self.pooled.position()
+    }
+
+    /// Goes to a position. `false` if the bytes are not one.
+    pub fn seek(&mut self, position: &[u8]) -> bool {
+        self.pooled.seek(position)
+    }
+
     /// Takes this peer's part among these participants; true if they are others than before.
     pub fn deal(&mut self, participants: &Participants) -> bool {
+        self.pooled.forget();
         if self.participants.as_ref() == Some(participants) {
             return false;
         }
@@ -77,13 +112,13 @@ impl Dealt {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use murmurate_protocol::PeerId;
+    use murmurate_protocol::{PeerId, Run};
 
     #[test]
     fn each_unit_is_one_peers() {
         let peer = |number: u8| PeerId::from_bytes([number; 32]);
         let mine = |me: u8| {
-            let mut dealt = Dealt::new(10_000, 3);
+            let mut dealt = Dealt::new(10_000, 3, Digest::of(b"data"));
             assert_eq!(dealt.count(), 10_000);
             let all = Participants::new(peer(me), (1..=3).map(peer));
             assert!(dealt.deal(&all) && !dealt.deal(&all));
@@ -94,5 +129,53 @@ mod tests {
         let mut all: Vec<u32> = (1..=3).flat_map(mine).collect();
         all.sort_unstable();
         assert!(all.into_iter().eq(0..10_000));
+    }
+
+    #[test]
+    fn the_blocks_of_an_epoch_are_all_units_once_in_another_order_each_time() {
+        let mut dealt = Dealt::new(40_000, 3, Digest::of(b"data"));
+        let blocks = u64::from(dealt.pool().blocks);
+        assert!(blocks < 40_000);
+        let mut epoch = |number: u64| {
+            let runs = vec![Run::new(number * blocks, blocks)];
+            dealt.train_blocks(&Blocks { runs, done: None });
+            let units = dealt.next(40_000, 1).unwrap();
+            assert_eq!(dealt.finished(), blocks);
+            units
+        };
+        let (first, second) = (epoch(0), epoch(1));
+        assert_ne!(first, second);
+        for mut all in [first, second] {
+            all.sort_unstable();
+            assert!(all.into_iter().eq(0..40_000));
+        }
+    }
+
+    #[test]
+    fn the_order_of_the_blocks_goes_on_after_a_restart() {
+        let told = |runs: &[(u64, u64)], done| Blocks {
+            runs: runs
+                .iter()
+                .map(|(first, count)| Run::new(*first, *count))
+                .collect(),
+            done,
+        };
+        let fresh = || Dealt::new(50_000, 3, Digest::of(b"data"));
+        let mut dealt = fresh();
+        assert_eq!((dealt.next(1, 1), dealt.position()), (None, Vec::new()));
+        dealt.train_blocks(&told(&[(9, 2), (30_000, 4)], None));
+        dealt.next(8, 2);
+        let mut again = fresh();
+        assert!(again.seek(&dealt.position()) && !again.seek(&[1, 2, 3]));
+        assert!(again.seek(&dealt.position()));
+        assert_eq!(again.next(20, 2), dealt.next(20, 2));
+        assert_eq!(again.finished(), dealt.finished());
+        // Another data set, or another seed, is another pool.
+        let other = Dealt::new(50_000, 3, Digest::of(b"other")).pool();
+        assert_ne!(other.name, dealt.pool().name);
+        assert_ne!(
+            Dealt::new(50_000, 4, Digest::of(b"data")).pool().name,
+            dealt.pool().name
+        );
     }
 }

@@ -5,7 +5,7 @@ use super::source::{Format, Source};
 use super::stream::{Sizes, Stream, split};
 use super::{Corpus, Dealt, Passes, ShardKind, Shards, TextError, Tokens, corpus};
 use crate::{TaskError, rng};
-use murmurate_protocol::Participants;
+use murmurate_protocol::{Blocks, Digest, Participants, Pool};
 use std::path::Path;
 
 /// The most bytes of text that are kept in memory. The windows of larger data are streamed.
@@ -120,6 +120,34 @@ impl Feed {
         }
     }
 
+    /// The text, if the peers can divide it in blocks.
+    pub(crate) fn pool(&self) -> Option<Pool> {
+        match self {
+            Self::Memory(memory) => memory.dealt.as_ref().map(Dealt::pool),
+            Self::Stream(stream) => stream.pool(),
+        }
+    }
+
+    /// Trains these blocks from now on.
+    pub(crate) fn train_blocks(&mut self, blocks: &Blocks) {
+        match self {
+            Self::Memory(memory) => {
+                if let Some(dealt) = &mut memory.dealt {
+                    dealt.train_blocks(blocks);
+                }
+            }
+            Self::Stream(stream) => stream.train_blocks(blocks),
+        }
+    }
+
+    /// How many of them are finished.
+    pub(crate) fn finished_blocks(&self) -> u64 {
+        match self {
+            Self::Memory(memory) => memory.dealt.as_ref().map_or(0, Dealt::finished),
+            Self::Stream(stream) => stream.finished_blocks(),
+        }
+    }
+
     /// Number of windows in each of the batches of `batch`, of which there may be fewer in memory.
     pub(crate) fn batch_len(&self, batch: usize) -> usize {
         match self {
@@ -142,7 +170,7 @@ impl Feed {
     /// Where the next batch is; empty if its number says it.
     pub(crate) fn position(&self) -> Vec<u8> {
         match self {
-            Self::Memory(_) => Vec::new(),
+            Self::Memory(memory) => memory.dealt.as_ref().map_or(Vec::new(), Dealt::position),
             Self::Stream(stream) => stream.position(),
         }
     }
@@ -150,7 +178,10 @@ impl Feed {
     /// Goes to a position. `false` if the bytes are not one.
     pub(crate) fn seek(&mut self, position: &[u8]) -> bool {
         match self {
-            Self::Memory(_) => true,
+            Self::Memory(memory) => match &mut memory.dealt {
+                Some(dealt) => dealt.seek(position),
+                None => position.is_empty(),
+            },
             Self::Stream(stream) => stream.seek(position),
         }
     }
@@ -159,7 +190,11 @@ impl Feed {
 impl Memory {
     fn new(tokens: Vec<u32>, shards: &Shards, seed: u64, window: usize, batch: usize) -> Self {
         let windows = (tokens.len() - 1) / (window - 1);
-        let dealt = (shards.kind == ShardKind::Dealt).then(|| Dealt::new(windows, shards.seed));
+        let dealt = (shards.kind == ShardKind::Dealt).then(|| {
+            let bytes = tokens.iter().flat_map(|token| token.to_le_bytes());
+            let bytes: Vec<u8> = bytes.collect();
+            Dealt::new(windows, shards.seed, Digest::of(&bytes))
+        });
         let seed = rng::shard_seed(seed, shards.index);
         Self {
             tokens,
@@ -178,10 +213,17 @@ impl Memory {
     }
 
     fn batch(&mut self, number: u64) -> Vec<u32> {
+        let count = self.passes.batch_len();
+        let told = self.dealt.as_mut().and_then(|dealt| dealt.next(count, 1));
         let dealt = self.dealt.as_ref();
         let window = |place: &u32| dealt.map_or(*place, |dealt| dealt.unit(*place));
-        let places = self.passes.batch(number).iter();
-        let starts = places.map(|place| window(place) as usize * (self.window - 1));
+        let windows: Vec<u32> = match told {
+            Some(units) => units,
+            None => self.passes.batch(number).iter().map(window).collect(),
+        };
+        let starts = windows
+            .into_iter()
+            .map(|window| window as usize * (self.window - 1));
         let windows = starts.flat_map(|start| &self.tokens[start..start + self.window]);
         windows.copied().collect()
     }

@@ -5,6 +5,7 @@ use super::labels::check_held;
 use super::pictures::{Ahead, Files, Listing, PictureError, WantedClasses};
 use super::pictures::{decode_all, look, packs};
 use super::{DataError, LabelledPair, ShardError, Shards, bundled};
+use murmurate_protocol::Digest;
 use std::path::Path;
 
 /// The most bytes of decoded images that stay in memory, those held out included. More are decoded again
@@ -82,6 +83,19 @@ impl ImageSet {
             Pixels::Ahead(ahead) => Ok(ahead.take(wanted, upcoming)?),
             Pixels::Files(_) => panic!("images are loaded before they are used"),
         }
+    }
+
+    /// Names the images by their classes, and by their pixels where these are in memory.
+    pub fn fingerprint(&self) -> Digest {
+        let labels = self.labels.iter().flat_map(|label| label.to_le_bytes());
+        let labels: Vec<u8> = labels.collect();
+        let mut digest = Digest::of(&labels);
+        if let Pixels::Memory(images) = &self.pixels {
+            for index in 0..self.labels.len() {
+                digest = Digest::of(&[digest.as_bytes(), images.image(index)].concat());
+            }
+        }
+        digest
     }
 
     fn of_files(files: Files) -> Self {

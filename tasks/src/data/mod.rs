@@ -13,6 +13,7 @@ mod labels;
 pub mod parquet;
 mod passes;
 mod pictures;
+mod pooled;
 mod shard;
 mod source;
 mod stream;

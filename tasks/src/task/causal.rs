@@ -12,7 +12,7 @@ use crate::model::{
 use crate::weights::load_module;
 use crate::{Segments, TaskError, loss};
 use burn::tensor::{Device, Int, Tensor, TensorData};
-use murmurate_protocol::Participants;
+use murmurate_protocol::{Blocks, Participants, Pool};
 use murmurate_strategies::TensorSpec;
 use rand_chacha::ChaCha8Rng;
 use std::path::{Path, PathBuf};
@@ -262,6 +262,18 @@ impl Task for CausalTask {
 
     fn deal(&mut self, participants: &Participants) {
         self.feed.deal(participants);
+    }
+
+    fn pool(&self) -> Option<Pool> {
+        self.feed.pool()
+    }
+
+    fn train_blocks(&mut self, blocks: &Blocks) {
+        self.feed.train_blocks(blocks);
+    }
+
+    fn finished_blocks(&self) -> u64 {
+        self.feed.finished_blocks()
     }
 
     fn samples(&self) -> u64 {

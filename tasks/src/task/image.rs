@@ -9,7 +9,7 @@ use crate::data::{
 use crate::model::{CNN_SIDE_MIN, Classifier, Cnn, Mlp, ResNet18, ResNetShape};
 use crate::{Segments, TaskError, init, loss, rng};
 use burn::tensor::{Device, Int, Tensor, TensorData};
-use murmurate_protocol::Participants;
+use murmurate_protocol::{Blocks, Participants, Pool};
 use murmurate_strategies::TensorSpec;
 use rand_chacha::ChaCha8Rng;
 
@@ -127,7 +127,8 @@ impl ImageTask {
         data.keep_shard(shards, 1)?;
         data.load(in_memory)?;
         let images = data.train.len();
-        let dealt = (shards.kind == ShardKind::Dealt).then(|| Dealt::new(images, shards.seed));
+        let dealt = (shards.kind == ShardKind::Dealt)
+            .then(|| Dealt::new(images, shards.seed, data.train.fingerprint()));
         let seed = rng::shard_seed(seed, shards.index);
         let passes = Passes::new(images, config.batch as usize, seed);
         Ok(Self {
@@ -202,19 +203,54 @@ impl Task for ImageTask {
         }
     }
 
+    fn pool(&self) -> Option<Pool> {
+        self.dealt.as_ref().map(Dealt::pool)
+    }
+
+    fn train_blocks(&mut self, blocks: &Blocks) {
+        if let Some(dealt) = &mut self.dealt {
+            dealt.train_blocks(blocks);
+        }
+    }
+
+    fn finished_blocks(&self) -> u64 {
+        self.dealt.as_ref().map_or(0, Dealt::finished)
+    }
+
+    fn position(&self) -> Vec<u8> {
+        self.dealt.as_ref().map_or(Vec::new(), Dealt::position)
+    }
+
+    fn seek(&mut self, position: &[u8]) -> Result<(), TaskError> {
+        let fits = match &mut self.dealt {
+            Some(dealt) => dealt.seek(position),
+            None => position.is_empty(),
+        };
+        fits.then_some(()).ok_or(TaskError::Position)
+    }
+
     fn samples(&self) -> u64 {
         self.passes.batch_len() as u64
     }
 
     fn batch(&mut self, number: u64, device: &Device) -> Result<Self::Batch, TaskError> {
+        let count = self.passes.batch_len();
+        let told = self.dealt.as_mut().and_then(|dealt| dealt.next(count, 1));
+        let mut later = told.as_ref().and(self.dealt.clone());
         let dealt = self.dealt.as_ref();
         let images = |places: &[u32]| -> Vec<u32> {
             let image = |place: &u32| dealt.map_or(*place, |dealt| dealt.unit(*place));
             places.iter().map(image).collect()
         };
-        let indices = images(self.passes.batch(number));
+        let indices = match told {
+            Some(units) => units,
+            None => images(self.passes.batch(number)),
+        };
         let upcoming = &mut self.upcoming;
-        let mut next = |k: usize| Some(images(upcoming.batch(number + 1 + k as u64)));
+        let mut next = |k: usize| match &mut later {
+            Some(later) => later.next(count, 1),
+            None => Some(images(upcoming.batch(number + 1 + k as u64))),
+        };
         let train = &mut self.data.train;
         let bytes = train.take(&indices, &mut next)?;
         let mut rng = rng::stream(self.seed, rng::BATCHES, number);

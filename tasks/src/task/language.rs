@@ -6,7 +6,7 @@ use crate::data::{Dealt, ShardKind, Shards, TextError, read_text, split_text};
 use crate::model::{Transformer, TransformerShape};
 use crate::{Segments, TaskError, init, loss, rng};
 use burn::tensor::{Device, Int, Tensor, TensorData};
-use murmurate_protocol::Participants;
+use murmurate_protocol::{Blocks, Digest, Participants, Pool};
 use murmurate_strategies::TensorSpec;
 use rand_chacha::ChaCha8Rng;
 use std::ops::Range;
@@ -79,7 +79,8 @@ impl LanguageTask {
         }
         let mine = shards.range(train.len(), window)?;
         let blocks = (mine.len() / (BLOCK_WINDOWS * window)).max(1);
-        let dealt = (shards.kind == ShardKind::Dealt).then(|| Dealt::new(blocks, shards.seed));
+        let dealt = (shards.kind == ShardKind::Dealt)
+            .then(|| Dealt::new(blocks, shards.seed, Digest::of(&text[mine.clone()])));
         Ok(Self {
             dealt,
             shape: shape(config),
@@ -141,6 +142,32 @@ impl Task for LanguageTask {
         }
     }
 
+    fn pool(&self) -> Option<Pool> {
+        self.dealt.as_ref().map(Dealt::pool)
+    }
+
+    fn train_blocks(&mut self, blocks: &Blocks) {
+        if let Some(dealt) = &mut self.dealt {
+            dealt.train_blocks(blocks);
+        }
+    }
+
+    fn finished_blocks(&self) -> u64 {
+        self.dealt.as_ref().map_or(0, Dealt::finished)
+    }
+
+    fn position(&self) -> Vec<u8> {
+        self.dealt.as_ref().map_or(Vec::new(), Dealt::position)
+    }
+
+    fn seek(&mut self, position: &[u8]) -> Result<(), TaskError> {
+        let fits = match &mut self.dealt {
+            Some(dealt) => dealt.seek(position),
+            None => position.is_empty(),
+        };
+        fits.then_some(()).ok_or(TaskError::Position)
+    }
+
     fn samples(&self) -> u64 {
         self.batch as u64
     }
@@ -149,9 +176,17 @@ impl Task for LanguageTask {
         let mut rng = rng::stream(self.seed, rng::BATCHES, number);
         let window = self.shape.context + 1;
         let starts = (self.train.len() - window + 1) as u64;
-        let windows = (0..self.batch).map(|_| {
+        let times = BLOCK_WINDOWS as u64;
+        let told = self
+            .dealt
+            .as_mut()
+            .and_then(|dealt| dealt.next(self.batch, times));
+        let windows = (0..self.batch).map(|row| {
             let start = match &self.dealt {
-                Some(dealt) => start_in(dealt, starts, &mut rng),
+                Some(dealt) => {
+                    let unit = told.as_ref().map(|units| units[row]);
+                    start_in(dealt, unit, starts, &mut rng)
+                }
                 None => rng::below(starts, &mut rng) as usize,
             };
             start..start + window
@@ -201,12 +236,15 @@ impl Task for LanguageTask {
     }
 }
 
-/// Where a window begins: anywhere in one of this peer's blocks. The blocks divide the `starts` places at
+/// Where a window begins: anywhere in the block that it is told, or in one of this peer's. The blocks divide the `starts` places at
 /// which a window may begin, of which there are more than blocks.
-fn start_in(dealt: &Dealt, starts: u64, rng: &mut ChaCha8Rng) -> usize {
+fn start_in(dealt: &Dealt, told: Option<u32>, starts: u64, rng: &mut ChaCha8Rng) -> usize {
     let blocks = dealt.total() as u64;
-    let place = rng::below(dealt.count() as u64, rng) as u32;
-    let block = u64::from(dealt.unit(place));
+    let block = told.unwrap_or_else(|| {
+        let place = rng::below(dealt.count() as u64, rng) as u32;
+        dealt.unit(place)
+    });
+    let block = u64::from(block);
     let cut = |block: u64| (u128::from(starts) * u128::from(block) / u128::from(blocks)) as u64;
     let (begin, end) = (cut(block), cut(block + 1));
     (begin + rng::below(end - begin, rng)) as usize

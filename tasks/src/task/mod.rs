@@ -17,7 +17,7 @@ use crate::init;
 use crate::{Segments, TaskError};
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};
-use murmurate_protocol::Participants;
+use murmurate_protocol::{Blocks, Participants, Pool};
 use murmurate_strategies::TensorSpec;
 use rand_chacha::ChaCha8Rng;
 
@@ -74,6 +74,22 @@ pub trait Task: Send {
     /// batches of its own part from now on. The default is for data that is this peer's own.
     fn deal(&mut self, participants: &Participants) {
         let _ = participants;
+    }
+
+    /// The data set, if the peers can divide it in blocks. The default is for data that they cannot.
+    fn pool(&self) -> Option<Pool> {
+        None
+    }
+
+    /// Says which blocks of its pool to train from now on, instead of [`Task::deal`]. Batches then follow
+    /// from the blocks, and not from their numbers, and the task has a [position](Task::position).
+    fn train_blocks(&mut self, blocks: &Blocks) {
+        let _ = blocks;
+    }
+
+    /// How many of these blocks are finished.
+    fn finished_blocks(&self) -> u64 {
+        0
     }
 
     /// Number of samples in each batch.

@@ -6,7 +6,7 @@ use crate::data::{Dealt, Passes, ShardKind, Shards, Table, Targets, WantedTable}
 use crate::model::Perceptron;
 use crate::{Segments, TaskError, init, loss, rng};
 use burn::tensor::{Device, Int, Tensor, TensorData};
-use murmurate_protocol::Participants;
+use murmurate_protocol::{Blocks, Digest, Participants, Pool};
 use murmurate_strategies::TensorSpec;
 use rand_chacha::ChaCha8Rng;
 
@@ -75,7 +75,8 @@ impl TabularTask {
         };
         let mine = shards.samples(&labels, 1)?;
         let train: Vec<u32> = mine.iter().map(|&place| rows[place as usize]).collect();
-        let dealt = (shards.kind == ShardKind::Dealt).then(|| Dealt::new(train.len(), shards.seed));
+        let dealt = (shards.kind == ShardKind::Dealt)
+            .then(|| Dealt::new(train.len(), shards.seed, fingerprint(&table)));
         let seed = rng::shard_seed(seed, shards.index);
         Ok(Self {
             passes: Passes::new(train.len(), config.batch as usize, seed),
@@ -120,6 +121,28 @@ impl TabularTask {
     }
 }
 
+/// Names the rows of a table.
+fn fingerprint(table: &Table) -> Digest {
+    let mut values = Vec::new();
+    let mut digest = Digest::of(b"table");
+    let rows = match table.targets() {
+        Targets::Labels { labels, .. } => labels.len(),
+        Targets::Values(all) => all.len(),
+    };
+    for row in 0..rows {
+        values.clear();
+        table.append(row, &mut values);
+        match table.targets() {
+            Targets::Labels { labels, .. } => values.push(f32::from(labels[row])),
+            Targets::Values(all) => values.push(all[row]),
+        }
+        let bytes = values.iter().flat_map(|value| value.to_le_bytes());
+        let bytes: Vec<u8> = digest.as_bytes().iter().copied().chain(bytes).collect();
+        digest = Digest::of(&bytes);
+    }
+    digest
+}
+
 impl Task for TabularTask {
     type Model = Perceptron;
     type Batch = (Tensor<2>, Wanted);
@@ -155,15 +178,49 @@ impl Task for TabularTask {
         }
     }
 
+    fn pool(&self) -> Option<Pool> {
+        self.dealt.as_ref().map(Dealt::pool)
+    }
+
+    fn train_blocks(&mut self, blocks: &Blocks) {
+        if let Some(dealt) = &mut self.dealt {
+            dealt.train_blocks(blocks);
+        }
+    }
+
+    fn finished_blocks(&self) -> u64 {
+        self.dealt.as_ref().map_or(0, Dealt::finished)
+    }
+
+    fn position(&self) -> Vec<u8> {
+        self.dealt.as_ref().map_or(Vec::new(), Dealt::position)
+    }
+
+    fn seek(&mut self, position: &[u8]) -> Result<(), TaskError> {
+        let fits = match &mut self.dealt {
+            Some(dealt) => dealt.seek(position),
+            None => position.is_empty(),
+        };
+        fits.then_some(()).ok_or(TaskError::Position)
+    }
+
     fn samples(&self) -> u64 {
         self.passes.batch_len() as u64
     }
 
     fn batch(&mut self, number: u64, device: &Device) -> Result<Self::Batch, TaskError> {
+        let count = self.passes.batch_len();
+        let told = self.dealt.as_mut().and_then(|dealt| dealt.next(count, 1));
         let dealt = self.dealt.as_ref();
         let place = |place: &u32| dealt.map_or(*place, |dealt| dealt.unit(*place));
-        let places = self.passes.batch(number).iter().map(place);
-        let rows: Vec<u32> = places.map(|place| self.train[place as usize]).collect();
+        let places: Vec<u32> = match told {
+            Some(units) => units,
+            None => self.passes.batch(number).iter().map(place).collect(),
+        };
+        let rows: Vec<u32> = places
+            .into_iter()
+            .map(|place| self.train[place as usize])
+            .collect();
         Ok(self.rows(&rows, device))
     }
 

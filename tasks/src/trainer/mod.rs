@@ -17,7 +17,7 @@ pub use whole::{parameters, take_steps};
 
 use edits::{Initial, Visit};
 use inner::Inner;
-use murmurate_protocol::{Digest, Evaluation, InnerStep, Participants};
+use murmurate_protocol::{Blocks, Digest, Evaluation, InnerStep, Participants, Pool};
 use murmurate_strategies::inner::InnerKind;
 use murmurate_strategies::state::{StateError, StateSink, StateSource};
 use murmurate_strategies::{Layout, Proceed, StepControl, TrainError, TrainReport, Trainer};
@@ -194,6 +194,18 @@ impl<T: Task> Trainer for BurnTrainer<T> {
 
     fn deal(&mut self, participants: &Participants) {
         self.task.deal(participants);
+    }
+
+    fn pool(&self) -> Option<Pool> {
+        self.task.pool()
+    }
+
+    fn train_blocks(&mut self, blocks: &Blocks) {
+        self.task.train_blocks(blocks);
+    }
+
+    fn finished_blocks(&self) -> u64 {
+        self.task.finished_blocks()
     }
 
     fn batch(&self) -> u64 {

@@ -13,6 +13,7 @@ fn trained(steps: u64) -> Event {
         samples: 10 * steps,
         loss: 0.5,
         seconds: 1.0,
+        blocks: 0,
     };
     Event::Trained {
         round: Round(0),

@@ -46,6 +46,7 @@ fn header() -> RecordHeader {
             save_every: None,
             evaluate_every: 0,
             leave_when_finished: false,
+            pool: None,
         },
         topology: None,
     }

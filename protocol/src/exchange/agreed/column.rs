@@ -12,9 +12,10 @@ use crate::exchange::Ending;
 use crate::exchange::broke;
 use crate::{
     Digest, Done, FragmentId, GroupTag, Members, OrderId, PeerError, PeerId, PushOutcome, SliceId,
-    SliceMeta, Time,
+    SliceMeta, TallyEntry, Time,
 };
 use core::time::Duration;
+use std::collections::BTreeMap;
 
 /// Where a column is in its fragment.
 #[derive(Clone, Debug)]
@@ -47,6 +48,7 @@ impl Column {
         let all = members.iter().map(|peer| Member {
             peer: *peer,
             weight,
+            taken: None,
         });
         let group = Group::new(&cx.plan, cx.round, all.collect(), cx.me());
         let mut group = group.expect("a peer is in its own column");
@@ -61,6 +63,7 @@ impl Column {
             fed: None,
             weight: 0.0,
             note: shape.noted.then(Vec::new),
+            tallies: BTreeMap::new(),
         };
         Self(FragmentRound::within(
             cx,
@@ -72,13 +75,19 @@ impl Column {
         ))
     }
 
-    /// The mean of this peer's row lies in the Executor.
-    pub(in crate::exchange) fn feed(&mut self, cx: &mut Context, weight: f64) {
+    /// The mean of this peer's row lies in the Executor. `tally` says whose contributions it holds.
+    pub(in crate::exchange) fn feed(
+        &mut self,
+        cx: &mut Context,
+        weight: f64,
+        tally: Vec<TallyEntry>,
+    ) {
+        let me = self.0.scope.group.me;
         if let Some(within) = &mut self.0.scope.within {
             within.weight = weight;
             within.fed = Some(cx.now);
+            within.tallies.insert(me, tally);
         }
-        let me = self.0.scope.group.me;
         self.0.scope.group.members[me].weight = weight;
         self.0.encode_all(cx);
         self.0.advance(cx);

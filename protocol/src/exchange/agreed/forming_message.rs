@@ -2,6 +2,7 @@
 
 use super::member::Member;
 use super::merge_side::MergeSide;
+use super::said::Said;
 use super::signed_message::Seat;
 use crate::{Branch, Digest, GroupTag, Round};
 use serde::{Deserialize, Serialize};
@@ -13,8 +14,8 @@ pub enum FormingMessage {
     Ready {
         /// The round.
         round: Round,
-        /// Samples it trained on.
-        weight: f64,
+        /// What it says of its contribution.
+        said: Said,
         /// Hash of the anchor it started from.
         anchor: Digest,
     },

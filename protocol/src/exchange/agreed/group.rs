@@ -121,5 +121,12 @@ impl Group {
 }
 
 fn tag_of(round: Round, members: &[Member]) -> GroupTag {
-    GroupTag::of(round, members.iter().map(|member| &member.peer))
+    let peers = GroupTag::of(round, members.iter().map(|member| &member.peer));
+    if members.iter().all(|member| member.taken.is_none()) {
+        return peers;
+    }
+    // Members settle the same ledger only if they know the same of each other's data.
+    let taken = members.iter().map(|member| member.taken);
+    let named = (peers, taken.collect::<Vec<_>>());
+    GroupTag::of_digest(&Digest::of(&crate::wire::canonical(&named)))
 }

@@ -16,25 +16,17 @@ use super::meeting::Meeting;
 use super::message::{FormingMessage, Member};
 use super::proposal::{self, Stated, Verdict};
 use super::quorum::Enough;
+use super::ready::Ready;
+use super::said::Said;
 use super::signed_message::Seat;
 use crate::core::context::Context;
 use crate::core::timers::Timer;
 use crate::exchange::Outcome;
 use crate::limits::{GROUP_MEMBERS_MAX, TERMS_MAX};
 use crate::rendezvous::rendezvous;
-use crate::{Base, Digest, GroupTag, PeerError, PeerId, Round, Time, Wait};
+use crate::{Base, Digest, GroupTag, PeerError, PeerId, Round, Taken, Time, Wait};
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};
-
-/// A peer that finished training a round.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Ready {
-    pub(super) round: Round,
-    weight: f64,
-    anchor: Digest,
-    /// Its signed words, where members sign.
-    pub(super) seat: Option<Seat>,
-}
 
 /// The forming of one round's group, and what others said of this round and the next.
 #[derive(Debug, Default)]
@@ -100,7 +92,10 @@ impl Grouping {
             },
             false => FormingMessage::Ready {
                 round,
-                weight,
+                said: Said {
+                    weight,
+                    taken: cx.data.taken,
+                },
                 anchor,
             },
         };
@@ -149,6 +144,7 @@ impl Grouping {
         from: PeerId,
         round: Round,
         (weight, anchor): (f64, Digest),
+        taken: Option<Taken>,
         seat: Option<Seat>,
     ) -> Formed {
         self.ready.insert(
@@ -157,6 +153,7 @@ impl Grouping {
                 round,
                 weight,
                 anchor,
+                taken,
                 seat,
             },
         );
@@ -218,6 +215,7 @@ impl Grouping {
         }
         let stated = Stated {
             weight: self.weight,
+            taken: cx.data.taken,
             before: self.attempts > 0,
         };
         let ready = self.ready.get(&from).filter(|r| r.round == round);

@@ -5,11 +5,12 @@ use super::ballot::ShardVersion;
 use super::fragment::FragmentRound;
 use super::message::{FragmentMessage, Scoped};
 use crate::core::context::Context;
+use crate::data::Counted;
 use crate::exchange::{Ending, PastRounds};
 use crate::limits::{
     HISTORY_BYTES_MAX, HISTORY_NEWEST_BYTES_MAX, HISTORY_PINNED_ROUNDS_MAX, HISTORY_ROUNDS_MAX,
 };
-use crate::{Base, ExchangeKind, FragmentId, Members, Order, Part, Round, SliceId};
+use crate::{Base, ExchangeKind, FragmentId, Members, Order, Part, PeerId, Round, SliceId, Taken};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// One round, as far as it is decided and applied.
@@ -207,7 +208,42 @@ impl History {
     }
 }
 
+/// The contributions that are in every part of a decision, with the data behind them.
+fn counted(kind: ExchangeKind, decision: &Scoped) -> Vec<(PeerId, Taken)> {
+    let FragmentMessage::Decided {
+        members, versions, ..
+    } = &decision.body
+    else {
+        return Vec::new();
+    };
+    let is_in = |index: usize| match kind {
+        ExchangeKind::Gathered => versions
+            .get(index)
+            .is_some_and(|v| !v.contributors.is_empty()),
+        _ => versions.iter().all(|v| v.contributors.has(index)),
+    };
+    let all = members
+        .iter()
+        .enumerate()
+        .filter(|(index, _)| is_in(*index));
+    all.filter_map(|(_, member)| Some((member.peer, member.taken?)))
+        .collect()
+}
+
 impl PastRounds for History {
+    fn counted(&self, kind: ExchangeKind, round: Round, first: FragmentId) -> Counted {
+        let past = self.past.iter().find(|p| p.round == round);
+        if past.is_some_and(|past| past.merged) {
+            return Counted::Merged;
+        }
+        let decision = past.and_then(|past| past.decisions.get(&first));
+        let decided = |d: &&Scoped| matches!(d.body, FragmentMessage::Decided { .. });
+        match decision.filter(decided) {
+            Some(decision) => Counted::Of(counted(kind, decision)),
+            None => Counted::Void,
+        }
+    }
+
     fn decisions(&self, round: Round, fragments: usize) -> Option<Vec<Scoped>> {
         let past = self.past.iter().find(|p| p.round == round)?;
         let whole = past.whole && !past.merged && past.decisions.len() == fragments;

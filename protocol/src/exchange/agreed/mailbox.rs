@@ -13,7 +13,7 @@ use crate::limits::{
     EARLY_MESSAGES_MAX, EARLY_MESSAGES_PER_PEER_MAX, EARLY_SCHEDULED_MAX, EARLY_SLICES_MAX,
     ROUNDS_AHEAD_MAX,
 };
-use crate::{Digest, Order, PeerError, PeerId, Plan, Round, SliceId, SliceMeta};
+use crate::{Digest, Order, PeerError, PeerId, Plan, Round, SliceId, SliceMeta, Taken};
 
 /// Slices of one peer that may wait for a round or a fragment.
 fn early_slices_max(plan: &Plan) -> usize {
@@ -47,10 +47,10 @@ impl Agreed {
         match forming {
             FormingMessage::Ready {
                 round,
-                weight,
+                said,
                 anchor,
             } => {
-                self.ready(cx, from, *round, (*weight, *anchor), None);
+                self.ready(cx, from, *round, (said.weight, *anchor), said.taken, None);
                 Ok(())
             }
             FormingMessage::Propose {
@@ -85,7 +85,7 @@ impl Agreed {
                 anchor,
                 seat,
             } => {
-                self.ready(cx, from, *round, (seat.weight, *anchor), Some(*seat));
+                self.ready(cx, from, *round, (seat.weight, *anchor), None, Some(*seat));
             }
             FormingMessage::SignedPropose {
                 round,
@@ -127,13 +127,14 @@ impl Agreed {
         from: PeerId,
         round: Round,
         of: (f64, Digest),
+        taken: Option<Taken>,
         seat: Option<Seat>,
     ) {
         if round < cx.round || (round == cx.round && self.group.is_some()) {
             self.late(cx, from, round);
             return;
         }
-        let formed = self.grouping.ready(cx, from, round, of, seat);
+        let formed = self.grouping.ready(cx, from, round, of, taken, seat);
         self.formed(cx, formed);
     }
 
@@ -312,6 +313,7 @@ pub(super) fn hand_over(
             }
         }
         FragmentMessage::EmptyRow => return broke("an empty row in a group that has none"),
+        FragmentMessage::Tally(entries) => fragment_round.on_tally(from, entries)?,
         FragmentMessage::Collected { .. } => {
             return broke("the results of columns in a group that has none");
         }

@@ -1,17 +1,43 @@
 //! A member of a group.
 
-use crate::PeerId;
+use super::said::Said;
 use crate::limits::GROUP_MEMBERS_MAX;
 use crate::wire::{WireError, check};
+use crate::{PeerId, Taken};
 use serde::{Deserialize, Serialize};
 
 /// A member of a group with the weight of its contribution.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(into = "(PeerId, Said)", from = "(PeerId, Said)")]
 pub struct Member {
     /// The peer.
     pub peer: PeerId,
     /// Samples it trained on this round.
     pub weight: f64,
+    /// The data behind its contribution, where peers agree on the data.
+    pub taken: Option<Taken>,
+}
+
+impl From<Member> for (PeerId, Said) {
+    fn from(member: Member) -> Self {
+        let Member {
+            peer,
+            weight,
+            taken,
+        } = member;
+        (peer, Said { weight, taken })
+    }
+}
+
+impl From<(PeerId, Said)> for Member {
+    fn from((peer, said): (PeerId, Said)) -> Self {
+        let Said { weight, taken } = said;
+        Self {
+            peer,
+            weight,
+            taken,
+        }
+    }
 }
 
 /// What holds for the members of any group.

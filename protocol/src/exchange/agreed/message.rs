@@ -4,15 +4,17 @@
 pub use super::forming_message::FormingMessage;
 pub use super::member::Member;
 pub use super::merge_side::MergeSide;
+pub use super::said::Said;
 
 use super::ballot::{Ballot, Held, ShardPlan, ShardVersion};
 use super::member::group;
 use super::merge_side::merge;
 use super::signed_message::SignedMessage;
+use crate::data::tally_fits;
 use crate::limits::{GRID_COLUMNS_MAX, GROUP_MEMBERS_MAX};
 use crate::statement::Place;
 use crate::wire::{WireError, check};
-use crate::{FragmentId, GroupTag, Members, PeerId, Round, RunId, Signed};
+use crate::{FragmentId, GroupTag, Members, PeerId, Round, RunId, Signed, TallyEntry};
 use serde::{Deserialize, Serialize};
 
 /// A message of an exchange whose groups agree.
@@ -96,6 +98,9 @@ pub enum FragmentMessage {
     },
     /// In a grid: the sender's row brings nothing to its column in this round.
     EmptyRow,
+    /// In a grid, in the column that decides the round's note: whose contributions the mean of the
+    /// sender's row holds, and the data behind them. To the member that makes the note, before the mean.
+    Tally(Vec<TallyEntry>),
 }
 
 /// A member's promise to vote in no lower ballot, and what it has.
@@ -217,7 +222,7 @@ impl AgreedMessage {
     /// Checks every count and range.
     pub(crate) fn check(&self) -> Result<(), WireError> {
         match self {
-            Self::Forming(FormingMessage::Ready { weight, .. }) => check::weight(*weight),
+            Self::Forming(FormingMessage::Ready { said, .. }) => check::weight(said.weight),
             Self::Forming(FormingMessage::Propose { members, .. }) => group(members),
             Self::Forming(FormingMessage::SignedReady { seat, .. }) => check::weight(seat.weight),
             Self::Forming(FormingMessage::SignedPropose { seats, members, .. }) => {
@@ -225,6 +230,7 @@ impl AgreedMessage {
                 let plain = members.iter().map(|seat| Member {
                     peer: seat.peer,
                     weight: seat.weight,
+                    taken: None,
                 });
                 group(&plain.collect::<Vec<_>>())
             }
@@ -257,6 +263,7 @@ impl FragmentMessage {
             Self::Decided { .. } => "decided",
             Self::Collected { .. } => "collected",
             Self::EmptyRow => "empty-row",
+            Self::Tally(_) => "tally",
             Self::Signed(message) => message.name(),
         }
     }
@@ -321,6 +328,7 @@ impl FragmentMessage {
                 check::ok(known.len() == versions.len(), "columns")
             }
             Self::EmptyRow => Ok(()),
+            Self::Tally(entries) => check::ok(tally_fits(entries), "tally"),
         }
     }
 }

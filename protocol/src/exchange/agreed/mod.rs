@@ -50,10 +50,12 @@ mod proposal;
 mod proposing;
 mod proven;
 mod quorum;
+mod ready;
 mod reduce;
 mod repair;
 mod resend;
 mod rule;
+mod said;
 mod scope;
 mod sealed;
 mod server;
@@ -74,7 +76,7 @@ pub(in crate::exchange) use electorate::ahead;
 pub(in crate::exchange) use history::History;
 pub(crate) use history::{inputs_of, slices_of};
 pub use message::{
-    AgreedMessage, FormingMessage, FragmentMessage, Member, MergeSide, Promise, Scoped,
+    AgreedMessage, FormingMessage, FragmentMessage, Member, MergeSide, Promise, Said, Scoped,
 };
 pub(crate) use proven::proven;
 pub use signed_group::{Seated, SignedGroup};

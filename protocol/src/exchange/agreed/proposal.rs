@@ -4,13 +4,15 @@
 use super::message::Member;
 use super::weights::cap_of;
 use crate::core::context::Context;
-use crate::{Digest, PeerError, PeerId};
+use crate::{Digest, PeerError, PeerId, Taken};
 
 /// What this peer has said of itself in this round.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Stated {
     /// The weight of its contribution.
     pub(super) weight: f64,
+    /// The data behind it.
+    pub(super) taken: Option<Taken>,
     /// Whether it has said another weight in this round before, by which the proposer may go still.
     pub(super) before: bool,
 }
@@ -52,11 +54,14 @@ pub(super) fn judge(
     let Some(mine) = of(cx.me()) else {
         return Ok(Verdict::Decline);
     };
-    if mine.weight.to_bits() != stated.weight.min(most).to_bits() {
+    let same = mine.weight.to_bits() == stated.weight.min(most).to_bits();
+    if !same || mine.taken != stated.taken {
         return match stated.before {
             // It may go by what this peer said before it trained on.
             true => Ok(Verdict::Decline),
-            false => wrong("a proposal with another weight of this peer than it stated"),
+            false => {
+                wrong("a proposal with another weight or other data of this peer than it stated")
+            }
         };
     }
     if anchor.is_some_and(|anchor| anchor != cx.anchor()) {

@@ -42,6 +42,10 @@ impl Grouping {
                 members.push(Member {
                     peer: *peer,
                     weight: *weight,
+                    taken: match *peer == me {
+                        true => cx.data.taken,
+                        false => self.ready.get(peer).and_then(|ready| ready.taken),
+                    },
                 });
                 let seat = self.ready.get(peer).and_then(|ready| ready.seat);
                 seats.extend(seat.or((*peer == me).then(|| self.own_seat(cx))));

@@ -11,11 +11,13 @@
 use super::ballot::ShardVersion;
 use super::duty::Progress;
 use super::fragment::FragmentRound;
+use super::message::FragmentMessage;
 use super::state::Task;
 use crate::core::context::Context;
+use crate::exchange::broke;
 use crate::{
-    Attempt, Digest, Done, Layers, Members, Order, OrderId, Part, PeerId, SliceId, SliceMeta,
-    WorkError,
+    Attempt, Digest, Done, Layers, Members, Order, OrderId, Part, PeerError, PeerId, SliceId,
+    SliceMeta, TallyEntry, WorkError,
 };
 
 impl FragmentRound {
@@ -147,7 +149,7 @@ impl FragmentRound {
                 self.without(cx, shard, slice.origin);
             }
             (Task::Aggregate(shard, attempt), Done::Encoded { .. })
-                if self.scope.note_of(shard).is_some() =>
+                if self.scope.is_noted(shard) =>
             {
                 self.append_note(cx, shard, attempt);
             }
@@ -175,7 +177,9 @@ impl FragmentRound {
 
     /// Puts the column's note behind the bytes of an aggregate.
     fn append_note(&mut self, cx: &mut Context, shard: u16, attempt: Attempt) {
-        let note = self.scope.note_of(shard).cloned().unwrap_or_default();
+        let duty = self.reduction.duties.get(&shard);
+        let rows = duty.map_or(Members::NONE, |duty| duty.included);
+        let note = self.scope.note_with(rows);
         let slice = self.own_aggregate(shard, attempt);
         let of = self.scope.cut();
         let order = cx.order(Order::Append { slice, of, note });
@@ -210,7 +214,36 @@ impl FragmentRound {
         }
         let meta = self.scope.contribution_meta(bytes);
         let slice = self.scope.contribution(shard, self.scope.group.me);
+        self.tell_tally(cx, shard, owner);
         self.push(cx, self.scope.group.peer(owner), slice, meta);
+    }
+
+    /// Says whose contributions the mean of this peer's row holds to the member that makes the note.
+    fn tell_tally(&self, cx: &mut Context, shard: u16, owner: usize) {
+        let within = self.scope.within.as_ref();
+        let within = within.filter(|_| self.scope.is_noted(shard));
+        let own = within.and_then(|within| within.tallies.get(&self.scope.group.me));
+        if let Some(entries) = own.filter(|entries| !entries.is_empty()) {
+            let tally = FragmentMessage::Tally(entries.clone());
+            cx.send(self.scope.group.peer(owner), self.scope.scoped(tally));
+        }
+    }
+
+    /// Another member says whose contributions the mean of its row holds.
+    pub(super) fn on_tally(
+        &mut self,
+        from: PeerId,
+        entries: &[TallyEntry],
+    ) -> Result<(), PeerError> {
+        let index = self.scope.group.index(from);
+        let within = self.scope.within.as_mut();
+        match (index, within.filter(|within| within.note.is_some())) {
+            (Some(index), Some(within)) => {
+                within.tallies.insert(index, entries.to_vec());
+                Ok(())
+            }
+            _ => broke("contributions of a row where no note is made"),
+        }
     }
 
     pub(super) fn push(&mut self, cx: &mut Context, to: PeerId, slice: SliceId, meta: SliceMeta) {

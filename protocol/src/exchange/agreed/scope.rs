@@ -3,9 +3,14 @@
 use super::ballot::ShardVersion;
 use super::group::Group;
 use super::message::{FragmentMessage, Scoped};
+use crate::data::Tally;
 use crate::exchange::Ending;
-use crate::{Attempt, FragmentId, Members, Part, Round, SliceId, SliceMeta, StoreId, Tag, Time};
+use crate::roll::RoundNote;
+use crate::{
+    Attempt, FragmentId, Members, Part, Round, SliceId, SliceMeta, StoreId, Tag, TallyEntry, Time,
+};
 use core::time::Duration;
+use std::collections::BTreeMap;
 
 /// What a fragment's round is about. But for weights and notes in a grid it never changes.
 #[derive(Debug)]
@@ -40,6 +45,8 @@ pub(super) struct Within {
     /// What the column decides beside the parameters, if it is the one that does: the note behind
     /// the bytes of its first part.
     pub(super) note: Option<Vec<u8>>,
+    /// Where the column decides one: whose contributions the rows' means hold, by the rows' members.
+    pub(super) tallies: BTreeMap<usize, Vec<TallyEntry>>,
 }
 
 impl Scope {
@@ -111,10 +118,21 @@ impl Scope {
         }
     }
 
-    /// The note that goes behind a part's bytes.
-    pub(super) fn note_of(&self, shard: u16) -> Option<&Vec<u8>> {
-        let within = self.within.as_ref().filter(|_| shard == 0)?;
-        within.note.as_ref()
+    /// Whether a note goes behind a part's bytes.
+    pub(super) fn is_noted(&self, shard: u16) -> bool {
+        let noted = self.within.as_ref().is_some_and(|w| w.note.is_some());
+        noted && shard == 0
+    }
+
+    /// The note that goes behind the bytes of the first part, the mean of these rows.
+    pub(super) fn note_with(&self, rows: Members) -> Vec<u8> {
+        let Some(within) = &self.within else {
+            return Vec::new();
+        };
+        let known = rows.iter().filter_map(|row| within.tallies.get(&row));
+        let entries: Vec<TallyEntry> = known.flatten().copied().collect();
+        let change = within.note.clone().unwrap_or_default();
+        RoundNote::join(change, Tally::of(&entries).to_bytes())
     }
 
     /// What members contribute: their training, or their branch.

@@ -109,6 +109,7 @@ pub(super) fn group(plan: &Plan, round: Round, sides: &[MergeSide], me: PeerId) 
         all.extend(side.members.iter().map(|peer| Member {
             peer: *peer,
             weight,
+            taken: None,
         }));
     }
     all.sort_by_key(|member| member.peer);

@@ -50,6 +50,7 @@ impl SignedGroup {
         let plain = self.members.iter().map(|m| Member {
             peer: m.peer,
             weight: m.weight,
+            taken: None,
         });
         let mut plain: Vec<Member> = plain.collect();
         weights::cap(&mut plain);

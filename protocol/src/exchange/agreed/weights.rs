@@ -44,6 +44,7 @@ mod tests {
         let member = |(id, weight): (u8, &f64)| Member {
             peer: PeerId::from_bytes([id; 32]),
             weight: *weight,
+            taken: None,
         };
         members.map(member).collect()
     }

@@ -53,6 +53,7 @@ fn center(contribution: Contribution) -> (Center, Context) {
         save_every: None,
         evaluate_every: 0,
         leave_when_finished: false,
+        pool: None,
     };
     let center = Center::new(&plan).expect("a center");
     (center, Context::new(config, plan))

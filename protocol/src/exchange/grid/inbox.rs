@@ -3,10 +3,11 @@
 use super::part::GridPart;
 use super::row::Sum;
 use crate::core::context::Context;
-use crate::exchange::agreed::{Scoped, ShardVersion};
+use crate::exchange::agreed::{FragmentMessage, Scoped, ShardVersion};
 use crate::exchange::broke;
 use crate::{
-    Attempt, Digest, Order, Part, PeerError, PeerId, PushOutcome, SliceId, SliceMeta, Tag, Wait,
+    Attempt, Digest, Order, Part, PeerError, PeerId, PushOutcome, SliceId, SliceMeta, Tag, Taken,
+    Wait,
 };
 
 impl GridPart {
@@ -20,7 +21,9 @@ impl GridPart {
         digest: Option<Digest>,
     ) -> Result<(), PeerError> {
         match (meta.tag, digest) {
-            (Tag::Share { weight, .. }, _) => self.share_arrived(cx, from, slice, &meta, weight)?,
+            (Tag::Share { weight, taken, .. }, _) => {
+                self.share_arrived(cx, from, slice, &meta, (weight, taken))?;
+            }
             (Tag::Result { rows, counted, .. }, Some(digest)) => {
                 let column = self.seating.column_of(from);
                 let named = slice == self.bundle(slice.shard);
@@ -56,7 +59,7 @@ impl GridPart {
         from: PeerId,
         slice: SliceId,
         meta: &SliceMeta,
-        weight: f64,
+        (weight, taken): (f64, Option<Taken>),
     ) -> Result<(), PeerError> {
         let fits = slice.part == Part::Contribution
             && slice.shard == self.mine()
@@ -71,6 +74,7 @@ impl GridPart {
         if self.row.sum == Sum::Collecting {
             self.row.awaited.remove(&from);
             self.row.here.insert(from, weight);
+            self.row.taken.extend(taken.map(|taken| (from, taken)));
         }
         Ok(())
     }
@@ -104,6 +108,12 @@ impl GridPart {
         let Some(column) = &mut self.column else {
             return broke("a message of a column to a newcomer");
         };
+        if let FragmentMessage::Tally(entries) = &message.body {
+            let mut places = entries.iter().map(|entry| usize::from(entry.place));
+            if !places.all(|place| self.seating.sums_for(from, place)) {
+                return broke("contributions that the sender does not sum");
+            }
+        }
         let said = column.message(cx, from, message);
         self.advance(cx);
         said

@@ -161,7 +161,7 @@ impl GridExchange {
 impl Exchange for GridExchange {
     fn open(&mut self, cx: &mut Context) {
         let roll = cx.rolls.roll.clone();
-        let seating = roll.and_then(|roll| Seating::new(&roll, cx.round, cx.anchor(), cx.me()));
+        let seating = roll.and_then(|roll| Seating::new(&roll, cx.round, cx.shared(), cx.me()));
         if let Some(seating) = &seating {
             cx.emit(Event::Seated {
                 round: cx.round,

@@ -80,6 +80,7 @@ impl GridPart {
                 served,
                 awaited,
                 here: BTreeMap::new(),
+                taken: BTreeMap::new(),
                 summed: BTreeSet::new(),
                 sum: Sum::Collecting,
                 sending: BTreeSet::new(),
@@ -236,6 +237,8 @@ impl GridPart {
         if shard == self.mine() && self.row.served.contains(&cx.me()) {
             self.row.awaited.remove(&cx.me());
             self.row.here.insert(cx.me(), weight);
+            let taken = cx.data.taken.map(|taken| (cx.me(), taken));
+            self.row.taken.extend(taken);
             return;
         }
         if self.results.columns.contains_key(&shard) {
@@ -249,6 +252,7 @@ impl GridPart {
             let tag = Tag::Share {
                 group: self.seating.tag(),
                 weight,
+                taken: cx.data.taken,
             };
             let of = self.seating.columns();
             self.row.sending.insert(shard);
@@ -263,8 +267,9 @@ impl GridPart {
         if !self.row.sending.is_empty() && cx.now < self.row.deadline {
             return;
         }
+        let tally = self.row.tally(&self.seating.roll);
         if let (Some(weight), Some(column)) = (self.row.held.take(), &mut self.column) {
-            column.feed(cx, weight);
+            column.feed(cx, weight, tally);
         }
     }
 

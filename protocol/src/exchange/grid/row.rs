@@ -1,6 +1,7 @@
 //! One row's sum of one shard: contributions in, their mean to the column.
 
-use crate::{PeerId, Time};
+use crate::limits::GRID_TALLY_MAX;
+use crate::{PeerId, Roll, Taken, TallyEntry, Time};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// How far a row's sum is.
@@ -23,6 +24,8 @@ pub(super) struct Row {
     pub(super) awaited: BTreeSet<PeerId>,
     /// Whose contributions are here, with their weights.
     pub(super) here: BTreeMap<PeerId, f64>,
+    /// The data behind these, of those that say it.
+    pub(super) taken: BTreeMap<PeerId, Taken>,
     /// Whose contributions are in the sum.
     pub(super) summed: BTreeSet<PeerId>,
     pub(super) sum: Sum,
@@ -35,6 +38,19 @@ pub(super) struct Row {
 }
 
 impl Row {
+    /// Whose contributions are in the sum, with the data behind them, by their places.
+    pub(super) fn tally(&self, roll: &Roll) -> Vec<TallyEntry> {
+        let known = self.summed.iter().filter_map(|peer| {
+            let place = u16::try_from(roll.place_of(*peer)?).ok()?;
+            let taken = *self.taken.get(peer)?;
+            Some(TallyEntry { place, taken })
+        });
+        let mut entries: Vec<TallyEntry> = known.collect();
+        entries.sort_unstable_by_key(|entry| entry.place);
+        entries.truncate(GRID_TALLY_MAX);
+        entries
+    }
+
     /// Whether nothing is waited for any more.
     pub(super) fn is_complete(&self) -> bool {
         self.sum == Sum::Collecting && self.awaited.is_empty()

@@ -12,7 +12,7 @@ pub(super) struct Seating {
     pub(super) grid: Grid,
     /// This peer's place.
     pub(super) place: usize,
-    /// Names roll, round and anchor: peers that differ in one of them do not exchange.
+    /// Names roll, round, anchor and ledger: peers that differ in one of them do not exchange.
     pub(super) state: Digest,
     /// The tag of this peer's column.
     pub(super) column_tag: GroupTag,
@@ -20,10 +20,10 @@ pub(super) struct Seating {
 
 impl Seating {
     /// `None` for a peer that is not in the roll.
-    pub(super) fn new(roll: &Arc<Roll>, round: Round, anchor: Digest, me: PeerId) -> Option<Self> {
+    pub(super) fn new(roll: &Arc<Roll>, round: Round, shared: Digest, me: PeerId) -> Option<Self> {
         let place = roll.place_of(me)?;
         let grid = roll.grid();
-        let state = crate::wire::canonical(&(round, roll.digest(), anchor));
+        let state = crate::wire::canonical(&(round, roll.digest(), shared));
         let state = Digest::of(&state);
         let column = crate::wire::canonical(&(state, grid.column_of(place) as u64));
         Some(Self {
@@ -78,6 +78,15 @@ impl Seating {
         let rows = (0..self.grid.rows()).filter(|row| self.owner(*row, column) == self.place);
         let places = rows.flat_map(|row| self.grid.row(row));
         places.filter_map(|place| self.roll.peer(place)).collect()
+    }
+
+    /// Whether a peer sums the contribution of the peer at a place, for its column.
+    pub(super) fn sums_for(&self, peer: PeerId, place: usize) -> bool {
+        let Some(owner) = self.roll.place_of(peer) else {
+            return false;
+        };
+        let (row, column) = (self.grid.row_of(place), self.grid.column_of(owner));
+        place < self.roll.len() && self.owner(row, column) == owner
     }
 
     /// The members of a column that agree in this round, in `PeerId` order: those that are settled.

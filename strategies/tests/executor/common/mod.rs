@@ -244,6 +244,7 @@ impl Swarm {
             save_every: None,
             evaluate_every: 0,
             leave_when_finished: false,
+            pool: None,
         };
         let digests = executor.digests();
         let member = Member {

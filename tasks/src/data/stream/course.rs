@@ -98,6 +98,18 @@ impl Course {
         }
     }
 
+    /// The passage of a block, as a leg: every epoch has the order of the pass with its number.
+    pub(super) fn passage_of(&mut self, block: u64) -> Leg {
+        let all = self.bytes.len() as u64;
+        let (pass, place) = (block / all, block % all);
+        self.shuffle(pass);
+        Leg {
+            pass,
+            end: place + 1,
+            passages: vec![self.order[place as usize]],
+        }
+    }
+
     fn is_own(&self, passage: u32) -> bool {
         match &self.own {
             Own::Fixed(range) => range.contains(&(passage as usize)),

@@ -3,15 +3,18 @@
 mod ahead;
 mod course;
 mod position;
+mod told;
 
 use super::encoder::Encoder;
+use super::pooled::name_of;
 use super::source::Passage;
 use super::text::TextError;
 use super::{Dealt, ShardError, ShardKind, Shards};
 use crate::rng;
 use ahead::Ahead;
 use course::{Course, Leg, Own};
-use murmurate_protocol::Participants;
+use murmurate_protocol::{Digest, Participants, Pool};
+use murmurate_strategies::BlockFeed;
 use position::Position;
 use std::sync::Arc;
 
@@ -58,6 +61,10 @@ pub(crate) struct Stream {
     /// The leg of the position, once it is read.
     loaded: Option<Loaded>,
     ahead: Option<Ahead>,
+    /// Only where the peers divide the text.
+    pool: Option<Pool>,
+    /// The blocks that it was told to read, if it was.
+    told: Option<BlockFeed>,
 }
 
 /// A leg's tokens.
@@ -93,10 +100,17 @@ impl Stream {
         window: usize,
     ) -> Result<Self, ShardError> {
         let mine = shards.range(passages.len(), 1)?;
+        let lengths = passages.iter().flat_map(|p| p.bytes.to_le_bytes());
+        let lengths: Vec<u8> = lengths.chain((window as u64).to_le_bytes()).collect();
+        let data = Digest::of(&lengths);
+        let pool = (shards.kind == ShardKind::Dealt).then(|| Pool {
+            name: name_of(&data, passages.len(), shards.seed),
+            blocks: passages.len() as u32,
+        });
         let (own, seed) = match shards.kind {
             // The order of passages is the same at all peers.
             ShardKind::Dealt => {
-                let dealt = Dealt::new(passages.len(), shards.seed);
+                let dealt = Dealt::new(passages.len(), shards.seed, data);
                 (Own::Dealt(dealt), shards.seed)
             }
             _ => (Own::Fixed(mine), rng::shard_seed(seed, shards.index)),
@@ -110,11 +124,14 @@ impl Stream {
             position: Position::start_of(0),
             loaded: None,
             ahead: None,
+            pool,
+            told: None,
         })
     }
 
     /// Takes this peer's part among these participants. A leg that was begun is finished first.
     pub(crate) fn deal(&mut self, participants: &Participants) {
+        self.told = None;
         self.course.deal(participants);
         self.look_ahead();
     }
@@ -154,12 +171,13 @@ impl Stream {
 
     /// Where the next window is, for a checkpoint.
     pub(crate) fn position(&self) -> Vec<u8> {
-        self.position.to_bytes(self.course.passages())
+        self.told_position(self.position.to_bytes(self.course.passages()))
     }
 
     /// Goes to a position, or to the start if it is empty. `false` if the bytes are not one.
     pub(crate) fn seek(&mut self, position: &[u8]) -> bool {
-        let found = match position {
+        let position = self.seek_told(position);
+        let found = match position.unwrap_or(&[0]) {
             [] => Some(Position::start_of(0)),
             bytes => Position::from_bytes(bytes, self.course.passages()),
         };
@@ -171,6 +189,9 @@ impl Stream {
 
     /// The leg that is read next: that of a position in a checkpoint, or the one after the current one.
     fn upcoming(&mut self) -> Leg {
+        if let Some(leg) = self.told_leg(self.loaded.is_some()) {
+            return leg;
+        }
         let leg = &self.position.leg;
         match self.loaded.is_none() && !leg.passages.is_empty() {
             true => leg.clone(),
@@ -180,6 +201,7 @@ impl Stream {
 
     fn advance(&mut self) -> Result<(), TextError> {
         let leg = self.upcoming();
+        self.leg_is_read();
         let ahead = self.ahead.take();
         let ahead = ahead.filter(|ahead| ahead.passages() == leg.passages);
         let same = self.position.leg.passages == leg.passages;

@@ -64,6 +64,7 @@ fn one() -> (Neighbours<Pull>, Context) {
         save_every: None,
         evaluate_every: 0,
         leave_when_finished: false,
+        pool: None,
     };
     let mut cx = Context::new(config, plan);
     cx.round = Round(5);

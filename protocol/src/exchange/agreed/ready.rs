@@ -1,0 +1,16 @@
+//! What another peer said when it had trained.
+
+use super::signed_message::Seat;
+use crate::{Digest, Round, Taken};
+
+/// A peer that finished training a round.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ready {
+    pub(super) round: Round,
+    pub(super) weight: f64,
+    pub(super) anchor: Digest,
+    /// The data behind its contribution, where peers agree on the data.
+    pub(super) taken: Option<Taken>,
+    /// Its signed words, where members sign.
+    pub(super) seat: Option<Seat>,
+}

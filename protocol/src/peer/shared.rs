@@ -1,0 +1,140 @@
+//! What peers agree on beside the parameters: the roll, and the ledger of the data. It changes with
+//! every round that is applied, and it is in states and checkpoints.
+
+use crate::data::{Counted, Me, Turn};
+use crate::limits::{DATA_LEDGER_BYTES_MAX, ROLL_BYTES_MAX};
+use crate::peer::Peer;
+use crate::wire::{decode_limited, encode_value};
+use crate::{Blocks, Layers, Ledger, PeerId, Pool, Roll, Round, Taken, TrainSummary};
+use serde::{Deserialize, Serialize};
+
+/// Bytes of roll and ledger in states and checkpoints.
+const SHARED_BYTES_MAX: usize = ROLL_BYTES_MAX + DATA_LEDGER_BYTES_MAX + 64;
+
+/// As bytes, each of them empty where there is none.
+#[derive(Default, Serialize, Deserialize)]
+pub(super) struct Shared {
+    pub(super) roll: Vec<u8>,
+    pub(super) ledger: Vec<u8>,
+}
+
+impl Peer {
+    /// Which blocks of data are to be trained, where the peers agree on that.
+    pub fn ledger(&self) -> &Ledger {
+        &self.cx.data.ledger
+    }
+
+    /// Roll and ledger as they are now.
+    pub(super) fn shared(&self) -> Shared {
+        let roll = self.cx.rolls.roll.as_ref();
+        Shared {
+            roll: roll.map_or(Vec::new(), |roll| roll.to_bytes()),
+            ledger: self.cx.data.ledger.to_bytes(),
+        }
+    }
+
+    /// Roll and ledger, for states; empty where there is neither.
+    pub(super) fn shared_bytes(&self) -> Vec<u8> {
+        let shared = self.shared();
+        match shared.roll.is_empty() && shared.ledger.is_empty() {
+            true => Vec::new(),
+            false => encode_value(&shared),
+        }
+    }
+
+    /// Takes over roll and ledger of a state.
+    pub(super) fn take_shared(&mut self, bytes: &[u8]) {
+        let shared = decode_limited::<Shared, SHARED_BYTES_MAX>(bytes).unwrap_or_default();
+        self.cx.data.mine.drop_training(Round(u64::MAX));
+        self.share(&shared.roll, &shared.ledger);
+    }
+
+    /// Takes over roll and ledger. What cannot be read is as if there were none.
+    pub(super) fn share(&mut self, roll: &[u8], ledger: &[u8]) {
+        if self.has_rolls() {
+            let roll = Roll::from_bytes(roll).ok();
+            let roll = roll.map(|roll| self.cx.rolls.shared.share(roll));
+            self.cx.hold(roll);
+        }
+        self.cx.data.ledger = Ledger::from_bytes(ledger).unwrap_or_default();
+    }
+
+    /// A round is over and applied: what it has decided beside the parameters is in force, and new mates
+    /// are dialled. The peer is in the next round already. `kept` says whether what this peer trained in the
+    /// round, and was not counted, is part of its next contribution.
+    pub(super) fn turn(&mut self, round: Round, kept: bool) {
+        let plan = &self.cx.plan;
+        let history = self.exchange.history();
+        let decided = history.zip(plan.fragments_of(round).next());
+        let decided = decided.map(|(history, first)| history.counted(plan.exchange, round, first));
+        let counted = self.cx.noted().or(decided);
+        if let Some(counted) = counted {
+            let me = self.cx.me();
+            let is_in = |peers: &[(PeerId, Taken)]| peers.iter().any(|(peer, _)| *peer == me);
+            let goes_on = matches!(&counted, Counted::Of(peers) if is_in(peers));
+            if !goes_on && !kept {
+                self.cx.data.mine.drop_training(round);
+            }
+            self.cx.settle_data(round, &counted);
+        }
+        if self.cx.turn_roll() {
+            self.dial_mates();
+        }
+    }
+
+    /// This peer in the deal, if the peers agree on the data.
+    fn in_the_deal(&self) -> Option<Me> {
+        let pool = self.pool()?;
+        let roll = self.cx.rolls.roll.as_ref();
+        let seat = roll.and_then(|roll| Some((roll.place_of(self.cx.me())?, roll.len())));
+        let place = match seat {
+            Some((place, all)) => (place as u32, all as u32),
+            None => {
+                let all = self.cx.participants();
+                (u32::from(all.place()), u32::from(all.count()))
+            }
+        };
+        let id = self.cx.me();
+        Some(Me { id, pool, place })
+    }
+
+    /// The pool of this peer's data, where rounds settle the ledger. They do not where fragments leave
+    /// before the training has ended, and where members sign what they say.
+    fn pool(&self) -> Option<Pool> {
+        let plan = &self.cx.plan;
+        let settles = plan.exchange.agrees()
+            && !plan.agreement.signs()
+            && plan.overlap.layers == Layers::Together;
+        self.cx.config.pool.filter(|_| settles)
+    }
+
+    /// The blocks to train in this round, or in the next one while this one is decided.
+    pub(super) fn tell_blocks(&mut self, round: Round) -> Option<Blocks> {
+        let me = self.in_the_deal()?;
+        let (plan, data) = (&self.cx.plan, &mut self.cx.data);
+        let draws = |round, peer| plan.draws(round, peer);
+        let turn = Turn {
+            round: self.cx.round,
+            ahead: plan.overlap.late_steps > 0,
+            draws: &draws,
+        };
+        Some(data.mine.tell(&data.ledger, &me, turn, round))
+    }
+
+    /// The round's contribution is ready: it says what it took.
+    pub(super) fn claim_blocks(&mut self, round: Round, summary: &TrainSummary) {
+        self.cx.data.mine.finish(round, summary.blocks);
+        self.cx.data.taken = None;
+        let Some(me) = self.in_the_deal().filter(|_| summary.samples > 0) else {
+            return;
+        };
+        let (plan, data) = (&self.cx.plan, &mut self.cx.data);
+        let draws = |round, peer| plan.draws(round, peer);
+        let turn = Turn {
+            round: self.cx.round,
+            ahead: plan.overlap.late_steps > 0,
+            draws: &draws,
+        };
+        data.taken = Some(data.mine.claim(&data.ledger, &me, turn));
+    }
+}
