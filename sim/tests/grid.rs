@@ -149,6 +149,24 @@ fn machines_that_die_and_come_back_all_the_time_hold_no_round_up_for_long() {
 }
 
 #[test]
+fn one_that_is_slow_for_some_seconds_stops_no_other() {
+    // It fell rounds behind, and peers that waited for it never heard that the others had gone on.
+    for at_s in [2.0, 3.0, 3.5, 5.1] {
+        let slow = format!(
+            "[[fault]]\nkind = \"straggler\"\npeer = 10\nat_s = {at_s}\nfactor = 20.0\nlasts_s = 3.0\n"
+        );
+        let text = text(81, 9, 20, TIMING, &slow)
+            .replace("\"diloco\"", "\"diloco\"\nsynchronization.inner_steps = 50")
+            .replace("step_ms = 5.0", "step_ms = 10.0");
+        let report = run(&text);
+        let counters = &report.counters;
+        assert_eq!(counters.voided, 0, "at {at_s}: {report}");
+        assert!(counters.rounds_ended >= 20 * 80, "at {at_s}: {report}");
+        assert!(report.virtual_s < 20.0, "at {at_s}: {report}");
+    }
+}
+
+#[test]
 fn a_row_that_is_gone_costs_its_contributions_and_no_round() {
     // A whole row dies at once: every column loses one member of four.
     let row = |peer: usize| common::crash(peer, 3, "exchange", 0.01);

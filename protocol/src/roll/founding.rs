@@ -217,10 +217,8 @@ impl Founding {
             return;
         }
         self.proposed = self.ticks;
-        let roll = own.then(|| {
-            let roll = Roll::found(ranked, self.terms.row, Round(0));
-            self.shared.share(roll)
-        });
+        let found = |row| Roll::found(ranked, row, Round(0));
+        let roll = own.then(|| self.shared.share(found(self.terms.row)));
         let name = roll.as_ref().map(|roll| roll.name());
         let number = self.acceptor.promised.number.max(self.highest);
         let ballot = FoundingBallot {

@@ -30,6 +30,7 @@ mod reports;
 mod results;
 mod row;
 mod seating;
+mod summing;
 
 pub use message::GridMessage;
 
@@ -122,6 +123,18 @@ impl GridExchange {
             self.parts.insert(fragment, part);
         }
         self.parts.get_mut(&fragment)
+    }
+
+    /// A peer's link is gone.
+    fn gone(&mut self, cx: &mut Context, peer: PeerId) {
+        self.parts.values_mut().for_each(|part| part.gone(cx, peer));
+        self.early.slices.retain(|(from, slice, ..)| {
+            let keep = *from != peer;
+            if !keep {
+                cx.order(Order::Release { slice: *slice });
+            }
+            keep
+        });
     }
 
     /// Where others are rounds ahead, they go on without this peer, and tell it how its round ended. One
@@ -258,14 +271,7 @@ impl Exchange for GridExchange {
                 Ok(())
             }
             Signal::Gone(peer) => {
-                self.parts.values_mut().for_each(|part| part.gone(cx, peer));
-                self.early.slices.retain(|(from, slice, ..)| {
-                    let keep = *from != peer;
-                    if !keep {
-                        cx.order(Order::Release { slice: *slice });
-                    }
-                    keep
-                });
+                self.gone(cx, peer);
                 Ok(())
             }
             Signal::Timeout => {

@@ -8,7 +8,6 @@
 //! A member that is late in its own training does its part for others meanwhile: only its contribution
 //! is missing.
 
-use super::GridMessage;
 use super::results::Results;
 use super::row::{Row, Sum};
 use super::seating::Seating;
@@ -146,7 +145,7 @@ impl GridPart {
         }
     }
 
-    fn column_over(&self) -> bool {
+    pub(super) fn column_over(&self) -> bool {
         self.column.as_ref().is_none_or(Column::over)
     }
 
@@ -260,19 +259,6 @@ impl GridPart {
         }
     }
 
-    /// Brings the mean of the row to the column, once this peer's own contributions have left: other rows
-    /// wait for those, and would wait longer if they shared the link with the parts of the mean. A member
-    /// that takes nothing holds it up only as long as the row waits.
-    pub(super) fn feed(&mut self, cx: &mut Context) {
-        if !self.row.sending.is_empty() && cx.now < self.row.deadline {
-            return;
-        }
-        let tally = self.row.tally(&self.seating.roll);
-        if let (Some(weight), Some(column)) = (self.row.held.take(), &mut self.column) {
-            column.feed(cx, weight, tally);
-        }
-    }
-
     /// Takes every next step that is possible.
     pub(super) fn advance(&mut self, cx: &mut Context) {
         if self.row.is_complete() {
@@ -280,53 +266,6 @@ impl GridPart {
         }
         self.look_at_the_column(cx);
         self.conclude(cx);
-    }
-
-    /// Sums what is here of the row.
-    fn sum_up(&mut self, cx: &mut Context) {
-        cx.waited_in(self.fragment, Wait::Group, false);
-        if self.row.here.is_empty() || self.column_over() {
-            self.pass(cx);
-            return;
-        }
-        self.row.sum = Sum::Summing;
-        self.row.summed = self.row.here.keys().copied().collect();
-        let shard = self.mine();
-        let of = self.seating.columns();
-        let here = self.row.here.iter();
-        let inputs = here.map(|(peer, weight)| (self.share(*peer, shard), *weight));
-        let order = Order::SumRow {
-            fragment: self.fragment,
-            shard,
-            of,
-            inputs: inputs.collect(),
-        };
-        self.tasks.insert(cx.order(order), Task::Sum);
-    }
-
-    /// This peer came back in this round. Its row began without it: shares went where it was not yet, and
-    /// the column's result may be handed down before it has it. It does only what is its own, and others
-    /// need not wait for it.
-    pub(super) fn come_back(&mut self, cx: &mut Context) {
-        let (round, fragment) = (self.seating.round, self.fragment);
-        for peer in self.others() {
-            if cx.view.takes_part(peer) {
-                cx.send(peer, GridMessage::Returned { round, fragment });
-            }
-        }
-        self.pass(cx);
-    }
-
-    /// The row brings nothing to this round.
-    pub(super) fn pass(&mut self, cx: &mut Context) {
-        cx.waited_in(self.fragment, Wait::Group, false);
-        self.row.sum = Sum::Over;
-        self.row.awaited.clear();
-        if let Some(column) = &mut self.column
-            && !column.over()
-        {
-            column.pass(cx);
-        }
     }
 
     /// A peer's link is gone.
