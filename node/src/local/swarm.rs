@@ -17,6 +17,12 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tokio::signal::unix;
 use tokio::sync::mpsc;
 
+/// Daemons that start at the same time.
+const STARTED_AT_ONCE: usize = 16;
+
+/// How many others a daemon joins through.
+const JOINED_MAX: usize = 8;
+
 /// How long a daemon may take until others can join it. A busy machine reads its data slowly.
 const START_WAIT: Duration = Duration::from_secs(60);
 
@@ -164,14 +170,17 @@ impl Swarm {
             .filter(|p| self.members[*p].plan.late.is_none())
             .collect();
         self.started_unix_s = unix_s();
-        for &place in &first {
-            self.start(place)?;
+        for (started, &place) in first.iter().enumerate() {
+            // The others join the first. Of many, some wait for those before them: a machine that starts a
+            // hundred daemons at once is too busy to answer any of them.
+            let batch = started == 1 || started.is_multiple_of(STARTED_AT_ONCE);
             if !self.alone
-                && place == first[0]
-                && self.until_listening(&[place]).await? == Some(End::Interrupted)
+                && batch
+                && self.until_listening(&first[..started]).await? == Some(End::Interrupted)
             {
                 return Ok(Some(End::Interrupted));
             }
+            self.start(place)?;
         }
         self.until_listening(&first).await
     }
@@ -218,8 +227,15 @@ impl Swarm {
         let join: Vec<String> = if self.alone {
             Vec::new()
         } else {
-            let live = self.members.iter().filter(|m| m.state == State::Running);
-            live.flat_map(|m| m.addresses.iter().cloned()).collect()
+            let live = |m: &&Member| m.state == State::Running && !m.addresses.is_empty();
+            let live: Vec<&Member> = self.members.iter().filter(live).collect();
+            // Each begins with another, so that not all depend on one.
+            let some = live
+                .iter()
+                .cycle()
+                .skip(place)
+                .take(live.len().min(JOINED_MAX));
+            some.flat_map(|m| m.addresses.iter().cloned()).collect()
         };
         let member = &mut self.members[place];
         member.handle = Some(ChildHandle::spawn(

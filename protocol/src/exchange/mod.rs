@@ -22,7 +22,7 @@ pub use agreed::{
     Promise, Said, Scoped, Seat, Seated, ShardPlan, ShardVersion, SignedGroup, SignedMessage,
     VoteCertificate, value_of,
 };
-pub(crate) use agreed::{inputs_of, proven, slices_of};
+pub(crate) use agreed::{digests_of, inputs_of, proven, slices_of};
 pub(crate) use build::build;
 pub(crate) use center::Center;
 pub use center::CenterMessage;

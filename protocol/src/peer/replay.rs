@@ -3,10 +3,10 @@
 
 use super::lag::{CatchUp, Replay};
 use crate::core::{Event, FetchId, Output, PeerError, Wait};
-use crate::exchange::{ShardVersion, inputs_of, proven, slices_of};
+use crate::exchange::{digests_of, inputs_of, proven, slices_of};
 use crate::peer::Peer;
 use crate::wire::{AgreedMessage, ExchangeMessage, FragmentMessage, Scoped, TransferMessage};
-use crate::{Attempt, Done, ExchangeKind, FragmentId, Order, PeerId, Round, SliceId};
+use crate::{Done, FragmentId, Order, PeerId, Round, SliceId};
 
 /// Replayed rounds over which a straggler's own delta is kept.
 pub(super) const STALENESS_MAX: u32 = 2;
@@ -119,21 +119,8 @@ impl Peer {
         replay.started = true;
         let donor = replay.donor;
         for decision in replay.decisions.values() {
-            let (FragmentMessage::Decided { versions, .. }
-            | FragmentMessage::Collected { versions, .. }) = &decision.body
-            else {
-                continue;
-            };
-            let slices = slices_of(self.cx.plan.exchange, decision);
-            // Of a column without a result there are no bytes.
-            let there = slices.into_iter().filter(|s| s.attempt != Attempt::VOID);
-            let gathered = self.cx.plan.exchange == ExchangeKind::Gathered;
-            let left_out = |v: &ShardVersion| gathered && v.contributors.is_empty();
-            let present = versions
-                .iter()
-                .filter(|v| v.attempt != Attempt::VOID && !left_out(v));
-            let digests = present.map(|v| v.digest);
-            replay.fetching.extend(there.zip(digests));
+            let named = digests_of(self.cx.plan.exchange, decision);
+            replay.fetching.extend(named);
         }
         let allowed = self.cx.deadlines.ceiling();
         let deadline = self.cx.now + allowed;

@@ -10,7 +10,10 @@ use crate::exchange::{Ending, PastRounds};
 use crate::limits::{
     HISTORY_BYTES_MAX, HISTORY_NEWEST_BYTES_MAX, HISTORY_PINNED_ROUNDS_MAX, HISTORY_ROUNDS_MAX,
 };
-use crate::{Base, ExchangeKind, FragmentId, Members, Order, Part, PeerId, Round, SliceId, Taken};
+use crate::{
+    Attempt, Base, Digest, ExchangeKind, FragmentId, Members, Order, Part, PeerId, Round, SliceId,
+    Taken,
+};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// One round, as far as it is decided and applied.
@@ -285,37 +288,39 @@ impl PastRounds for History {
 
 /// The slices that a decision names.
 pub(crate) fn slices_of(kind: ExchangeKind, decision: &Scoped) -> Vec<SliceId> {
-    let versions = match &decision.body {
-        FragmentMessage::Decided { versions, .. } => versions,
-        FragmentMessage::Collected { versions, .. } => return bundles_of(decision, versions),
-        _ => return Vec::new(),
-    };
-    let gathered = kind == ExchangeKind::Gathered;
-    let name = |(shard, version): (u16, &ShardVersion)| SliceId {
-        round: decision.round,
-        fragment: decision.fragment,
-        shard: if gathered { 0 } else { shard },
-        part: Part::Aggregate,
-        origin: version.owner,
-        attempt: version.attempt,
-    };
-    let all = (0u16..).zip(versions);
-    let present = all.filter(|(_, version)| !gathered || !version.contributors.is_empty());
-    present.map(name).collect()
+    named(kind, decision).map(|(slice, _)| slice).collect()
 }
 
-/// The bundles that a grid's decision names. Those of columns without a result have no bytes.
-fn bundles_of(decision: &Scoped, versions: &[ShardVersion]) -> Vec<SliceId> {
-    let all = (0u16..).zip(versions);
-    let name = |(shard, version): (u16, &ShardVersion)| SliceId {
-        round: decision.round,
-        fragment: decision.fragment,
-        shard,
-        part: Part::Bundle,
-        origin: version.owner,
-        attempt: version.attempt,
+/// The same with their hashes. A column without a result has no bytes.
+pub(crate) fn digests_of(kind: ExchangeKind, decision: &Scoped) -> Vec<(SliceId, Digest)> {
+    let all = named(kind, decision);
+    all.filter(|(slice, _)| slice.attempt != Attempt::VOID)
+        .collect()
+}
+
+/// What a decision names: shards, contributions where these are gathered, or the bundles of columns.
+fn named(kind: ExchangeKind, decision: &Scoped) -> impl Iterator<Item = (SliceId, Digest)> {
+    let (versions, part) = match &decision.body {
+        FragmentMessage::Decided { versions, .. } => (versions.as_slice(), Part::Aggregate),
+        FragmentMessage::Collected { versions, .. } => (versions.as_slice(), Part::Bundle),
+        _ => (&[][..], Part::Aggregate),
     };
-    all.map(name).collect()
+    let gathered = kind == ExchangeKind::Gathered;
+    let (round, fragment) = (decision.round, decision.fragment);
+    let name = move |(shard, version): (u16, &ShardVersion)| {
+        let slice = SliceId {
+            round,
+            fragment,
+            shard: if gathered { 0 } else { shard },
+            part,
+            origin: version.owner,
+            attempt: version.attempt,
+        };
+        (slice, version.digest)
+    };
+    let all = (0u16..).zip(versions);
+    let present = all.filter(move |(_, version)| !gathered || !version.contributors.is_empty());
+    present.map(name)
 }
 
 /// The contributions that a decision names, with their members' weights.

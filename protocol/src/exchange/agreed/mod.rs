@@ -74,7 +74,7 @@ pub use ballot::{Ballot, Held, ShardPlan, ShardVersion};
 pub(in crate::exchange) use column::{Column, Shape};
 pub(in crate::exchange) use electorate::ahead;
 pub(in crate::exchange) use history::History;
-pub(crate) use history::{inputs_of, slices_of};
+pub(crate) use history::{digests_of, inputs_of, slices_of};
 pub use message::{
     AgreedMessage, FormingMessage, FragmentMessage, Member, MergeSide, Promise, Said, Scoped,
 };

@@ -47,7 +47,7 @@ impl GridExchange {
             cx.order(Order::Release { slice });
             return Err(foreign_tag(meta.tag, EXCHANGE));
         };
-        if slice.round >= cx.round {
+        if slice.round >= cx.round && cx.rolls.mates.contains(&from) {
             cx.view.did_its_part(from, slice.round);
         }
         let open = self.seating.as_ref().filter(|s| s.round == slice.round);
