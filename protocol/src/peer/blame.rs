@@ -1,7 +1,7 @@
 //! Blame: what a broken rule costs, and when a peer is cut off.
 
 use crate::core::PeerError;
-use crate::core::view::DIALS_REFUSED;
+use crate::core::remote::DIALS_REFUSED;
 use crate::core::{Event, Output};
 use crate::limits::SCORE_MAX;
 use crate::peer::Peer;

@@ -1,7 +1,7 @@
 //! Membership: links, hellos, records by anti-entropy, signs of life.
 
+use crate::core::remote::DIALS_REFUSED;
 use crate::core::timers::Timer;
-use crate::core::view::DIALS_REFUSED;
 use crate::core::{Event, Output, PeerError, Phase};
 use crate::exchange::Signal;
 use crate::limits::{

@@ -1,6 +1,6 @@
 //! A peer of a grid: its place in the roll, links to its mates, and the way in for one without a place.
 
-use crate::core::view::DIALS_REFUSED;
+use crate::core::remote::DIALS_REFUSED;
 use crate::core::{Output, Phase};
 use crate::exchange::GridMessage;
 use crate::limits::{ALIVE_EVERY, DIAL_ATTEMPTS_MAX, SPONSORS_MAX, STRANGER_LINKS};
