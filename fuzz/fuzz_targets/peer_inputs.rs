@@ -297,6 +297,7 @@ fuzz_target!(|case: Case<'_>| {
         round: Round(0),
         weights: vec![1.0; plan.fragments.len()],
         ahead: None,
+        ledger: Vec::new(),
         roll: roll(&plan).to_bytes(),
     });
     let fragments = plan.fragments.len();
