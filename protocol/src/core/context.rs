@@ -6,7 +6,7 @@ use crate::core::view::View;
 use crate::core::{Event, Output, PeerConfig, Wait};
 use crate::data::{Counted, Mine, Turn};
 use crate::limits::{ACCUSED_MAX, OUTPUTS_MAX};
-use crate::roll::{RoundNote, SharedRolls};
+use crate::roll::{RollChange, RoundNote, SharedRolls};
 use crate::wire::Message;
 use crate::{
     Branch, Digest, FragmentId, Ledger, Order, OrderId, Participants, PeerId, Plan, PlanHash,
@@ -64,10 +64,11 @@ pub(crate) struct Rolls {
 }
 
 impl Rolls {
-    /// What the round's note says. All peers have the same bytes, so a note that cannot be read changes
-    /// nothing at any of them.
-    fn noted(&self) -> RoundNote {
-        RoundNote::from_bytes(&self.note).unwrap_or_default()
+    /// What the round's note says, if the round has one. All peers have the same bytes, so a note that cannot
+    /// be read changes nothing at any of them.
+    pub(crate) fn take_note(&mut self) -> Option<RoundNote> {
+        let note = std::mem::take(&mut self.note);
+        (!note.is_empty()).then(|| RoundNote::from_bytes(&note).unwrap_or_default())
     }
 }
 
@@ -153,12 +154,9 @@ impl Context {
     }
 
     /// Whose contributions a round of a grid counted, as its note says it.
-    pub(crate) fn noted(&self) -> Option<Counted> {
+    pub(crate) fn counted(&self, note: Option<&RoundNote>) -> Option<Counted> {
         let roll = self.rolls.roll.as_ref()?;
-        Some(match self.rolls.note.is_empty() {
-            true => Counted::Void,
-            false => Counted::Of(self.rolls.noted().counted(roll)),
-        })
+        Some(note.map_or(Counted::Void, |note| Counted::Of(note.counted(roll))))
     }
 
     /// The round is over: what it has decided about the data is in force.
@@ -171,27 +169,19 @@ impl Context {
                 return;
             }
         };
-        let plan = &self.plan;
-        let draws = |round, peer| plan.draws(round, peer);
-        let turn = Turn {
-            round,
-            ahead: plan.overlap.late_steps > 0,
-            draws: &draws,
-        };
-        self.data.ledger.settle(counted, turn);
+        let ledger = &mut self.data.ledger;
+        Turn::with(&self.plan, round, |turn| ledger.settle(counted, turn));
     }
 
     /// The round is over: what it has decided about the roll is in force.
     /// True if that is another one.
-    pub(crate) fn turn_roll(&mut self) -> bool {
-        let change = self.rolls.noted().change;
-        self.rolls.note.clear();
+    pub(crate) fn turn_roll(&mut self, change: &RollChange) -> bool {
         let Some(roll) = self.rolls.roll.as_ref().filter(|_| !change.is_empty()) else {
             return false;
         };
         // One round passes until something depends on newcomers.
         let since = self.round.next();
-        let after = self.rolls.shared.after(roll, &change, since);
+        let after = self.rolls.shared.after(roll, change, since);
         self.hold(Some(after));
         true
     }

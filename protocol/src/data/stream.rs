@@ -3,7 +3,7 @@
 use super::Taken;
 use super::runs::{Run, Runs, count, split};
 use crate::limits::{DATA_AHEAD_MAX, DATA_QUOTA_MAX, DATA_RUNS_MAX};
-use crate::{PeerId, Round};
+use crate::{PeerId, Plan, Round};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,6 +25,16 @@ pub(crate) struct Turn<'a> {
 }
 
 impl Turn<'_> {
+    /// Does something that must know the plan's turn of a round.
+    pub(crate) fn with<R>(plan: &Plan, round: Round, act: impl FnOnce(Turn<'_>) -> R) -> R {
+        let draws = |round, peer| plan.draws(round, peer);
+        act(Turn {
+            round,
+            ahead: plan.overlap.late_steps > 0,
+            draws: &draws,
+        })
+    }
+
     fn deals_to(&self, round: Round, peer: PeerId) -> bool {
         (self.draws)(round, peer)
     }

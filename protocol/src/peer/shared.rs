@@ -67,7 +67,8 @@ impl Peer {
         let history = self.exchange.history();
         let decided = history.zip(plan.fragments_of(round).next());
         let decided = decided.map(|(history, first)| history.counted(plan.exchange, round, first));
-        let counted = self.cx.noted().or(decided);
+        let note = self.cx.rolls.take_note();
+        let counted = self.cx.counted(note.as_ref()).or(decided);
         if let Some(counted) = counted {
             let me = self.cx.me();
             let is_in = |peers: &[(PeerId, Taken)]| peers.iter().any(|(peer, _)| *peer == me);
@@ -77,7 +78,7 @@ impl Peer {
             }
             self.cx.settle_data(round, &counted);
         }
-        if self.cx.turn_roll() {
+        if self.cx.turn_roll(&note.unwrap_or_default().change) {
             self.dial_mates();
         }
     }
@@ -111,14 +112,11 @@ impl Peer {
     /// The blocks to train in this round, or in the next one while this one is decided.
     pub(super) fn tell_blocks(&mut self, round: Round) -> Option<Blocks> {
         let me = self.in_the_deal()?;
-        let (plan, data) = (&self.cx.plan, &mut self.cx.data);
-        let draws = |round, peer| plan.draws(round, peer);
-        let turn = Turn {
-            round: self.cx.round,
-            ahead: plan.overlap.late_steps > 0,
-            draws: &draws,
-        };
-        Some(data.mine.tell(&data.ledger, &me, turn, round))
+        let (now, data) = (self.cx.round, &mut self.cx.data);
+        let told = Turn::with(&self.cx.plan, now, |turn| {
+            data.mine.tell(&data.ledger, &me, turn, round)
+        });
+        Some(told)
     }
 
     /// The round's contribution is ready: it says what it took.
@@ -128,13 +126,10 @@ impl Peer {
         let Some(me) = self.in_the_deal().filter(|_| summary.samples > 0) else {
             return;
         };
-        let (plan, data) = (&self.cx.plan, &mut self.cx.data);
-        let draws = |round, peer| plan.draws(round, peer);
-        let turn = Turn {
-            round: self.cx.round,
-            ahead: plan.overlap.late_steps > 0,
-            draws: &draws,
-        };
-        data.taken = Some(data.mine.claim(&data.ledger, &me, turn));
+        let (now, data) = (self.cx.round, &mut self.cx.data);
+        let claimed = Turn::with(&self.cx.plan, now, |turn| {
+            data.mine.claim(&data.ledger, &me, turn)
+        });
+        data.taken = Some(claimed);
     }
 }
