@@ -83,7 +83,7 @@ fn late_machines_leave_no_sample_out_and_train_few_twice() {
         )
     };
     let flat = [(1, 3.0, 3.0), (5, 9.0, 3.0), (3, 15.0, 3.0), (7, 21.0, 3.0)];
-    let grid = [(10, 5.1, 3.0), (40, 12.2, 0.6)];
+    let grid = [(10, 3.0, 3.0), (40, 12.2, 0.6), (23, 16.0, 3.0)];
     for (peers, grouping, late) in [(8, FLAT, &flat[..]), (81, GRID, &grid[..])] {
         let stalls: String = late.iter().map(stall).collect();
         let report = run(&text(peers, grouping, 50, peers * 100, &stalls));
