@@ -13,6 +13,7 @@ pub use language::LanguageTask;
 pub(crate) use language::shape;
 pub use tabular::{TabularTask, Wanted};
 
+use crate::data::Dealt;
 use crate::init;
 use crate::{Segments, TaskError};
 use burn::module::Module;
@@ -76,20 +77,33 @@ pub trait Task: Send {
         let _ = participants;
     }
 
-    /// The data set, if the peers can divide it in blocks. The default is for data that they cannot.
-    fn pool(&self) -> Option<Pool> {
+    /// The units of this task's data that this peer trains, if the peers divide it and it is here as a
+    /// whole. What follows about blocks is answered by it. The default is for data that they do not divide.
+    fn dealt(&self) -> Option<&Dealt> {
         None
+    }
+
+    /// The same, to change.
+    fn dealt_mut(&mut self) -> Option<&mut Dealt> {
+        None
+    }
+
+    /// The data set, if the peers can divide it in blocks.
+    fn pool(&self) -> Option<Pool> {
+        self.dealt().map(Dealt::pool)
     }
 
     /// Says which blocks of its pool to train from now on, instead of [`Task::deal`]. Batches then follow
     /// from the blocks, and not from their numbers, and the task has a [position](Task::position).
     fn train_blocks(&mut self, blocks: &Blocks) {
-        let _ = blocks;
+        if let Some(dealt) = self.dealt_mut() {
+            dealt.train_blocks(blocks);
+        }
     }
 
     /// How many of these blocks are finished.
     fn finished_blocks(&self) -> u64 {
-        0
+        self.dealt().map_or(0, Dealt::finished)
     }
 
     /// Number of samples in each batch.
@@ -117,9 +131,9 @@ pub trait Task: Send {
     fn batch(&mut self, number: u64, device: &Device) -> Result<Self::Batch, TaskError>;
 
     /// Where the next batch is, for tasks that cannot find it by its number alone. Checkpoints keep it.
-    /// The default is for tasks that can.
+    /// The default is for tasks that can unless they were told blocks.
     fn position(&self) -> Vec<u8> {
-        Vec::new()
+        self.dealt().map_or(Vec::new(), Dealt::position)
     }
 
     /// Goes to a position that [`Task::position`] gave, perhaps in an earlier process. An empty one is the
@@ -128,8 +142,11 @@ pub trait Task: Send {
     /// # Errors
     /// If it is not a position in this task's data.
     fn seek(&mut self, position: &[u8]) -> Result<(), TaskError> {
-        let _ = position;
-        Ok(())
+        let fits = match self.dealt_mut() {
+            Some(dealt) => dealt.seek(position),
+            None => position.is_empty(),
+        };
+        fits.then_some(()).ok_or(TaskError::Position)
     }
 
     /// The mean loss over a batch, in nats if it has a unit. One value.

@@ -6,7 +6,7 @@ use crate::data::{Dealt, Passes, ShardKind, Shards, Table, Targets, WantedTable}
 use crate::model::Perceptron;
 use crate::{Segments, TaskError, init, loss, rng};
 use burn::tensor::{Device, Int, Tensor, TensorData};
-use murmurate_protocol::{Blocks, Digest, Participants, Pool};
+use murmurate_protocol::{Digest, Participants};
 use murmurate_strategies::TensorSpec;
 use rand_chacha::ChaCha8Rng;
 
@@ -178,30 +178,12 @@ impl Task for TabularTask {
         }
     }
 
-    fn pool(&self) -> Option<Pool> {
-        self.dealt.as_ref().map(Dealt::pool)
+    fn dealt(&self) -> Option<&Dealt> {
+        self.dealt.as_ref()
     }
 
-    fn train_blocks(&mut self, blocks: &Blocks) {
-        if let Some(dealt) = &mut self.dealt {
-            dealt.train_blocks(blocks);
-        }
-    }
-
-    fn finished_blocks(&self) -> u64 {
-        self.dealt.as_ref().map_or(0, Dealt::finished)
-    }
-
-    fn position(&self) -> Vec<u8> {
-        self.dealt.as_ref().map_or(Vec::new(), Dealt::position)
-    }
-
-    fn seek(&mut self, position: &[u8]) -> Result<(), TaskError> {
-        let fits = match &mut self.dealt {
-            Some(dealt) => dealt.seek(position),
-            None => position.is_empty(),
-        };
-        fits.then_some(()).ok_or(TaskError::Position)
+    fn dealt_mut(&mut self) -> Option<&mut Dealt> {
+        self.dealt.as_mut()
     }
 
     fn samples(&self) -> u64 {
