@@ -14,6 +14,7 @@
 //! | what fails | what it costs |
 //! |---|---|
 //! | a member | its contribution; its row waits for it once |
+//! | a member that comes back | nothing: in that round no other waits for it, and it votes |
 //! | the member that sums a row's shard | the row's contributions to that shard; its row asks others for the column's result |
 //! | an owner of a part | one ballot of its column |
 //! | fewer than half of a column | nothing more |
