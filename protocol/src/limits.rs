@@ -152,6 +152,10 @@ pub const ABSENT_ROUNDS_MAX: u64 = 8;
 /// a restart or a short partition.
 pub const LOST_MEMBER_WAIT: Duration = Duration::from_secs(60);
 
+/// Shards up to which a vote names the version of each. A vote on more shards is for a digest, so that the
+/// votes of large groups stay small; a member that cannot name the versions asks.
+pub const VOTE_NAMES_MAX: usize = 8;
+
 /// Times that a decided exchange looks for missing bytes before the peer gives it up and takes over
 /// the swarm's state instead.
 pub const SEARCHES_MAX: u8 = 3;

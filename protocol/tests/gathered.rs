@@ -17,6 +17,7 @@ use common::club::Club;
 use common::peer;
 use core::time::Duration;
 use murmurate_protocol::limits::SCORE_MAX;
+use murmurate_protocol::limits::VOTE_NAMES_MAX;
 use murmurate_protocol::{
     Digest, ExchangeKind, Part, PeerId, Phase, PushOutcome, Round, ServerPlan, SliceId,
 };
@@ -210,7 +211,7 @@ fn counted(exchange: ExchangeKind, count: u8) -> BTreeMap<&'static str, u64> {
     });
     club.hears = Box::new(move |_, _, message| {
         match message.name() {
-            "ready" | "propose" | "vote" => {}
+            "ready" | "propose" | "vote" | "vote-for" => {}
             "hello" | "alive" | "records" => return true,
             _ => panic!("{message:?} though all is well"),
         }
@@ -227,22 +228,30 @@ fn counted(exchange: ExchangeKind, count: u8) -> BTreeMap<&'static str, u64> {
 fn messages_are_those_of_the_formula() {
     for count in 2..=33u8 {
         let n = u64::from(count);
-        let expected = |pushes: u64| {
+        let expected = |shards: u64, pushes: u64| {
+            let vote = match shards <= VOTE_NAMES_MAX as u64 {
+                true => "vote",
+                false => "vote-for",
+            };
             let control = [
                 ("propose", n - 1),
                 ("ready", n * (n - 1)),
-                ("vote", n * (n - 1)),
+                (vote, n * (n - 1)),
             ];
             let all = control.into_iter().chain([("push", pushes)]);
             all.collect::<BTreeMap<_, _>>()
         };
         let gathered = counted(ExchangeKind::Gathered, count);
-        assert_eq!(gathered, expected(n * (n - 1)), "{n}");
+        assert_eq!(gathered, expected(n, n * (n - 1)), "{n}");
         for owners in [1, 2, 64] {
             // The fragment has ten values: no more shards than that.
             let shards = u64::from(owners).min(n).min(10);
             let served = counted(server(owners), count);
-            assert_eq!(served, expected(2 * shards * (n - 1)), "{n} {owners}");
+            assert_eq!(
+                served,
+                expected(shards, 2 * shards * (n - 1)),
+                "{n} {owners}"
+            );
         }
     }
 }

@@ -246,6 +246,9 @@ fn messages() -> Vec<Message> {
         place: 9,
         taken: taken(),
     }]));
+    let value = Digest::from_bytes([0x5e; 32]);
+    let vote_for = scoped(FragmentMessage::VoteFor { ballot, value });
+    let query = scoped(FragmentMessage::Query { value });
     let of_signed = signed.map(|message| scoped(FragmentMessage::Signed(message)));
     let center = [
         CenterMessage::Ask { fragment, shard: 4 },
@@ -261,7 +264,7 @@ fn messages() -> Vec<Message> {
         forming.map(Message::from).into(),
         of_fragment.map(scoped).into(),
         of_signed.into(),
-        vec![collected, empty_row, tally],
+        vec![collected, empty_row, tally, vote_for, query],
         center.map(Message::from).into(),
         vec![PullMessage::Ask { round }.into()],
         grid(&record).map(Message::from).into(),
@@ -567,7 +570,7 @@ fn every_kind_of_message_has_a_golden_file() {
         (vec![2, 0, 0], 0..10),
         (vec![2, 0, 1], 0..7),
         (vec![2, 0, 1, 7], 0..7),
-        (vec![2, 0, 1], 8..11),
+        (vec![2, 0, 1], 8..13),
         (vec![2, 1], 0..2),
         (vec![2, 2], 0..1),
         (vec![2, 3], 0..6),

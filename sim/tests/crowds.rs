@@ -85,3 +85,24 @@ fn more_peers_than_a_group_has_room_for_take_turns() {
     // A standard deviation of 1.6 around 8, for 96 peers.
     assert!(places.iter().all(|held| *held >= 3), "{places:?}");
 }
+
+/// Control bytes of each peer and round, by message. The difference of a long and a short run leaves out
+/// how the swarm starts.
+fn control_bytes(few: &Report, many: &Report, peer_rounds: u64) -> u64 {
+    for (name, bytes) in &many.counters.bytes_by_message {
+        let before = few.counters.bytes_by_message.get(name).copied();
+        let each = bytes.saturating_sub(before.unwrap_or(0)) / peer_rounds;
+        println!("{name}: {each}");
+    }
+    let all = many.counters.bytes_control - few.counters.bytes_control;
+    println!("all: {}", all / peer_rounds);
+    all / peer_rounds
+}
+
+#[test]
+fn the_control_messages_of_a_full_group_stay_small() {
+    let (few, many) = (swarm(64, 4, 50.0), swarm(64, 12, 50.0));
+    // 63 votes of 101 bytes, 63 times ready of 66, and one proposal of 2.6 kB for each member make 13 kB.
+    assert!(control_bytes(&few, &many, 8 * 64) <= 20_000);
+    assert_eq!(many.counters.voided, 0);
+}

@@ -257,6 +257,9 @@ fn any_fragment_message() -> BoxedStrategy<Message> {
     let body = prop_oneof![
         (any_ballot(), versions())
             .prop_map(|(ballot, versions)| FragmentMessage::Vote { ballot, versions }),
+        (any_ballot(), any_digest())
+            .prop_map(|(ballot, value)| FragmentMessage::VoteFor { ballot, value }),
+        any_digest().prop_map(|value| FragmentMessage::Query { value }),
         any_ballot().prop_map(|ballot| FragmentMessage::Prepare { ballot }),
         (any_ballot(), voted, held, hopeful).prop_map(|(ballot, voted, held, hopeful)| {
             FragmentMessage::Promise(Promise {

@@ -6,12 +6,13 @@
 use super::ballot::Versions;
 use super::ballot::{Ballot, ShardVersion};
 use super::fragment::FragmentRound;
-use super::message::FragmentMessage;
+use super::message::{FragmentMessage, Scoped};
 use super::state::FragmentStage;
+use super::value::vote_of;
 use crate::core::FetchId;
 use crate::core::context::Context;
-use crate::limits::SEARCHES_MAX;
-use crate::{Attempt, Output, PeerError, PeerId, Wait};
+use crate::limits::{SEARCHES_MAX, VOTE_NAMES_MAX};
+use crate::{Attempt, Digest, Members, Output, PeerError, PeerId, Wait};
 
 impl FragmentRound {
     /// Votes in the current ballot once every shard is here in the version it is about.
@@ -30,20 +31,23 @@ impl FragmentRound {
         let versions: Option<Versions> = (0..self.scope.of).map(|s| self.fitting(s)).collect();
         let Some(versions) = versions else { return };
         self.agreement.voted = Some((ballot, versions.clone()));
+        let value = vote_of(&versions);
         for (_, peer) in self.scope.group.others() {
-            let versions = versions.clone();
-            cx.send(
-                peer,
-                self.scope
-                    .scoped(FragmentMessage::Vote { ballot, versions }),
-            );
+            let vote = match versions.len() <= VOTE_NAMES_MAX {
+                true => FragmentMessage::Vote {
+                    ballot,
+                    versions: versions.clone(),
+                },
+                false => FragmentMessage::VoteFor { ballot, value },
+            };
+            cx.send(peer, self.scope.scoped(vote));
         }
         let group = &self.scope.group;
         self.agreement
-            .count(ballot, group.me, &versions, group.quorum);
+            .count(ballot, group.me, (value, Some(&versions)), group.quorum);
     }
 
-    /// Another member's vote.
+    /// Another member's vote, with the versions that it is for.
     pub(super) fn on_vote(
         &mut self,
         cx: &mut Context,
@@ -51,9 +55,6 @@ impl FragmentRound {
         ballot: Ballot,
         versions: &[ShardVersion],
     ) -> Result<(), PeerError> {
-        let Some(index) = self.scope.group.index(from) else {
-            return Ok(());
-        };
         if versions.len() != usize::from(self.scope.of) {
             return Err(PeerError::Unexpected {
                 what: format!(
@@ -63,6 +64,31 @@ impl FragmentRound {
                 ),
             });
         }
+        let named = (vote_of(versions), Some(versions));
+        self.note_vote(cx, from, ballot, named)
+    }
+
+    /// Another member's vote for a value.
+    pub(super) fn on_vote_for(
+        &mut self,
+        cx: &mut Context,
+        from: PeerId,
+        ballot: Ballot,
+        value: Digest,
+    ) -> Result<(), PeerError> {
+        self.note_vote(cx, from, ballot, (value, None))
+    }
+
+    fn note_vote(
+        &mut self,
+        cx: &mut Context,
+        from: PeerId,
+        ballot: Ballot,
+        vote: (Digest, Option<&[ShardVersion]>),
+    ) -> Result<(), PeerError> {
+        let Some(index) = self.scope.group.index(from) else {
+            return Ok(());
+        };
         // Votes are counted for each ballot. If several members could open a ballot zero, votes for
         // the same versions would be spread over all of them.
         let unled = ballot.number == 0 && ballot.coordinator != self.scope.group.peer(0);
@@ -81,9 +107,49 @@ impl FragmentRound {
                 .record(Wait::Agreement, from, cx.now.since(since));
         }
         let quorum = self.scope.group.quorum;
-        self.agreement.count(ballot, index, versions, quorum);
+        self.agreement.count(ballot, index, vote, quorum);
         self.advance(cx);
         Ok(())
+    }
+
+    /// Asks a voter which versions a majority voted for, if this peer cannot tell.
+    fn ask_for_names(&mut self, cx: &mut Context) {
+        let group = &self.scope.group;
+        let Some((value, voters)) = self.agreement.unnamed(group.quorum) else {
+            return;
+        };
+        let waited_for = |peer: &PeerId| group.index(*peer).is_some_and(|i| self.hopeful.has(i));
+        if self.transfers.asked.as_ref().is_some_and(waited_for) {
+            return;
+        }
+        // Members ask different voters, because every answer names all shards.
+        let after = |voter: &usize| (voter + group.members.len() - group.me) % group.members.len();
+        let voters = (voters & self.hopeful).without(Members::one(group.me));
+        if let Some(voter) = voters.iter().min_by_key(after) {
+            let peer = group.peer(voter);
+            self.transfers.asked = Some(peer);
+            cx.send(peer, self.scope.scoped(FragmentMessage::Query { value }));
+        }
+    }
+
+    /// Tells a member what it asks for: the versions that a value stands for, or how the exchange ended.
+    pub(super) fn answer(&self, cx: &mut Context, from: PeerId, body: &FragmentMessage) {
+        let answer = match body {
+            FragmentMessage::Query { value } => self.own_vote(*value).or_else(|| self.decision()),
+            body if body.asks() => self.decision(),
+            _ => None,
+        };
+        if let Some(answer) = answer {
+            cx.send(from, answer);
+        }
+    }
+
+    /// This peer's vote with its versions, if it is for this value.
+    fn own_vote(&self, value: Digest) -> Option<Scoped> {
+        let voted = self.agreement.voted.clone();
+        let (ballot, versions) = voted.filter(|(_, versions)| vote_of(versions) == value)?;
+        let vote = FragmentMessage::Vote { ballot, versions };
+        Some(self.scope.scoped(vote))
     }
 
     /// A member that has ended the exchange says how.
@@ -104,6 +170,7 @@ impl FragmentRound {
     /// Ends the exchange once versions are decided and all of their bytes are here.
     pub(super) fn conclude(&mut self, cx: &mut Context) {
         let Some((number, versions)) = self.agreement.decided.clone() else {
+            self.ask_for_names(cx);
             return;
         };
         let lacking = self.lacking(&versions);

@@ -6,36 +6,39 @@
 //! ever decides anything else, because a coordinator first hears a strict majority and keeps the
 //! vote of the highest ballot it hears of.
 //!
+//! A vote is for a value: the digest of the versions. A member that hears of a majority for a value and
+//! cannot name its versions is like one that did not hear the votes: it does not act on them. It asks a
+//! voter for the names.
+//!
 //! **Source:** Lamport 2001, "Paxos Made Simple", section 2.2.
 
 use super::ballot::{Ballot, ShardVersion, Versions};
 use super::signed::Testimony;
-use crate::{Members, PeerId};
+use super::value::vote_of;
+use crate::{Digest, Members, PeerId};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The votes of one ballot: what was voted for, each with the members that did.
-///
-/// Members vote for the same as a rule, so it is kept and compared once and not for every member.
 #[derive(Debug, Default)]
-struct Votes(Vec<(Versions, Members)>);
+struct Votes(Vec<(Digest, Members)>);
 
 impl Votes {
     /// Counts a member's vote, if it is its first.
-    fn add(&mut self, index: usize, versions: &[ShardVersion]) {
+    fn add(&mut self, index: usize, value: Digest) {
         if self.0.iter().any(|(_, voters)| voters.has(index)) {
             return;
         }
-        let known = self.0.iter_mut().find(|(voted, _)| *voted == versions);
+        let known = self.0.iter_mut().find(|(voted, _)| *voted == value);
         match known {
             Some((_, voters)) => *voters |= Members::one(index),
-            None => self.0.push((versions.to_vec(), Members::one(index))),
+            None => self.0.push((value, Members::one(index))),
         }
     }
 
-    /// What this number of members voted for.
-    fn majority(&self, quorum: usize) -> Option<&Versions> {
+    /// What this number of members voted for, and who they are.
+    fn majority(&self, quorum: usize) -> Option<(Digest, Members)> {
         let found = self.0.iter().find(|(_, voters)| voters.count() >= quorum);
-        found.map(|(versions, _)| versions)
+        found.copied()
     }
 }
 
@@ -49,6 +52,8 @@ pub(super) struct Agreement {
     /// This peer's vote in the highest ballot.
     pub(super) voted: Option<(Ballot, Versions)>,
     votes: BTreeMap<Ballot, Votes>,
+    /// The versions that values stand for, of values that some member voted for.
+    names: BTreeMap<Digest, Versions>,
     /// What was decided, and in which ballot's number.
     pub(super) decided: Option<(u8, Versions)>,
     /// The peer that said so, where this peer did not count the votes itself.
@@ -64,6 +69,7 @@ impl Agreement {
             promised: first,
             voted: None,
             votes: BTreeMap::new(),
+            names: BTreeMap::new(),
             decided: None,
             told_by: None,
             signed: None,
@@ -93,22 +99,40 @@ impl Agreement {
         !stale && !voted && self.decided.is_none()
     }
 
-    /// Counts a member's vote; `quorum` equal ones decide. The first vote of a member in a ballot
-    /// stands, so that a member that sends two different ones is counted for one of them only.
+    /// Counts a member's vote for a value, with its versions where they are known. `quorum` equal votes
+    /// decide, once this peer can name the versions. The first vote of a member in a ballot stands, so
+    /// that a member that sends two different ones is counted for one of them only.
     pub(super) fn count(
         &mut self,
         ballot: Ballot,
         index: usize,
-        versions: &[ShardVersion],
+        (value, versions): (Digest, Option<&[ShardVersion]>),
         quorum: usize,
     ) {
-        let votes = self.votes.entry(ballot).or_default();
-        votes.add(index, versions);
-        if self.decided.is_none()
-            && let Some(versions) = votes.majority(quorum)
+        self.votes.entry(ballot).or_default().add(index, value);
+        let mut values = self.votes.values().flat_map(|votes| &votes.0);
+        if let Some(versions) = versions
+            && values.any(|(voted, _)| *voted == value)
         {
-            self.decided = Some((ballot.number, versions.clone()));
+            let name = self.names.entry(value);
+            name.or_insert_with(|| versions.to_vec());
         }
+        if self.decided.is_none() {
+            self.decided = self.votes.iter().find_map(|(ballot, votes)| {
+                let (value, _) = votes.majority(quorum)?;
+                let versions = self.names.get(&value)?;
+                Some((ballot.number, versions.clone()))
+            });
+        }
+    }
+
+    /// What a majority voted for although this peer cannot name it, and who voted for it.
+    pub(super) fn unnamed(&self, quorum: usize) -> Option<(Digest, Members)> {
+        if self.decided.is_some() {
+            return None;
+        }
+        let mut all = self.votes.values().filter_map(|v| v.majority(quorum));
+        all.find(|(value, _)| !self.names.contains_key(value))
     }
 
     /// A peer that knows the decision says what it is.
@@ -122,8 +146,9 @@ impl Agreement {
         if let Some(signed) = &self.signed {
             return signed.holders(versions).iter().collect();
         }
+        let value = vote_of(versions);
         let votes = self.votes.values().flat_map(|votes| &votes.0);
-        let equal = votes.filter(|(voted, _)| voted == versions);
+        let equal = votes.filter(|(voted, _)| *voted == value);
         equal.flat_map(|(_, voters)| voters.iter()).collect()
     }
 }

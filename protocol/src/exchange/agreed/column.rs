@@ -174,11 +174,7 @@ impl Column {
             return broke("a message of a column from a peer outside it");
         }
         if self.0.over() {
-            if message.body.asks()
-                && let Some(answer) = self.0.decision()
-            {
-                cx.send(from, answer);
-            }
+            self.0.answer(cx, from, &message.body);
             return Ok(());
         }
         hand_over(&mut self.0, cx, from, &message.body)

@@ -262,11 +262,7 @@ impl Agreed {
             return Ok(());
         };
         if fragment_round.over() {
-            if message.body.asks()
-                && let Some(answer) = fragment_round.decision()
-            {
-                cx.send(from, answer);
-            }
+            fragment_round.answer(cx, from, &message.body);
             return Ok(());
         }
         hand_over(fragment_round, cx, from, &message.body)
@@ -296,6 +292,10 @@ pub(super) fn hand_over(
         FragmentMessage::Vote { ballot, versions } => {
             fragment_round.on_vote(cx, from, *ballot, versions)?;
         }
+        FragmentMessage::VoteFor { ballot, value } => {
+            fragment_round.on_vote_for(cx, from, *ballot, *value)?;
+        }
+        FragmentMessage::Query { .. } => fragment_round.answer(cx, from, body),
         FragmentMessage::Prepare { ballot } => fragment_round.on_prepare(cx, from, *ballot)?,
         FragmentMessage::Promise(promise) => fragment_round.on_promise(cx, from, promise)?,
         FragmentMessage::Repair {

@@ -14,7 +14,7 @@ use crate::data::tally_fits;
 use crate::limits::{GRID_COLUMNS_MAX, GROUP_MEMBERS_MAX};
 use crate::statement::Place;
 use crate::wire::{WireError, check};
-use crate::{FragmentId, GroupTag, Members, PeerId, Round, RunId, Signed, TallyEntry};
+use crate::{Digest, FragmentId, GroupTag, Members, PeerId, Round, RunId, Signed, TallyEntry};
 use serde::{Deserialize, Serialize};
 
 /// A message of an exchange whose groups agree.
@@ -101,6 +101,19 @@ pub enum FragmentMessage {
     /// In a grid, in the column that decides the round's note: whose contributions the mean of the
     /// sender's row holds, and the data behind them. To the member that makes the note, before the mean.
     Tally(Vec<TallyEntry>),
+    /// The same as [`FragmentMessage::Vote`], where naming every version would take too many bytes.
+    VoteFor {
+        /// In which ballot.
+        ballot: Ballot,
+        /// The digest that stands for the versions of all shards.
+        value: Digest,
+    },
+    /// A majority voted for this value, and the sender does not know for which versions. A member that
+    /// voted for it answers with [`FragmentMessage::Vote`].
+    Query {
+        /// What the votes name.
+        value: Digest,
+    },
 }
 
 /// A member's promise to vote in no lower ballot, and what it has.
@@ -138,7 +151,9 @@ impl AgreedMessage {
             Self::Fragment(Scoped {
                 round,
                 body:
-                    FragmentMessage::Vote { .. } | FragmentMessage::Signed(SignedMessage::Vote { .. }),
+                    FragmentMessage::Vote { .. }
+                    | FragmentMessage::VoteFor { .. }
+                    | FragmentMessage::Signed(SignedMessage::Vote { .. }),
                 ..
             }) => Some(*round),
             _ => None,
@@ -264,6 +279,8 @@ impl FragmentMessage {
             Self::Collected { .. } => "collected",
             Self::EmptyRow => "empty-row",
             Self::Tally(_) => "tally",
+            Self::VoteFor { .. } => "vote-for",
+            Self::Query { .. } => "query",
             Self::Signed(message) => message.name(),
         }
     }
@@ -272,7 +289,10 @@ impl FragmentMessage {
     pub(crate) const fn asks(&self) -> bool {
         match self {
             Self::Signed(message) => message.asks(),
-            other => matches!(other, Self::Promise(_) | Self::Prepare { .. }),
+            other => matches!(
+                other,
+                Self::Promise(_) | Self::Prepare { .. } | Self::Query { .. }
+            ),
         }
     }
 
@@ -300,7 +320,9 @@ impl FragmentMessage {
                 check::ballot(ballot.number)?;
                 check::shards(versions.len())
             }
-            Self::Prepare { ballot } | Self::Void { ballot } => check::ballot(ballot.number),
+            Self::Prepare { ballot } | Self::Void { ballot } | Self::VoteFor { ballot, .. } => {
+                check::ballot(ballot.number)
+            }
             Self::Promise(promise) => {
                 check::ballot(promise.ballot.number)?;
                 check::shards(promise.held.len())?;
@@ -327,7 +349,7 @@ impl FragmentMessage {
                 check::ok(versions.len() <= GRID_COLUMNS_MAX, "columns")?;
                 check::ok(known.len() == versions.len(), "columns")
             }
-            Self::EmptyRow => Ok(()),
+            Self::EmptyRow | Self::Query { .. } => Ok(()),
             Self::Tally(entries) => check::ok(tally_fits(entries), "tally"),
         }
     }

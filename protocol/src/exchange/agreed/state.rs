@@ -70,4 +70,6 @@ pub(super) struct Transfers {
     pub(super) given: BTreeMap<u16, Digest>,
     /// How often this peer has looked for decided slices that it lacks.
     pub(super) searches: u8,
+    /// The member that was asked last which versions a majority voted for.
+    pub(super) asked: Option<PeerId>,
 }
