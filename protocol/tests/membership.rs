@@ -288,6 +288,76 @@ fn a_peer_that_takes_over_a_state_no_longer_serves_its_old_one() {
     assert!(one.outputs.iter().any(pins), "{:?}", one.outputs);
 }
 
+/// A newcomer that has met five peers, which are further.
+fn newcomer_of_five() -> One {
+    let mut one = One::new(ExchangeKind::AllReduce);
+    for id in 1..=5 {
+        one.feed(Input::LinkUp(peer(id)));
+        let mut hello = one.hello();
+        hello.round = Round(3);
+        one.hear(peer(id), MembershipMessage::Hello(hello));
+    }
+    one
+}
+
+fn fetches_of(one: &One) -> usize {
+    let fetch = |o: &&Output| matches!(o, Output::Fetch { .. });
+    one.outputs.iter().filter(fetch).count()
+}
+
+/// A donor that exchanges a round answers when that has ended, and a machine may be overloaded.
+#[test]
+fn a_state_that_is_offered_late_is_taken() {
+    let state = StateId {
+        round: Round(3),
+        root: Digest::of(b"state"),
+        bytes: 900,
+    };
+    let mut one = newcomer_of_five();
+    let asked = |one: &One| {
+        let ask = |o: &Output| match o {
+            Output::Send { to, message } => {
+                (*message == TransferMessage::StateAsk { at_least: Round(0) }.into()).then_some(*to)
+            }
+            _ => None,
+        };
+        one.outputs.iter().filter_map(ask).collect::<Vec<_>>()
+    };
+    let first = asked(&one);
+    assert!(!first.is_empty());
+    one.outputs.clear();
+    let mut waits = 0;
+    while asked(&one).is_empty() {
+        one.pass(1);
+        waits += 1;
+    }
+    // The first wait is over and others are asked. Now one of the first answers.
+    let late = *first
+        .iter()
+        .find(|p| !asked(&one).contains(p))
+        .unwrap_or(&first[0]);
+    one.hear(late, offer(state));
+    assert_eq!(fetches_of(&one), 1, "{:?}", one.outputs);
+    assert!(waits >= 1);
+}
+
+#[test]
+fn a_state_that_no_plan_allows_is_refused_and_noted() {
+    let state = StateId {
+        round: Round(3),
+        root: Digest::of(b"state"),
+        bytes: u64::MAX,
+    };
+    let mut one = newcomer_of_five();
+    one.outputs.clear();
+    for id in 1..=5 {
+        one.hear(peer(id), offer(state));
+    }
+    assert_eq!(fetches_of(&one), 0);
+    let noted = |o: &Output| matches!(o, Output::Emit(Event::Misbehaved { .. }));
+    assert!(one.outputs.iter().any(noted), "{:?}", one.outputs);
+}
+
 /// An offer of a state. Without liars it does not matter which anchor it names.
 fn offer(state: StateId) -> TransferMessage {
     let anchor = Digest::of(b"any");

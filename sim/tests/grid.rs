@@ -175,3 +175,16 @@ fn a_row_that_is_gone_costs_its_contributions_and_no_round() {
     assert_eq!(report.consensus_distance, 0.0, "{report}");
     assert_eq!(report.counters.rule_breaks, 0, "{report}");
 }
+
+/// The roll of 81 peers takes more bytes than this model. It once made every state too large to be taken.
+#[test]
+fn a_machine_that_was_away_takes_a_state_whose_roll_is_larger_than_the_model() {
+    let fault = "[[fault]]\nkind = \"crash\"\npeer = 30\nat_s = 3.0\nrestart_after_s = 3.0\n";
+    let small = "kind = \"quadratic\"\ndim = 64";
+    let report = run(&text(81, 9, 60, small, fault));
+    let counters = &report.counters;
+    assert!(counters.catch_ups > 0, "{report}");
+    assert_eq!(report.live, 81, "{report}");
+    assert_eq!(report.consensus_distance, 0.0);
+    assert_eq!(counters.voided + counters.rule_breaks, 0, "{report}");
+}

@@ -142,7 +142,7 @@ impl BulkStore for Depot {
     }
 
     fn put_state_manifest(&self, state: &StateId, manifest: Bytes) -> Result<(), Refusal> {
-        if state.bytes > self.plan.state_bytes {
+        if state.bytes > self.plan.state_bytes_max() {
             return Err(Refusal::TooLong);
         }
         self.states().begin(state, manifest);

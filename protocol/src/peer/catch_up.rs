@@ -12,7 +12,7 @@ use crate::peer::Peer;
 use crate::peer::lag::{CatchUp, Helpers, Offer};
 use crate::peer::resting::Standing;
 use crate::wire::TransferMessage;
-use crate::{Base, Digest, Done, OrderId, PeerId, Round};
+use crate::{Base, Digest, Done, OrderId, PeerError, PeerId, Round};
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -105,24 +105,40 @@ impl Peer {
         self.cx.timers.set(Timer::Join, deadline);
     }
 
-    pub(super) fn state_offered(&mut self, from: PeerId, offer: Offer) {
+    /// A donor offers its state.
+    ///
+    /// # Errors
+    /// When it is larger than any state of this plan.
+    pub(super) fn state_offered(&mut self, from: PeerId, offer: Offer) -> Result<(), PeerError> {
         let oldest = self.oldest_wanted();
         let CatchUp::Asking { asked, offers } = &mut self.catch_up else {
-            return;
+            return Ok(());
         };
-        if !asked.remove(&from) {
-            return;
+        let late = self.helpers.late.remove(&from);
+        if !asked.remove(&from) && !late {
+            return Ok(());
         }
-        let last = asked.is_empty();
+        // A late one has been waited for long enough.
+        let last = asked.is_empty() || late;
         let state = offer.state;
-        // A larger state belongs to another plan. An older one would take this peer back.
-        if state.bytes <= self.cx.plan.state_bytes && state.round >= oldest {
+        let fits = state.bytes <= self.cx.plan.state_bytes_max();
+        // An older state would take this peer back.
+        if fits && state.round >= oldest {
             offers.entry(offer).or_default().push(from);
         } else {
             self.blame_donors([from]);
         }
         if last {
             self.choose_state();
+        }
+        match fits {
+            true => Ok(()),
+            false => Err(PeerError::Unexpected {
+                what: format!(
+                    "a state of {} bytes, more than the plan allows",
+                    state.bytes
+                ),
+            }),
         }
     }
 
@@ -361,6 +377,7 @@ impl Peer {
             CatchUp::Idle | CatchUp::Keeping(..) | CatchUp::Loading(..) => {}
             CatchUp::Asking { asked, offers } => {
                 let (silent, offered) = (std::mem::take(asked), !offers.is_empty());
+                self.helpers.note_late(&silent);
                 self.blame_donors(silent);
                 if offered {
                     self.choose_state();

@@ -1,6 +1,7 @@
 //! How far a peer is in catching up with the others.
 
 use crate::exchange::Scoped;
+use crate::limits::GRID_VIEW_PEERS_MAX;
 use crate::wire::TransferMessage;
 use crate::{Digest, FragmentId, OrderId, PeerId, SliceId, StateId};
 use std::collections::{BTreeMap, BTreeSet};
@@ -81,4 +82,15 @@ pub(super) struct Helpers {
     pub(super) vain: BTreeMap<PeerId, u32>,
     /// How often a replay or a state failed although donors answered.
     pub(super) failures: u32,
+    /// Donors that did not answer in time. What they offer later is welcome: a donor that exchanges a round
+    /// answers when that has ended, and a path or a machine may be slower than the wait.
+    pub(super) late: BTreeSet<PeerId>,
+}
+
+impl Helpers {
+    /// These donors did not answer in time.
+    pub(super) fn note_late(&mut self, donors: &BTreeSet<PeerId>) {
+        let room = GRID_VIEW_PEERS_MAX.saturating_sub(self.late.len());
+        self.late.extend(donors.iter().take(room));
+    }
 }

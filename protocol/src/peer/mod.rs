@@ -262,10 +262,7 @@ impl Peer {
                 self.founding_said(from, message);
                 Ok(())
             }
-            Message::Transfer(message) => {
-                self.transfer(from, message);
-                Ok(())
-            }
+            Message::Transfer(message) => self.transfer(from, message),
             Message::Exchange(message) => match self.replays(from, message) {
                 Some(decision) => self.replay_decision(decision),
                 None => {
@@ -313,12 +310,12 @@ impl Peer {
         Ok(())
     }
 
-    fn transfer(&mut self, from: PeerId, message: &TransferMessage) {
+    fn transfer(&mut self, from: PeerId, message: &TransferMessage) -> Result<(), PeerError> {
         match message {
             TransferMessage::StateAsk { at_least } => self.state_asked(from, *at_least),
             TransferMessage::StateOffer { state, anchor } => {
                 let (state, anchor) = (*state, *anchor);
-                self.state_offered(from, Offer { state, anchor });
+                self.state_offered(from, Offer { state, anchor })?;
             }
             TransferMessage::AnchorAsk { round } => self.anchor_asked(from, *round),
             TransferMessage::Anchor { round, anchor } => self.anchor_said(from, *round, *anchor),
@@ -326,6 +323,7 @@ impl Peer {
             TransferMessage::HistoryAsk { round } => self.history_asked(from, *round),
             TransferMessage::HistoryRefuse { round } => self.history_refused(from, *round),
         }
+        Ok(())
     }
 
     fn done(&mut self, order: OrderId, done: &Done) {

@@ -2,14 +2,14 @@
 //! every round that is applied, and it is in states and checkpoints.
 
 use crate::data::{Counted, Me, Turn};
-use crate::limits::{DATA_LEDGER_BYTES_MAX, ROLL_BYTES_MAX};
+use crate::limits::{DATA_LEDGER_BYTES_MAX, ROLL_BYTES_MAX, SHARED_HEAD_BYTES};
 use crate::peer::Peer;
 use crate::wire::{decode_limited, encode_value};
 use crate::{Blocks, Layers, Ledger, PeerId, Pool, Roll, Round, Taken, TrainSummary};
 use serde::{Deserialize, Serialize};
 
 /// Bytes of roll and ledger in states and checkpoints.
-const SHARED_BYTES_MAX: usize = ROLL_BYTES_MAX + DATA_LEDGER_BYTES_MAX + 64;
+const SHARED_BYTES_MAX: usize = ROLL_BYTES_MAX + DATA_LEDGER_BYTES_MAX + SHARED_HEAD_BYTES;
 
 /// As bytes, each of them empty where there is none.
 #[derive(Default, Serialize, Deserialize)]

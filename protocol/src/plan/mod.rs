@@ -13,7 +13,10 @@ pub use agreement::{AgreementPlan, Grouping};
 pub(crate) use liars::quorum;
 pub use validate::PlanError;
 
-use crate::limits::{GROUP_MEMBERS_MAX, ROUND_NOTE_BYTES_MAX};
+use crate::limits::{
+    DATA_LEDGER_BYTES_MAX, GROUP_MEMBERS_MAX, ROLL_BYTES_MAX, ROUND_NOTE_BYTES_MAX,
+    SHARED_HEAD_BYTES,
+};
 use crate::{
     Digest, ExchangeKind, FragmentId, LayoutHash, OverlapPlan, Part, PlanHash, RunId, Schedule,
     StepBudget, Synchronization,
@@ -120,7 +123,7 @@ pub struct Plan {
     pub overlap: OverlapPlan,
     /// Bounds of the deadlines.
     pub deadlines: DeadlinePlan,
-    /// Bytes of a state transfer.
+    /// Bytes of the model in a state transfer; see [`Plan::state_bytes_max`].
     pub state_bytes: u64,
     /// What the members of a group expect of each other, where they agree.
     pub agreement: AgreementPlan,
@@ -148,6 +151,16 @@ impl Plan {
     /// Whether this many contributions are too few to be combined.
     pub(crate) fn too_few(&self, contributions: usize) -> bool {
         contributions < usize::from(self.agreement.contributions.max(1))
+    }
+
+    /// The most bytes of a transferred state: the model's, and what the peers agree on beside it. In a
+    /// swarm of many peers their roll can be larger than a small model.
+    pub fn state_bytes_max(&self) -> u64 {
+        let roll = match self.agreement.grouping.is_grid() {
+            true => ROLL_BYTES_MAX,
+            false => 0,
+        };
+        self.state_bytes + (roll + DATA_LEDGER_BYTES_MAX + SHARED_HEAD_BYTES) as u64
     }
 
     /// The most bytes that a slice of the fragment has. In a merge of branches values travel as f32.
