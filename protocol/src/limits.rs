@@ -50,6 +50,9 @@ pub const ROLL_PAGE_BYTES: usize = 48 * 1024;
 /// Links with peers of the roll that are neither in the row nor in the column of a peer.
 pub const STRANGER_LINKS: usize = 4;
 
+/// Number of links with such peers beyond which a peer closes some.
+pub const STRANGER_LINKS_MAX: usize = 2 * STRANGER_LINKS;
+
 /// Rolls that the peers of one process share at a time: of neighbouring rounds, and of peers that
 /// disagree.
 pub const ROLLS_SHARED_MAX: usize = 8;

@@ -51,6 +51,8 @@ pub struct Counters {
     pub trained_s: f64,
     /// Links that came up, each counted at both ends.
     pub links: u64,
+    /// Most links that one machine has at the end.
+    pub links_most: u64,
     /// Control messages sent.
     pub messages: u64,
     /// Control messages that the network lost.

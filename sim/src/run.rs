@@ -85,6 +85,8 @@ pub fn run_scenario(
     }
     outcome?;
     swarm.counters.data = swarm.checks.data();
+    let links = (0..scenario.peers).map(|peer| swarm.net.linked(peer).count() as u64);
+    swarm.counters.links_most = links.max().unwrap_or(0);
     Ok(Report {
         name: scenario.name.clone(),
         seed: scenario.seed,

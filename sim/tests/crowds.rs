@@ -4,6 +4,7 @@
 mod common;
 
 use common::run;
+use murmurate_protocol::limits::STRANGER_LINKS_MAX;
 use murmurate_sim::Report;
 
 /// What 512 peers of a grid cost, each. These grow with the rows and columns of a peer and not with the
@@ -38,6 +39,30 @@ fn a_peer_of_a_grid_talks_to_its_row_and_column_only() {
     // The roll in pages is 110 bytes a peer, and comes from two others.
     let pages = counters.bytes_by_message["page"] / peers;
     assert!(pages <= 2 * 125 * peers, "{pages} bytes of pages");
+}
+
+/// Founding a run links most of 128 peers with each other. What is neither row nor column is closed.
+#[test]
+fn a_peer_of_a_grid_keeps_the_links_of_its_row_and_column_and_a_few() {
+    let report = run(
+        "seed = 3\npeers = 128\nrounds = 20\nevaluate_every = 1000\n\
+         [task]\nkind = \"timing\"\nparameters = 100_000\n\
+         [strategy]\npreset = \"diloco\"\n\
+         [strategy.agreement]\ngrouping = \"grid\"\nrow = 8\n\
+         [network]\nlatency_ms = 5.0\nuplink_mbit = 1000.0\ndownlink_mbit = 1000.0\n\
+         [compute]\nstep_ms = 50.0\n",
+        None,
+    );
+    println!("{report}");
+    let counters = &report.counters;
+    assert_eq!(counters.voided + counters.catch_ups, 0, "{report}");
+    assert_eq!(counters.rounds_ended, 20 * 128, "{report}");
+    // Seven in the row, fifteen in the column. Each end keeps eight others.
+    let most = counters.links_most;
+    assert!(
+        most <= 7 + 15 + STRANGER_LINKS_MAX as u64,
+        "{most}: {report}"
+    );
 }
 
 /// A swarm without faults on a fast network.

@@ -69,6 +69,9 @@ pub(crate) struct Contact {
     pub(crate) clock: Option<i64>,
     /// Whether its wrong clock was reported.
     pub(crate) clock_told: bool,
+    /// Whether their last link was one too many for one of the two: it is not dialled only for the sake of
+    /// a link.
+    pub(crate) spared: bool,
     /// Whether it said goodbye because it leaves.
     pub(crate) left: bool,
     /// The branch that it is in, in its own words. Few have one, and it is large.

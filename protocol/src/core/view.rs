@@ -274,25 +274,31 @@ impl View {
 
     /// Peers that should be dialled now, with their records; each dial waits twice as long.
     pub(crate) fn due_dials(&mut self, now: Time, room: usize) -> Vec<PeerRecord> {
-        let split = &self.split;
-        self.remotes
-            .iter_mut()
-            .filter(|(_, r)| !r.linked && !r.banned && r.contact.record.is_some())
-            // One that a split cut off may come back at any time.
-            .filter(|(id, r)| {
-                let missing = split.misses(**id) && r.contact.dials != DIALS_REFUSED;
-                missing || r.contact.dials < DIAL_ATTEMPTS_MAX
-            })
-            .map(|(_, remote)| remote)
-            .filter(|r| r.contact.dial_at.is_some_and(|at| at <= now))
-            .take(room)
-            .filter_map(|remote| {
-                remote.contact.dials = (remote.contact.dials + 1).min(DIAL_ATTEMPTS_MAX);
-                remote.contact.dial_at =
-                    Some(now + Duration::from_secs(1 << remote.contact.dials.min(6)));
-                remote.contact.record.clone()
-            })
-            .collect()
+        let due = self.due(now).into_iter().take(room);
+        due.filter_map(|peer| self.dial(peer, now)).collect()
+    }
+
+    /// Peers that should be dialled now.
+    pub(crate) fn due(&self, now: Time) -> Vec<PeerId> {
+        let unlinked = self
+            .remotes
+            .iter()
+            .filter(|(_, r)| !r.linked && !r.banned && r.contact.record.is_some());
+        // One that a split cut off may come back at any time.
+        let open = unlinked.filter(|(id, r)| {
+            let missing = self.split.misses(**id) && r.contact.dials != DIALS_REFUSED;
+            missing || r.contact.dials < DIAL_ATTEMPTS_MAX
+        });
+        let due = open.filter(|(_, r)| r.contact.dial_at.is_some_and(|at| at <= now));
+        due.map(|(peer, _)| *peer).collect()
+    }
+
+    /// Notes that a peer is dialled now; the next dial waits twice as long. Gives back its record.
+    pub(crate) fn dial(&mut self, peer: PeerId, now: Time) -> Option<PeerRecord> {
+        let contact = &mut self.remotes.get_mut(&peer)?.contact;
+        contact.dials = (contact.dials + 1).min(DIAL_ATTEMPTS_MAX);
+        contact.dial_at = Some(now + Duration::from_secs(1 << contact.dials.min(6)));
+        contact.record.clone()
     }
 }
 

@@ -35,6 +35,7 @@ impl Peer {
         remote.contact.observes = false;
         remote.suspected = false;
         remote.contact.refused = false;
+        remote.contact.spared = false;
         remote.forgive_dials();
         self.send_hello(peer);
     }
@@ -144,6 +145,10 @@ impl Peer {
     }
 
     pub(super) fn goodbye(&mut self, from: PeerId, reason: Reason) {
+        if reason == Reason::Spare {
+            self.spared(from);
+            return;
+        }
         if reason != Reason::Leaving {
             if let Some(remote) = self.cx.view.get_mut(from) {
                 remote.contact.dials = DIALS_REFUSED;
@@ -246,12 +251,13 @@ impl Peer {
             .cx
             .view
             .iter()
-            .filter(|(_, r)| r.linked && !r.greeted && !r.banned);
+            .filter(|(_, r)| r.linked && !r.greeted && !r.banned && !r.contact.spared);
         let silent: Vec<PeerId> = silent.map(|(id, _)| id).collect();
         silent.into_iter().for_each(|peer| self.send_hello(peer));
         self.spread_records();
         self.dial_mates();
         self.dial_due(ACTIVE_LINKS_MAX);
+        self.close_spare_links();
         if self.only_follows() && self.is_outside() {
             self.ask_for_a_place();
         }

@@ -33,6 +33,7 @@ mod round;
 mod shared;
 mod shown;
 mod snapshot;
+mod spare;
 mod witnesses;
 
 pub use input::{Evaluated, Input};

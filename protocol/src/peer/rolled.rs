@@ -3,7 +3,7 @@
 use crate::core::remote::DIALS_REFUSED;
 use crate::core::{Output, Phase};
 use crate::exchange::GridMessage;
-use crate::limits::{ALIVE_EVERY, DIAL_ATTEMPTS_MAX, SPONSORS_MAX, STRANGER_LINKS};
+use crate::limits::{ALIVE_EVERY, DIAL_ATTEMPTS_MAX, SPONSORS_MAX};
 use crate::peer::Peer;
 use crate::peer::life::Missing;
 use crate::{PeerId, Round};
@@ -60,20 +60,6 @@ impl Peer {
             contact.dials = (contact.dials + 1).min(DIAL_ATTEMPTS_MAX - 1);
             contact.dial_at = Some(now + Duration::from_secs(1 << contact.dials.min(6)));
             self.cx.put(Output::Dial(newest));
-        }
-    }
-
-    /// Dials a few peers that are no mates, so that news reach the whole swarm.
-    pub(super) fn dial_strangers(&mut self) {
-        let mates = self.cx.rolls.mates.clone();
-        let linked = self.cx.view.iter().filter(|(_, remote)| remote.linked);
-        let strangers = linked.filter(|(peer, _)| !mates.contains(peer)).count();
-        let room = STRANGER_LINKS.saturating_sub(strangers);
-        if room > 0 {
-            let now = self.cx.now;
-            for record in self.cx.view.due_dials(now, room) {
-                self.cx.put(Output::Dial(record));
-            }
         }
     }
 

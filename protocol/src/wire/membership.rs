@@ -57,6 +57,8 @@ pub enum Reason {
     Misbehaved,
     /// The run is full.
     Full,
+    /// It has links with enough others.
+    Spare,
 }
 
 impl fmt::Display for Reason {
@@ -76,6 +78,7 @@ impl fmt::Display for Reason {
             }
             Self::Misbehaved => "it broke the protocol's rules too often",
             Self::Full => "the run has as many peers as one group can hold",
+            Self::Spare => "it has links with enough others",
         })
     }
 }
