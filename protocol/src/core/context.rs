@@ -148,8 +148,16 @@ impl Context {
         let place = roll
             .as_ref()
             .and_then(|roll| Some((roll, roll.place_of(self.me())?)));
-        let mates = place.map(|(roll, place)| roll.mates(place));
-        self.rolls.mates = Arc::new(mates.unwrap_or_default());
+        let mates = place
+            .map(|(roll, place)| roll.mates(place))
+            .unwrap_or_default();
+        // A new mate is dialled at once, whenever its last link ended.
+        for mate in mates.difference(&self.rolls.mates) {
+            if let Some(remote) = self.view.get_mut(*mate) {
+                remote.contact.dial_at = None;
+            }
+        }
+        self.rolls.mates = Arc::new(mates);
         self.rolls.roll = roll;
     }
 
