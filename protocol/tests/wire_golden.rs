@@ -334,6 +334,7 @@ fn record() -> PeerRecord {
         sequence: 5,
         expires: Time::from_nanos(1_000_000_007),
         addresses: vec![vec![4, 127, 0, 0, 1], Vec::new()],
+        locality: murmurate_protocol::Locality::default(),
         signature: vec![0x55; 64],
     })
 }

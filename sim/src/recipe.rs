@@ -112,6 +112,7 @@ impl<'a> Recipe<'a> {
             sequence,
             expires: now + RECORD_LIFETIME,
             addresses: vec![(index as u32).to_le_bytes().to_vec()],
+            locality: murmurate_protocol::Locality::default(),
             signature: Vec::new(),
         })
     }

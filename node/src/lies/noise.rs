@@ -69,6 +69,7 @@ impl Noise {
             sequence: self.random.next_u64(),
             expires: now + RECORD_LIFETIME,
             addresses: Vec::new(),
+            locality: murmurate_protocol::Locality::default(),
             signature,
         })
     }

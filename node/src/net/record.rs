@@ -81,6 +81,7 @@ impl OwnRecord {
                 .take(RECORD_ADDRESSES_MAX)
                 .map(|a| a.to_vec())
                 .collect(),
+            locality: murmurate_protocol::Locality::default(),
             signature: Vec::new(),
         });
         // Ed25519 keys can always sign, and other kinds were refused at the start.

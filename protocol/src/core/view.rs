@@ -316,6 +316,7 @@ mod tests {
             sequence,
             expires: Time::ZERO + Duration::from_secs(expires),
             addresses: Vec::new(),
+            locality: crate::Locality::default(),
             signature: Vec::new(),
         })
     }

@@ -42,6 +42,7 @@ impl Peer {
                 sequence: 0,
                 expires: self.cx.now,
                 addresses: Vec::new(),
+                locality: crate::Locality::default(),
                 signature: Vec::new(),
             })
         })

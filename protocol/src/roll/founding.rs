@@ -217,7 +217,7 @@ impl Founding {
             return;
         }
         self.proposed = self.ticks;
-        let found = |row| Roll::found(ranked, row, Round(0));
+        let found = |row| Roll::arranged(ranked, row, Round(0));
         let roll = own.then(|| self.shared.share(found(self.terms.row)));
         let name = roll.as_ref().map(|roll| roll.name());
         let number = self.acceptor.promised.number.max(self.highest);

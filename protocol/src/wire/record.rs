@@ -2,7 +2,7 @@
 
 use crate::limits::{ADDRESS_BYTES_MAX, RECORD_ADDRESSES_MAX, SIGNATURE_BYTES_MAX};
 use crate::wire::WireError;
-use crate::{PeerId, RunId, Time};
+use crate::{Locality, PeerId, RunId, Time};
 use core::fmt;
 use core::ops::{Deref, DerefMut};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -31,6 +31,8 @@ pub struct RecordFields {
     pub expires: Time,
     /// Multiaddresses in their binary form, opaque here.
     pub addresses: Vec<Vec<u8>>,
+    /// Where in the network the peer is.
+    pub locality: Locality,
     /// By `peer`, over [`PeerRecord::signed_bytes`].
     pub signature: Vec<u8>,
 }
@@ -88,7 +90,8 @@ impl PeerRecord {
         const LENGTH: usize = 8;
         const FIXED: usize = 32 + 32 + 8 + 8;
         let addresses = self.addresses.iter().map(|a| LENGTH + a.len());
-        FIXED + LENGTH + addresses.sum::<usize>() + LENGTH + self.signature.len()
+        let addresses = LENGTH + addresses.sum::<usize>();
+        FIXED + addresses + self.locality.wire_bytes() + LENGTH + self.signature.len()
     }
 
     /// Checks lengths and counts.
@@ -110,13 +113,14 @@ impl PeerRecord {
         if self.signature.len() > SIGNATURE_BYTES_MAX {
             return out("record.signature");
         }
-        Ok(())
+        self.locality.check()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{RateClass, Site};
 
     #[test]
     fn a_record_knows_its_bytes_and_copies_share_them_until_one_is_written_to() {
@@ -126,6 +130,10 @@ mod tests {
             sequence: 3,
             expires: Time::ZERO,
             addresses: vec![vec![4; 5], vec![6; 70]],
+            locality: Locality {
+                site: Some(Site::measured(b"here")),
+                rate: Some(RateClass::of(1 << 20)),
+            },
             signature: vec![7; 64],
         });
         let bytes = crate::wire::encode_value(&record);

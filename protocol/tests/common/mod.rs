@@ -168,6 +168,7 @@ pub(crate) fn any_record() -> impl Strategy<Value = PeerRecord> {
                 sequence,
                 expires: Time::from_nanos(expires >> (sequence * 8)),
                 addresses,
+                locality: murmurate_protocol::Locality::default(),
                 signature: vec![7; 64],
             })
         },
