@@ -5,8 +5,10 @@
 //! names them as they were when the peer entered: all peers place alike, whatever is measured later.
 
 mod finder;
+mod owners;
 
 pub use finder::SiteFinder;
+pub(crate) use owners::fast_enough;
 
 use crate::Digest;
 use crate::limits::{RATE_CLASS_MAX, SITE_BYTES_MAX};

@@ -13,6 +13,7 @@
 //! of all peers that ever come rules that out, whatever the network does.
 
 mod fetch;
+mod news;
 
 use super::acceptor::{Accepted, Acceptor, Proposal, quorum};
 use super::pages::{Incoming, in_messages};
@@ -147,11 +148,6 @@ impl Founding {
             self.say(to, FoundingMessage::Founded(name));
         }
         self.founded.is_some()
-    }
-
-    /// A registrar cannot be reached: others take its part.
-    pub(crate) fn lost(&mut self, peer: PeerId) {
-        self.register.lose(peer);
     }
 
     /// Time passes. `linked` are peers that may not know the registrars yet.

@@ -28,7 +28,7 @@ pub use shared::SharedRolls;
 
 use crate::limits::{ROLL_BYTES_MAX, ROLL_PEERS_MAX};
 use crate::wire::{PeerRecord, WireError, canonical, decode_limited};
-use crate::{Digest, Locality, PeerId, Round, Site};
+use crate::{Digest, Locality, PeerId, RateClass, Round, Site};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -44,6 +44,11 @@ pub struct Place {
 impl Place {
     fn site(&self) -> Option<&Site> {
         self.record.locality.site.as_ref()
+    }
+
+    /// How fast the peer sends, if that is known.
+    pub(crate) fn rate(&self) -> Option<RateClass> {
+        self.record.locality.rate
     }
 }
 
@@ -64,6 +69,8 @@ pub struct Roll {
     digest: Digest,
     /// The round from which its newest peers are in it.
     newest: Round,
+    /// Whether it knows how fast some of its peers send.
+    rated: bool,
 }
 
 impl PartialEq for Roll {
@@ -122,17 +129,24 @@ impl Roll {
         let names: Vec<(PeerId, Round, &Locality)> = names.collect();
         let digest = Digest::of(&canonical(&(content.row, content.columns, names)));
         let newest = content.places.iter().map(|place| place.since).max();
+        let rated = content.places.iter().any(|place| place.rate().is_some());
         Self {
             content,
             index,
             digest,
             newest: newest.unwrap_or_default(),
+            rated,
         }
     }
 
     /// The round from which its newest peers are in it.
     pub const fn newest(&self) -> Round {
         self.newest
+    }
+
+    /// Whether it knows how fast some of its peers send.
+    pub(crate) const fn is_rated(&self) -> bool {
+        self.rated
     }
 
     fn records(&self) -> impl Iterator<Item = &PeerRecord> {
