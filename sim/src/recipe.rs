@@ -4,14 +4,15 @@ use crate::data::Feed;
 use crate::error::SimError;
 use crate::host::{Checkpoint, Host, Kept, Worker};
 use crate::scenario::{DataSpec, Scenario, TaskSpec};
+use crate::sites;
 use crate::task::{TrainerFactory, TrainerRequest};
 use crate::timing::{self, Timing};
 use core::time::Duration;
 use murmurate_protocol::limits::{ACTIVE_LINKS_MAX, GROUP_MEMBERS_MAX, RECORD_LIFETIME};
 use murmurate_protocol::wire::{PeerRecord, RecordFields};
 use murmurate_protocol::{
-    Base, Digest, FragmentId, Input, Order, Peer, PeerConfig, PeerId, Plan, RunId, SharedRolls,
-    SliceId, SliceMeta, Time,
+    Base, Digest, FragmentId, Input, Locality, Order, Peer, PeerConfig, PeerId, Plan, RunId,
+    SharedRolls, SliceId, SliceMeta, Time,
 };
 use murmurate_strategies::executor::{Executor, Parts, Stopwatch};
 use murmurate_strategies::grid::Strategy;
@@ -105,14 +106,20 @@ impl<'a> Recipe<'a> {
     }
 
     /// The peer record that a daemon would sign.
-    pub(crate) fn record(&self, index: usize, now: Time, sequence: u64) -> PeerRecord {
+    pub(crate) fn record(
+        &self,
+        index: usize,
+        now: Time,
+        sequence: u64,
+        locality: Locality,
+    ) -> PeerRecord {
         PeerRecord::from(RecordFields {
             peer: self.ids[index],
             run: self.plan.run,
             sequence,
             expires: now + RECORD_LIFETIME,
             addresses: vec![(index as u32).to_le_bytes().to_vec()],
-            locality: murmurate_protocol::Locality::default(),
+            locality,
             signature: Vec::new(),
         })
     }
@@ -147,6 +154,7 @@ impl<'a> Recipe<'a> {
         let peer = Peer::new(config, self.plan.clone(), topology).sharing(self.rolls.clone());
         let mut host = Host::new(peer, worker);
         let fed = checkpoint.and_then(|checkpoint| checkpoint.feed.clone());
+        host.finder = sites::finder(self.scenario, index, self.ids[index]).map(Box::new);
         host.feed = fed.or_else(|| self.scenario.data.map(Feed::new));
         Ok((host, start))
     }
