@@ -3,9 +3,10 @@
 
 use crate::daemon::acquaintances::Acquaintances;
 use crate::daemon::records::RecordChecks;
+use crate::daemon::site::finder;
 use crate::membership::Roll;
 use crate::net::{Membership, Net};
-use murmurate_protocol::{PeerId, View};
+use murmurate_protocol::{PeerId, SiteFinder, View};
 use murmurate_trust::Role;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -24,6 +25,8 @@ pub(super) struct Contacts {
     pub(super) rolls: RecordChecks,
     /// Linked peers that take no part in rounds, by their certificates.
     pub(super) bystanders: BTreeMap<PeerId, Role>,
+    /// Measures the site of this daemon.
+    pub(super) site: SiteFinder,
 }
 
 impl Contacts {
@@ -33,13 +36,20 @@ impl Contacts {
         membership: Arc<Membership>,
         acquaintances: Acquaintances,
     ) -> Self {
+        let site = finder(membership.me(), None, None);
         Self {
+            site,
             acquaintances,
             roll: Roll::new(dir.to_owned(), membership),
             records: RecordChecks::default(),
             rolls: RecordChecks::of_rolls(),
             bystanders: BTreeMap::new(),
         }
+    }
+
+    /// With what the configuration says of the site.
+    pub(super) fn at(self, site: SiteFinder) -> Self {
+        Self { site, ..self }
     }
 
     /// Dials, passes orders on and writes what has changed. May be called at any rate.

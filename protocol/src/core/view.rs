@@ -201,7 +201,7 @@ impl View {
     }
 
     /// This peer's own record.
-    pub(crate) const fn mine(&self) -> Option<&PeerRecord> {
+    pub const fn mine(&self) -> Option<&PeerRecord> {
         self.mine.as_ref()
     }
 
