@@ -1,68 +1,252 @@
-//! Grids whose machines know their sites: rows within sites, and little between them.
+//! Grids whose machines know their sites: rows within sites, and little between them. The simulator
+//! checks after every event that all peers hold the same bits.
 
 mod common;
 
-use murmurate_protocol::limits;
 use murmurate_sim::Report;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-/// Values of the model of a timing run, as f32.
-const MODEL: u64 = 4 * 1_000_000;
+/// Bytes of the model of a timing run, as f32.
+const MODEL: f64 = 4e6;
 
-/// Sites of equally many machines, 40 ms apart, with 100 Mbit/s to the others. Neighbours by number are
-/// at different sites: machine i is at site i mod `sites` through `interleaved`.
-fn text(
+/// Sites of equally many machines, 40 ms apart, that share 200 Mbit/s to the others.
+#[derive(Clone, Copy)]
+struct Swarm {
     peers: usize,
     row: usize,
-    rounds: u64,
-    (sites, labels): (usize, &str),
-    more: &str,
-) -> String {
-    let each = peers / sites;
-    let site = |index: usize| {
-        let (first, last) = (index * each, (index + 1) * each - 1);
-        format!(
-            "[[network.site]]\nname = \"site-{index}\"\nfirst = {first}\nlast = {last}\n\
-             latency_ms = 0.5\nwan_uplink_mbit = 200.0\nwan_downlink_mbit = 200.0\n"
-        )
-    };
-    let all: String = (0..sites).map(site).collect();
-    format!(
-        "seed = 3\npeers = {peers}\nrounds = {rounds}\nevaluate_every = 1000\n[task]\n\
-         kind = \"timing\"\nparameters = 1_000_000\n\
-         [strategy]\npreset = \"diloco\"\n[strategy.compression]\ncodec = \"none\"\n\
-         [strategy.agreement]\ngrouping = \"grid\"\nrow = {row}\n\
-         [strategy.deadlines]\nfloor_ms = 200\ninitial_ms = 20000\nceiling_ms = 30000\n\
-         [network]\nlatency_ms = 20.0\nuplink_mbit = 1000.0\ndownlink_mbit = 1000.0\n\
-         detection_ms = 300.0\nlabels = \"{labels}\"\n[compute]\nstep_ms = 5.0\n{all}{more}"
-    )
+    sites: usize,
+    labels: &'static str,
 }
 
-fn run(text: &str) -> Report {
-    common::run(text, None)
+impl Swarm {
+    fn new(peers: usize, row: usize, sites: usize) -> Self {
+        let labels = "measured";
+        Self {
+            peers,
+            row,
+            sites,
+            labels,
+        }
+    }
+
+    fn of(&self, peer: usize) -> usize {
+        peer / (self.peers / self.sites)
+    }
+
+    fn text(&self, rounds: u64, more: &str) -> String {
+        let Self {
+            peers,
+            row,
+            sites,
+            labels,
+        } = self;
+        let each = peers / sites;
+        let site = |index: usize| {
+            let (first, last) = (index * each, (index + 1) * each - 1);
+            format!(
+                "[[network.site]]\nname = \"site-{index}\"\nfirst = {first}\nlast = {last}\n\
+                 latency_ms = 0.5\nwan_uplink_mbit = 200.0\nwan_downlink_mbit = 200.0\n"
+            )
+        };
+        let all: String = (0..*sites).map(site).collect();
+        format!(
+            "seed = 3\npeers = {peers}\nrounds = {rounds}\nevaluate_every = 1000\n[task]\n\
+             kind = \"timing\"\nparameters = 1_000_000\n\
+             [strategy]\npreset = \"diloco\"\n[strategy.compression]\ncodec = \"f32\"\n\
+             [strategy.agreement]\ngrouping = \"grid\"\nrow = {row}\n\
+             [strategy.deadlines]\nfloor_ms = 500\ninitial_ms = 5000\nceiling_ms = 10000\n\
+             [network]\nlatency_ms = 20.0\nuplink_mbit = 1000.0\ndownlink_mbit = 1000.0\n\
+             detection_ms = 300.0\nlabels = \"{labels}\"\n[compute]\nstep_ms = 5.0\n{all}{more}"
+        )
+    }
+
+    fn run(&self, rounds: u64, more: &str) -> Report {
+        common::run(&self.text(rounds, more), None)
+    }
+
+    /// The last row of each machine, and its place in it.
+    fn seats(&self, report: &Report) -> BTreeMap<usize, (u32, u32)> {
+        let index = |id: &[u8; 32]| u32::from_le_bytes([id[28], id[29], id[30], id[31]]) as usize;
+        let seats = report.counters.seats.iter();
+        seats
+            .map(|(peer, seat)| (index(peer.as_bytes()), *seat))
+            .collect()
+    }
+
+    /// How many of the rows of some machines hold several sites.
+    fn mixed(&self, report: &Report, except: &[usize]) -> usize {
+        let mut rows: BTreeMap<u32, BTreeSet<usize>> = BTreeMap::new();
+        for (peer, (row, _)) in self.seats(report) {
+            if !except.contains(&peer) {
+                rows.entry(row).or_default().insert(self.of(peer));
+            }
+        }
+        rows.values().filter(|sites| sites.len() > 1).count()
+    }
+}
+
+/// Models between sites per row and round, and seconds of a round.
+fn cost(swarm: Swarm) -> (f64, f64, Report) {
+    let [first, last] = [2, 6].map(|rounds| swarm.run(rounds, ""));
+    let bytes = (last.counters.bytes_wan - first.counters.bytes_wan) as f64 / 4.0;
+    let rows = swarm.peers.div_ceil(swarm.row) as f64;
+    let seconds = (last.virtual_s - first.virtual_s) / 4.0;
+    (bytes / MODEL / rows, seconds, last)
 }
 
 #[test]
-fn between_sites_a_row_sends_two_models_a_round() {
-    for (peers, row, sites) in [(8, 4, 2), (8, 2, 2), (8, 2, 4), (16, 4, 4), (12, 4, 2)] {
-        let runs = ["none", "configured", "measured"].map(|labels| {
-            let [first, last] = [2, 6].map(|rounds| run(&text(peers, row, rounds, (sites, labels), "")));
-            let bytes = (last.counters.bytes_wan - first.counters.bytes_wan) as f64 / 4.0;
-            let models = bytes / MODEL as f64 / (peers as f64 / row as f64);
-            println!("{peers} peers, rows of {row}, {sites} sites, {labels}: {models:.2} models per row and round, {:.2} s, {:.2} s a round, seats {:?}", last.virtual_s, (last.virtual_s - first.virtual_s) / 4.0, seats(&last));
-            (models, last)
+fn two_models_per_row_and_round_leave_a_site_and_not_two_per_peer() {
+    for (peers, row, sites) in [(8, 4, 2), (8, 2, 2), (8, 2, 4), (16, 4, 4), (32, 8, 4)] {
+        let swarm = Swarm::new(peers, row, sites);
+        let costs = ["none", "configured", "measured"].map(|labels| {
+            let (models, seconds, report) = cost(Swarm { labels, ..swarm });
+            println!(
+                "{peers} machines, rows of {row}, {sites} sites {labels}: {models:.2} models per row \
+                 and round between sites, {seconds:.2} s a round"
+            );
+            (models, seconds, swarm.mixed(&report, &[]))
         });
-        let _ = limits::GROUP_MEMBERS_MAX;
-        let _ = runs;
+        let [(apart, slow, _), known @ ..] = costs;
+        let rows = peers as f64 / row as f64;
+        for (models, seconds, mixed) in known {
+            assert_eq!(mixed, 0);
+            // A row pushes its mean to the owners of parts, and its own part to the others.
+            let law = 2.0 * (rows - 1.0) / rows;
+            assert!(models <= 1.05 * law, "{models} instead of {law}");
+            assert!(apart > 1.7 * models, "{apart} without sites, {models} with");
+            assert!(seconds < 0.9 * slow, "{seconds} s instead of {slow} s");
+        }
     }
 }
 
-fn seats(report: &Report) -> BTreeMap<u32, Vec<u32>> {
-    let mut rows: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
-    for (peer, (row, _)) in &report.counters.seats {
-        let bytes = peer.as_bytes();
-        let index = u32::from_le_bytes([bytes[28], bytes[29], bytes[30], bytes[31]]);
-        rows.entry(*row).or_default().push(index);
+#[test]
+fn what_is_left_of_sites_shares_few_rows() {
+    // Six of each site, in rows of four: one row is shared.
+    let swarm = Swarm::new(12, 4, 2);
+    let (models, _, report) = cost(swarm);
+    let (apart, _, without) = cost(Swarm {
+        labels: "none",
+        ..swarm
+    });
+    assert_eq!(swarm.mixed(&report, &[]), 1);
+    println!("{:?} {:?}", swarm.seats(&report), swarm.seats(&without));
+    assert!(models < 0.8 * apart, "{models} with sites, {apart} without");
+}
+
+/// Machines die at the same time.
+fn die(peers: impl IntoIterator<Item = usize>, at_s: f64) -> String {
+    let crash = |peer| format!("[[fault]]\nkind = \"crash\"\npeer = {peer}\nat_s = {at_s}\n");
+    peers.into_iter().map(crash).collect()
+}
+
+#[test]
+fn when_a_whole_site_is_gone_the_others_go_on() {
+    let swarm = Swarm::new(16, 4, 4);
+    for at_s in [3.0, 3.2, 3.4] {
+        for site in 0..4 {
+            let report = swarm.run(12, &die(4 * site..4 * site + 4, at_s));
+            let counters = &report.counters;
+            assert_eq!(report.live, 12, "{report}");
+            assert_eq!((counters.voided, counters.rule_breaks), (0, 0), "{report}");
+            assert!(counters.rounds_ended >= 12 * 12, "{report}");
+            // No place of theirs is taken by a peer of another site: the last row moves as a whole.
+            let gone: Vec<usize> = (4 * site..4 * site + 4).collect();
+            assert_eq!(swarm.mixed(&report, &gone), 0, "{report}");
+        }
     }
-    rows
+}
+
+#[test]
+fn a_quarter_of_all_machines_dies_at_once() {
+    // One of each of nine sites.
+    let swarm = Swarm::new(36, 4, 9);
+    let calm = swarm.run(2, "");
+    for shift in 0..3 {
+        let mut columns = BTreeMap::new();
+        for site in 0..9 {
+            let seat = swarm.seats(&calm)[&(4 * site + (site + shift) % 4)];
+            *columns.entry(seat.1).or_insert(0) += 1;
+        }
+        println!("shift {shift}: {columns:?}");
+        let dead = (0..9).map(|site| 4 * site + (site + shift) % 4);
+        let report = swarm.run(12, &die(dead, 3.3));
+        let counters = &report.counters;
+        assert_eq!(report.live, 27, "{report}");
+        assert_eq!((counters.voided, counters.rule_breaks), (0, 0), "{report}");
+        assert!(counters.rounds_ended >= 27 * 12, "{report}");
+    }
+}
+
+#[test]
+fn sites_that_are_cut_off_wait_and_catch_up() {
+    // Two of seven sites, which is less than a third.
+    let swarm = Swarm::new(28, 4, 7);
+    for (cut, lasts_s) in [([0, 1], 2.0), ([2, 5], 4.0), ([4, 6], 8.0)] {
+        let peers: Vec<String> = cut
+            .into_iter()
+            .flat_map(|site| 4 * site..4 * site + 4)
+            .map(|p| p.to_string())
+            .collect();
+        let split = format!(
+            "[[fault]]\nkind = \"partition\"\npeers = [{}]\nat_s = 3.3\nlasts_s = {lasts_s}\n",
+            peers.join(", ")
+        );
+        let report = swarm.run(40, &split);
+        let counters = &report.counters;
+        println!(
+            "{cut:?} for {lasts_s} s: {} catch-ups, {:.1} s",
+            counters.catch_ups, report.virtual_s
+        );
+        assert_eq!(report.live, 28, "{report}");
+        assert_eq!(counters.rule_breaks, 0, "{report}");
+    }
+}
+
+#[test]
+fn newcomers_take_the_places_of_their_sites() {
+    // A machine of each of two sites dies while another one of its site enters.
+    let swarm = Swarm::new(20, 4, 4);
+    for labels in ["none", "measured"] {
+        for delay in [0.0, 0.5, 1.0, 1.5, 2.0] {
+            let joins =
+                |peer: usize| format!("[[fault]]\nkind = \"join\"\npeer = {peer}\nat_s = 4.0\n");
+            let faults = format!(
+                "{}{}{}{}{}",
+                joins(4),
+                joins(9),
+                joins(14),
+                joins(19),
+                die([0, 5], 4.0 + delay)
+            );
+            let swarm = Swarm { labels, ..swarm };
+            let report = swarm.run(30, &faults);
+            println!(
+                "{labels} {delay}: {:?} mixed {}",
+                swarm.seats(&report),
+                swarm.mixed(&report, &[0, 5])
+            );
+        }
+    }
+}
+
+#[test]
+fn slow_machines_own_no_parts() {
+    // One column of eight sites, of which two send with a twentieth of the others' rate.
+    let swarm = Swarm::new(8, 1, 8);
+    let round = |labels| {
+        let text = Swarm { labels, ..swarm }.text(6, "");
+        let text = text.replace("wan_uplink_mbit = 200.0\nwan_downlink_mbit = 200.0\n", "");
+        let slow = |text: String, site: &str| {
+            let name = format!("name = \"{site}\"\n");
+            text.replace(&name, &format!("{name}uplink_mbit = 50.0\n"))
+        };
+        let text = slow(slow(text, "site-2"), "site-5");
+        let text_of = |rounds: u64| text.replace("rounds = 6", &format!("rounds = {rounds}"));
+        let [first, last] = [2, 6].map(|rounds| common::run(&text_of(rounds), None));
+        assert_eq!(last.counters.voided, 0, "{last}");
+        (last.virtual_s - first.virtual_s) / 4.0
+    };
+    let (apart, known) = (round("none"), round("configured"));
+    println!("{apart:.2} s a round, {known:.2} s where the slow own no parts");
+    assert!(known < 0.75 * apart, "{known} s instead of {apart} s");
 }
