@@ -129,7 +129,7 @@ fn what_is_left_of_sites_shares_few_rows() {
         ..swarm
     });
     assert_eq!(swarm.mixed(&report, &[]), 1);
-    println!("{:?} {:?}", swarm.seats(&report), swarm.seats(&without));
+    assert_eq!(swarm.mixed(&without, &[]), 2);
     assert!(models < 0.8 * apart, "{models} with sites, {apart} without");
 }
 
@@ -158,22 +158,21 @@ fn when_a_whole_site_is_gone_the_others_go_on() {
 
 #[test]
 fn a_quarter_of_all_machines_dies_at_once() {
-    // One of each of nine sites.
+    // One of each of nine sites, so that every row misses another column's result.
     let swarm = Swarm::new(36, 4, 9);
-    let calm = swarm.run(2, "");
-    for shift in 0..3 {
-        let mut columns = BTreeMap::new();
-        for site in 0..9 {
-            let seat = swarm.seats(&calm)[&(4 * site + (site + shift) % 4)];
-            *columns.entry(seat.1).or_insert(0) += 1;
-        }
-        println!("shift {shift}: {columns:?}");
+    let seats = swarm.seats(&swarm.run(2, ""));
+    for (shift, at_s) in [(0, 3.3), (1, 3.6), (2, 3.9), (3, 4.2)] {
         let dead = (0..9).map(|site| 4 * site + (site + shift) % 4);
-        let report = swarm.run(12, &die(dead, 3.3));
+        let dead: Vec<usize> = dead.collect();
+        let report = swarm.run(12, &die(dead.clone(), at_s));
         let counters = &report.counters;
-        assert_eq!(report.live, 27, "{report}");
-        assert_eq!((counters.voided, counters.rule_breaks), (0, 0), "{report}");
+        assert_eq!((report.live, counters.rule_breaks), (27, 0), "{report}");
         assert!(counters.rounds_ended >= 27 * 12, "{report}");
+        // A column of nine that keeps five may leave its shard as it was in one round; one that keeps four
+        // does until its dead have left the roll.
+        let lost = |column| dead.iter().filter(|peer| seats[*peer].1 == column).count() > 4;
+        let rounds = if (0..4).any(lost) { 6 } else { 1 };
+        assert!(counters.voided <= 27 * rounds, "{report}");
     }
 }
 
@@ -181,51 +180,48 @@ fn a_quarter_of_all_machines_dies_at_once() {
 fn sites_that_are_cut_off_wait_and_catch_up() {
     // Two of seven sites, which is less than a third.
     let swarm = Swarm::new(28, 4, 7);
-    for (cut, lasts_s) in [([0, 1], 2.0), ([2, 5], 4.0), ([4, 6], 8.0)] {
-        let peers: Vec<String> = cut
-            .into_iter()
-            .flat_map(|site| 4 * site..4 * site + 4)
-            .map(|p| p.to_string())
-            .collect();
+    for (cut, lasts_s) in [([0, 1], 2), ([2, 5], 4), ([4, 6], 8)] {
+        let peers = cut.into_iter().flat_map(|site| 4 * site..4 * site + 4);
+        let peers: Vec<String> = peers.map(|peer| peer.to_string()).collect();
         let split = format!(
-            "[[fault]]\nkind = \"partition\"\npeers = [{}]\nat_s = 3.3\nlasts_s = {lasts_s}\n",
+            "[[fault]]\nkind = \"partition\"\npeers = [{}]\nat_s = 3.3\nlasts_s = {lasts_s}.0\n",
             peers.join(", ")
         );
         let report = swarm.run(40, &split);
         let counters = &report.counters;
         println!(
-            "{cut:?} for {lasts_s} s: {} catch-ups, {:.1} s",
+            "{cut:?} cut off for {lasts_s} s: {} catch-ups, {:.1} s",
             counters.catch_ups, report.virtual_s
         );
-        assert_eq!(report.live, 28, "{report}");
-        assert_eq!(counters.rule_breaks, 0, "{report}");
+        // All end with the same bits. The eight that are cut off decide nothing: about one round a second.
+        assert_eq!((report.live, counters.rule_breaks), (28, 0), "{report}");
+        assert!(counters.voided <= 8 * 2 * lasts_s, "{report}");
+        assert!(counters.catch_ups >= 8, "{report}");
+        assert!(counters.rounds_ended >= 20 * 40, "{report}");
+        assert_eq!(swarm.mixed(&report, &[]), 0, "{report}");
     }
 }
 
 #[test]
-fn newcomers_take_the_places_of_their_sites() {
-    // A machine of each of two sites dies while another one of its site enters.
-    let swarm = Swarm::new(20, 4, 4);
-    for labels in ["none", "measured"] {
-        for delay in [0.0, 0.5, 1.0, 1.5, 2.0] {
-            let joins =
-                |peer: usize| format!("[[fault]]\nkind = \"join\"\npeer = {peer}\nat_s = 4.0\n");
-            let faults = format!(
-                "{}{}{}{}{}",
-                joins(4),
-                joins(9),
-                joins(14),
-                joins(19),
-                die([0, 5], 4.0 + delay)
-            );
+fn newcomers_take_places_beside_their_sites() {
+    // Two of each site enter at once, which makes two rows.
+    let swarm = Swarm::new(12, 2, 2);
+    for at_s in [4.0, 4.3, 4.6] {
+        let join = |peer| format!("[[fault]]\nkind = \"join\"\npeer = {peer}\nat_s = {at_s}\n");
+        let joins: String = [4, 10, 5, 11].into_iter().map(join).collect();
+        let new_rows = ["none", "measured"].map(|labels| {
             let swarm = Swarm { labels, ..swarm };
-            let report = swarm.run(30, &faults);
-            println!(
-                "{labels} {delay}: {:?} mixed {}",
-                swarm.seats(&report),
-                swarm.mixed(&report, &[0, 5])
+            let report = swarm.run(40, &joins);
+            assert_eq!(
+                (report.live, report.counters.rule_breaks),
+                (12, 0),
+                "{report}"
             );
-        }
+            let old: Vec<usize> = (0..4).chain(6..10).collect();
+            assert!(swarm.seats(&report).len() == 12, "{report}");
+            swarm.mixed(&report, &old)
+        });
+        assert_eq!(new_rows, [2, 0]);
     }
 }
 
