@@ -1,29 +1,12 @@
 //! How machines know their sites, and the bytes that leave them.
 
 use crate::error::SimError;
-use crate::scenario::{Labels, Scenario};
+use crate::scenario::Labels;
 use crate::swarm::Swarm;
-use murmurate_protocol::{Input, PeerId, Site, SiteFinder};
+use murmurate_protocol::Input;
 
 /// Records that a machine makes in one life.
 const RECORDS_OF_A_LIFE: u64 = 1 << 20;
-
-/// What a machine knows of its site at its start; none where records name no sites.
-pub(crate) fn finder(scenario: &Scenario, index: usize, id: PeerId) -> Option<SiteFinder> {
-    let network = &scenario.network;
-    let site = network
-        .sites
-        .iter()
-        .find(|site| site.peers.contains(&index));
-    let fixed = match network.labels {
-        Labels::None => return None,
-        Labels::Configured => site.and_then(|site| Site::new(&site.name).ok()),
-        Labels::Measured => None,
-    };
-    let uplink = site.and_then(|site| site.uplink).or(network.uplink);
-    let finder = SiteFinder::new(Site::measured(id.as_bytes()));
-    Some(finder.fixed(fixed).sending(uplink.map(|rate| rate as u64)))
-}
 
 impl Swarm<'_> {
     /// Makes a machine's record, and tells its peer.

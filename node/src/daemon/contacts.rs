@@ -1,15 +1,14 @@
 //! What a daemon keeps about other daemons: the peers that it met, the members of the run, and the
 //! records that it has checked.
 
+use crate::config::{Config, NetworkConfig};
 use crate::daemon::acquaintances::Acquaintances;
 use crate::daemon::records::RecordChecks;
-use crate::daemon::site::finder;
 use crate::membership::Roll;
 use crate::net::{Membership, Net};
-use murmurate_protocol::{PeerId, SiteFinder, View};
+use murmurate_protocol::{PeerId, Site, SiteFinder, View};
 use murmurate_trust::Role;
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::sync::Arc;
 
 /// What a daemon keeps about others.
@@ -29,27 +28,29 @@ pub(super) struct Contacts {
     pub(super) site: SiteFinder,
 }
 
+/// Finds the site of a daemon that the configuration describes.
+pub(super) fn finder(me: PeerId, config: &NetworkConfig) -> SiteFinder {
+    let own = Site::measured(me.as_bytes());
+    let finder = SiteFinder::new(own).fixed(config.site.clone());
+    finder.sending(config.max_rate.daemon)
+}
+
 impl Contacts {
-    /// The contacts of the daemon in `dir`.
+    /// The contacts of the daemon with this configuration.
     pub(super) fn new(
-        dir: &Path,
+        config: &Config,
         membership: Arc<Membership>,
         acquaintances: Acquaintances,
     ) -> Self {
-        let site = finder(membership.me(), None, None);
+        let dir = config.daemon.dir.clone();
         Self {
-            site,
+            site: finder(membership.me(), &config.network),
             acquaintances,
-            roll: Roll::new(dir.to_owned(), membership),
+            roll: Roll::new(dir, membership),
             records: RecordChecks::default(),
             rolls: RecordChecks::of_rolls(),
             bystanders: BTreeMap::new(),
         }
-    }
-
-    /// With what the configuration says of the site.
-    pub(super) fn at(self, site: SiteFinder) -> Self {
-        Self { site, ..self }
     }
 
     /// Dials, passes orders on and writes what has changed. May be called at any rate.

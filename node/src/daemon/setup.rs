@@ -6,7 +6,7 @@ use crate::config::Config;
 use crate::daemon::acquaintances::Acquaintances;
 use crate::daemon::agreed;
 use crate::daemon::clock::WallStopwatch;
-use crate::daemon::site::finder;
+use crate::daemon::contacts::finder;
 use crate::daemon::trainer::Made;
 use crate::daemon::{DaemonError, SteadyClock};
 use crate::depot::Depot;
@@ -175,9 +175,7 @@ pub(super) fn network_config(
     net.relay = config.network.relay;
     net.congestion = config.network.congestion;
     net.max_rate.set(config.network.max_rate);
-    let network = &config.network;
-    let me = store.identity().peer();
-    net.locality = finder(me, network.site.clone(), network.max_rate.daemon).locality();
+    net.locality = finder(store.identity().peer(), &config.network).locality();
     net
 }
 

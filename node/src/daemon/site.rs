@@ -5,14 +5,8 @@
 
 use crate::daemon::driver::Driver;
 use crate::net;
+use murmurate_protocol::Site;
 use murmurate_protocol::wire::PeerRecord;
-use murmurate_protocol::{PeerId, Site, SiteFinder};
-
-/// The finder of a daemon, with what its configuration says.
-pub(super) fn finder(me: PeerId, site: Option<Site>, max_rate: Option<u64>) -> SiteFinder {
-    let own = Site::measured(me.as_bytes());
-    SiteFinder::new(own).fixed(site).sending(max_rate)
-}
 
 impl Driver {
     /// Takes note of this daemon's own record: its public address may have become known.

@@ -96,7 +96,7 @@ fn holes_are_filled_by_newcomers_of_the_site_and_then_by_its_last_peers() {
     change.join.clear();
     let next = roll.after(&change, Round(1));
     assert_eq!(ids(&next), [0, 6, 2, 3, 7, 5]);
-    // One newcomer at a site of its own takes what its betters leave.
+    // One newcomer at a site of its own takes what the others leave.
     change.join = at(&[("z", &[20])]);
     let next = roll.after(&change, Round(1));
     assert_eq!(ids(&next), [0, 20, 2, 3, 7, 5, 6]);
