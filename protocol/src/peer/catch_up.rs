@@ -7,7 +7,7 @@
 
 use crate::core::timers::Timer;
 use crate::core::{Event, FetchId, Output, Phase, Wait};
-use crate::limits::{DONORS_MAX, VIEW_PEERS_MAX};
+use crate::limits::{DATA_LEDGER_BYTES_MAX, DONORS_MAX, ROLL_BYTES_MAX, VIEW_PEERS_MAX};
 use crate::peer::Peer;
 use crate::peer::lag::{CatchUp, Helpers, Offer};
 use crate::peer::resting::Standing;
@@ -105,8 +105,19 @@ impl Peer {
         self.cx.timers.set(Timer::Join, deadline);
     }
 
+    /// The longest state of this run: the roll and the ledger come on top of what the plan knows.
+    fn state_bytes_max(&self) -> u64 {
+        let roll = if self.has_rolls() { ROLL_BYTES_MAX } else { 0 };
+        let divides = self.has_rolls() || self.cx.config.pool.is_some();
+        let ledger = if divides { DATA_LEDGER_BYTES_MAX } else { 0 };
+        self.cx
+            .plan
+            .state_bytes
+            .saturating_add((roll + ledger) as u64)
+    }
+
     pub(super) fn state_offered(&mut self, from: PeerId, offer: Offer) {
-        let oldest = self.oldest_wanted();
+        let (oldest, most) = (self.oldest_wanted(), self.state_bytes_max());
         let CatchUp::Asking { asked, offers } = &mut self.catch_up else {
             return;
         };
@@ -116,7 +127,7 @@ impl Peer {
         let last = asked.is_empty();
         let state = offer.state;
         // A larger state belongs to another plan. An older one would take this peer back.
-        if state.bytes <= self.cx.plan.state_bytes && state.round >= oldest {
+        if state.bytes <= most && state.round >= oldest {
             offers.entry(offer).or_default().push(from);
         } else {
             self.blame_donors([from]);
