@@ -169,6 +169,7 @@ fn roll(plan: &Plan) -> Roll {
         sequence: 0,
         expires: Time::NEVER,
         addresses: Vec::new(),
+        locality: murmurate_protocol::Locality::default(),
         signature: vec![7; 64],
     });
     Roll::found([PeerId::from_bytes([200; 32])].into_iter().chain((0..7).map(peer)).map(record), 2, Round(0))

@@ -110,6 +110,21 @@ pub const GRID_STRANGERS_MAX: usize = VIEW_PEERS_MAX / 4;
 /// Links that one peer opens by itself when its view is no longer complete.
 pub const ACTIVE_LINKS_MAX: usize = 16;
 
+/// Bytes of a site's label.
+pub const SITE_BYTES_MAX: usize = 32;
+
+/// The highest rate class: faster than any link.
+pub const RATE_CLASS_MAX: u8 = 40;
+
+/// Peers that are this round trip apart, or less, are at one site.
+pub const SITE_ROUND_TRIP: Duration = Duration::from_millis(5);
+
+/// Measurements in a row after which a peer is at another site.
+pub const SITE_LOOKS: u8 = 3;
+
+/// Peers nearby that a peer remembers.
+pub const SITE_PEERS_MAX: usize = 64;
+
 /// Addresses in one peer record.
 pub const RECORD_ADDRESSES_MAX: usize = 16;
 

@@ -38,6 +38,7 @@ fn records_of_full_length_are_passed_on_in_frames_that_hold_them() {
             sequence: 1,
             expires: one.now + Duration::from_secs(60),
             addresses: vec![vec![7; ADDRESS_BYTES_MAX]; RECORD_ADDRESSES_MAX],
+            locality: murmurate_protocol::Locality::default(),
             signature: vec![7; 64],
         });
         one.hear(peer(1), MembershipMessage::Records(vec![record]));
@@ -69,6 +70,7 @@ fn news_of_a_newcomer_go_to_the_others_at_once_and_only_once() {
         sequence: 1,
         expires: one.now + Duration::from_secs(60),
         addresses: Vec::new(),
+        locality: murmurate_protocol::Locality::default(),
         signature: vec![7; 64],
     });
     for heard in [1, 0] {
@@ -385,6 +387,7 @@ fn a_wrong_clock_is_reported_once_and_breaks_no_rule() {
             sequence,
             expires: Time::ZERO + Duration::from_secs(signed) + RECORD_LIFETIME,
             addresses: Vec::new(),
+            locality: murmurate_protocol::Locality::default(),
             signature: Vec::new(),
         })
     };

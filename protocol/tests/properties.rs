@@ -618,6 +618,7 @@ proptest! {
             sequence: 0,
             expires: Time::NEVER,
             addresses: Vec::new(),
+            locality: murmurate_protocol::Locality::default(),
             signature: vec![7; 64],
         });
         let roll = match founded {

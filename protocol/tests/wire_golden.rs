@@ -21,8 +21,8 @@ use murmurate_protocol::wire::{
 };
 use murmurate_protocol::{
     Base, Branch, Digest, FoundingBallot, FoundingMessage, FragmentId, GroupTag, LayoutHash,
-    Members, Part, PeerId, PlanHash, Roll, RollChange, RollName, Round, RunId, Signature, SliceId,
-    SliceMeta, Snapshot, StateId, Tag, Taken, TallyEntry, Time,
+    Locality, Members, Part, PeerId, PlanHash, RateClass, Roll, RollChange, RollName, Round, RunId,
+    Signature, Site, SliceId, SliceMeta, Snapshot, StateId, Tag, Taken, TallyEntry, Time,
 };
 use std::fmt::Write as _;
 use std::ops::Range;
@@ -287,7 +287,7 @@ fn grid(record: &PeerRecord) -> [GridMessage; 6] {
             round,
             state: Digest::from_bytes([0xee; 32]),
         },
-        GridMessage::Apply(record.clone()),
+        GridMessage::Apply(located()),
         GridMessage::Placed { round },
         GridMessage::Returned { round, fragment },
     ]
@@ -337,7 +337,19 @@ fn record() -> PeerRecord {
         sequence: 5,
         expires: Time::from_nanos(1_000_000_007),
         addresses: vec![vec![4, 127, 0, 0, 1], Vec::new()],
+        locality: murmurate_protocol::Locality::default(),
         signature: vec![0x55; 64],
+    })
+}
+
+/// The same with its site and rate.
+fn located() -> PeerRecord {
+    PeerRecord::from(RecordFields {
+        locality: Locality {
+            site: Site::new("berlin").ok(),
+            rate: Some(RateClass::of(125_000_000)),
+        },
+        ..(*record()).clone()
     })
 }
 

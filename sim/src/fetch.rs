@@ -129,10 +129,14 @@ impl Swarm<'_> {
             FetchId::Slice(slice) => Some(self.recipe.digest_of(slice, &bytes)),
             FetchId::State(_) => None,
         };
-        self.counters.bytes_fetched += match &what {
+        let count = match &what {
             FetchId::State(state) => state.bytes,
             FetchId::Slice(_) => meta.map_or(bytes.len() as u64, |meta| meta.bytes),
         };
+        self.counters.bytes_fetched += count;
+        if let Some((donor, _)) = fetching.donor {
+            self.note_wan(donor, host, count);
+        }
         if let Some(host) = self.slots[host].host.as_mut() {
             host.fetched(&what, meta, bytes);
         }

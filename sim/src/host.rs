@@ -6,8 +6,8 @@ use crate::stores::Stores;
 use crate::timing::Timing;
 use bytes::Bytes;
 use murmurate_protocol::{
-    Digest, Done, FetchId, Input, JoinedGroups, Lane, Order, Peer, PeerError, SliceId, SliceMeta,
-    Snapshot, StepBudget, Tag, Time,
+    Digest, Done, FetchId, Input, JoinedGroups, Lane, Order, Peer, PeerError, SiteFinder, SliceId,
+    SliceMeta, Snapshot, StepBudget, Tag, Time,
 };
 use murmurate_strategies::executor::Executor;
 use murmurate_strategies::slices::SliceStore;
@@ -49,6 +49,8 @@ pub(crate) struct Host {
     heads: BTreeMap<SliceId, Head>,
     /// In which groups the peer was in its round.
     joined: JoinedGroups,
+    /// Where it measures its site.
+    pub(crate) finder: Option<Box<SiteFinder>>,
 }
 
 /// What is known of a slice beside its bytes.
@@ -80,6 +82,7 @@ impl Host {
             feed: None,
             heads: BTreeMap::new(),
             joined: JoinedGroups::default(),
+            finder: None,
         }
     }
 

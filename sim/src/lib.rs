@@ -47,6 +47,7 @@ mod run;
 mod scenario;
 pub mod seeds;
 mod sign;
+mod sites;
 mod slot;
 mod snapshots;
 mod speed;
@@ -67,7 +68,7 @@ pub use replay::{ReplayDifference, ReplayError, ReplayReport, replay_file};
 pub use report::{Counters, FaultNote, Report, Sample, consensus_distance};
 pub use run::{RunOptions, run_file, run_scenario};
 pub use scenario::{
-    Change, ComputeSpec, DataSpec, Distance, Limits, NetworkSpec, PEERS_MAX, Scenario,
+    Change, ComputeSpec, DataSpec, Distance, Labels, Limits, NetworkSpec, PEERS_MAX, Scenario,
     ScenarioError, SiteSpec, TaskSpec,
 };
 pub use task::{ToyTasksOnly, TrainerFactory, TrainerRequest};

@@ -103,7 +103,8 @@ impl Swarm<'_> {
         let life = self.slots[other].life;
         self.net.bring_up(host, (other, life), connection);
         self.counters.links += 1;
-        self.feed(host, Input::LinkUp(self.slots[other].id))
+        self.feed(host, Input::LinkUp(self.slots[other].id))?;
+        self.measure_site(host, other)
     }
 
     /// A machine notices that its link is dead.
@@ -126,6 +127,7 @@ impl Swarm<'_> {
         }
         self.net.bring_down(host, other);
         self.pushes_of_dead_link(host, other)?;
+        self.forget_site(host, other);
         self.feed(host, Input::LinkDown(self.slots[other].id))
     }
 
@@ -166,6 +168,7 @@ impl Swarm<'_> {
         };
         self.counters.messages += 1;
         self.counters.bytes_control += bytes as u64;
+        self.note_wan(index, other, bytes as u64);
         let of_name = self.counters.bytes_by_message.entry(name).or_default();
         *of_name += bytes as u64;
         match self.net.message(self.now, index, other, bytes) {
@@ -196,7 +199,11 @@ impl Swarm<'_> {
         if self.slots[to].host.is_none() || !self.net.delivers(from, to, connection) {
             return Ok(());
         }
-        let from = self.slots[from].id;
+        self.receive(self.slots[from].id, to, letter)?;
+        self.measure_site(to, from)
+    }
+
+    fn receive(&mut self, from: PeerId, to: usize, letter: Letter) -> Result<(), SimError> {
         let frame = match letter {
             Letter::Frame(frame) => frame,
             Letter::Message(message, bytes) => {

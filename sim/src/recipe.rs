@@ -3,15 +3,15 @@
 use crate::data::Feed;
 use crate::error::SimError;
 use crate::host::{Checkpoint, Host, Kept, Worker};
-use crate::scenario::{DataSpec, Scenario, TaskSpec};
+use crate::scenario::{DataSpec, Labels, Scenario, TaskSpec};
 use crate::task::{TrainerFactory, TrainerRequest};
 use crate::timing::{self, Timing};
 use core::time::Duration;
 use murmurate_protocol::limits::{ACTIVE_LINKS_MAX, GROUP_MEMBERS_MAX, RECORD_LIFETIME};
 use murmurate_protocol::wire::{PeerRecord, RecordFields};
 use murmurate_protocol::{
-    Base, Digest, FragmentId, Input, Order, Peer, PeerConfig, PeerId, Plan, RunId, SharedRolls,
-    SliceId, SliceMeta, Time,
+    Base, Digest, FragmentId, Input, Locality, Order, Peer, PeerConfig, PeerId, Plan, RunId,
+    SharedRolls, Site, SiteFinder, SliceId, SliceMeta, Time,
 };
 use murmurate_strategies::executor::{Executor, Parts, Stopwatch};
 use murmurate_strategies::grid::Strategy;
@@ -105,13 +105,20 @@ impl<'a> Recipe<'a> {
     }
 
     /// The peer record that a daemon would sign.
-    pub(crate) fn record(&self, index: usize, now: Time, sequence: u64) -> PeerRecord {
+    pub(crate) fn record(
+        &self,
+        index: usize,
+        now: Time,
+        sequence: u64,
+        locality: Locality,
+    ) -> PeerRecord {
         PeerRecord::from(RecordFields {
             peer: self.ids[index],
             run: self.plan.run,
             sequence,
             expires: now + RECORD_LIFETIME,
             addresses: vec![(index as u32).to_le_bytes().to_vec()],
+            locality,
             signature: Vec::new(),
         })
     }
@@ -146,6 +153,7 @@ impl<'a> Recipe<'a> {
         let peer = Peer::new(config, self.plan.clone(), topology).sharing(self.rolls.clone());
         let mut host = Host::new(peer, worker);
         let fed = checkpoint.and_then(|checkpoint| checkpoint.feed.clone());
+        host.finder = site_finder(self.scenario, index, self.ids[index]).map(Box::new);
         host.feed = fed.or_else(|| self.scenario.data.map(Feed::new));
         Ok((host, start))
     }
@@ -301,6 +309,23 @@ fn trainer(
             factory.trainer(&request).map_err(SimError::Task)
         }
     }
+}
+
+/// What a machine knows of its site at its start; none where records name no sites.
+fn site_finder(scenario: &Scenario, index: usize, id: PeerId) -> Option<SiteFinder> {
+    let network = &scenario.network;
+    let site = network
+        .sites
+        .iter()
+        .find(|site| site.peers.contains(&index));
+    let fixed = match network.labels {
+        Labels::None => return None,
+        Labels::Configured => site.and_then(|site| Site::new(&site.name).ok()),
+        Labels::Measured => None,
+    };
+    let uplink = site.and_then(|site| site.uplink).or(network.uplink);
+    let finder = SiteFinder::new(Site::measured(id.as_bytes()));
+    Some(finder.fixed(fixed).sending(uplink.map(|rate| rate as u64)))
 }
 
 /// A peer id with the index in its last four bytes. So finding a machine needs no search, and the

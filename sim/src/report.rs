@@ -64,6 +64,9 @@ pub struct Counters {
     /// How many groups each peer was in, where groups are formed.
     #[serde(skip)]
     pub places: BTreeMap<PeerId, u64>,
+    /// The row of each peer, and the place in it, where they are in a grid.
+    #[serde(skip)]
+    pub seats: BTreeMap<PeerId, (u32, u32)>,
     /// Slices pushed.
     pub pushes: u64,
     /// Slices that the network lost.
@@ -76,6 +79,8 @@ pub struct Counters {
     pub bytes_encoded: u64,
     /// Bytes of fetched slices and states.
     pub bytes_fetched: u64,
+    /// Of all these, the bytes that left a site.
+    pub bytes_wan: u64,
     /// Rounds ended, over all peers.
     pub rounds_ended: u64,
     /// Fragments whose exchange had no result, over all peers.
@@ -133,6 +138,9 @@ impl Counters {
     pub(crate) fn hear(&mut self, peer: PeerId, event: &Event) {
         match event {
             Event::Group { .. } => *self.places.entry(peer).or_default() += 1,
+            Event::Seated { place, columns, .. } => {
+                self.seats.insert(peer, (place / columns, place % columns));
+            }
             Event::RoundEnded { .. } => self.rounds_ended += 1,
             Event::Voided { .. } => self.voided += 1,
             Event::CatchUp { .. } => self.catch_ups += 1,
@@ -351,11 +359,12 @@ impl fmt::Display for Counters {
         writeln!(
             f,
             "control {messages} messages ({messages_lost} lost), {} B; slices {pushes} \
-             ({pushes_lost} lost), {} B payload, {} B encoded; {} B fetched",
+             ({pushes_lost} lost), {} B payload, {} B encoded; {} B fetched; {} B between sites",
             counters.bytes_control,
             counters.bytes_payload,
             counters.bytes_encoded,
-            counters.bytes_fetched
+            counters.bytes_fetched,
+            counters.bytes_wan
         )?;
         writeln!(
             f,

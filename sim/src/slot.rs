@@ -32,6 +32,8 @@ pub(crate) struct Slot {
     pub(crate) memory: SealMemory,
     /// What it knows that helps it to lie.
     pub(crate) forger: Forger,
+    /// Records that it made in this life.
+    pub(crate) records: u64,
     /// The earliest scheduled wake-up.
     pub(crate) wake_at: Option<Time>,
     pub(crate) finished: bool,

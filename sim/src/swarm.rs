@@ -75,6 +75,7 @@ impl<'a> Swarm<'a> {
                 opened: Vec::new(),
                 memory: SealMemory::default(),
                 forger: Forger::default(),
+                records: 0,
                 wake_at: None,
                 finished: false,
                 waiting_faults: Vec::new(),
@@ -327,12 +328,7 @@ impl<'a> Swarm<'a> {
         self.live += 1;
         self.checks.joined(index);
         self.feed(index, start)?;
-        let record = self.recipe.record(
-            index,
-            self.clock(index),
-            u64::from(self.slots[index].life) + 1,
-        );
-        self.feed(index, Input::Record(record))?;
+        self.tell_record(index)?;
         self.dial_some(index);
         Ok(())
     }

@@ -43,6 +43,7 @@ impl Swarm<'_> {
         let bytes = self.sent_for(index, bytes);
         self.counters
             .pushed(meta.bytes, self.recipe.payload_bytes(slice, &meta));
+        self.note_wan(index, other, meta.bytes);
         let flying = self.checks.mass_leaves(&meta);
         let fate = self.net.fate();
         let number = self.keep_transfer(Transfer {

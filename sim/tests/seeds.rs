@@ -5,7 +5,7 @@
 mod common;
 
 use murmurate_sim::Report;
-use murmurate_sim::seeds::{SeedFailure, random_scenario, run_seed, run_seed_of};
+use murmurate_sim::seeds::{SeedFailure, random_scenario, run_grid_of, run_seed, run_seed_of};
 
 /// Presets whose peers wait for each other in every round.
 const IN_STEP: [&str; 4] = ["local-sgd", "diloco", "bsp", "d-psgd"];
@@ -23,6 +23,11 @@ const PAIRWISE: [&str; 6] = [
 #[test]
 fn fifty_random_swarms_keep_their_invariants_and_finish() {
     hold(run_seed);
+}
+
+#[test]
+fn fifty_random_grids_keep_their_invariants_and_finish() {
+    hold(run_grid_of);
 }
 
 #[test]

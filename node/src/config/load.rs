@@ -11,6 +11,8 @@ use super::wrong::Wrong;
 use super::{Config, ConfigError, DaemonConfig, NetworkConfig, Place, RunConfig};
 use libp2p::Multiaddr;
 use murmurate_net::congestion::Limits;
+use murmurate_protocol::Site;
+use murmurate_protocol::limits::SITE_BYTES_MAX;
 use murmurate_strategies::grid::Strategy;
 use murmurate_tasks::TaskConfig;
 use murmurate_tasks::data::Shards;
@@ -198,11 +200,23 @@ fn network(raw: &RawConfig) -> Result<NetworkConfig, Wrong> {
             let message = format!("`network.congestion`: {e}");
             Wrong::new("network.congestion", message)
         })?,
+        site: raw.network.site.as_deref().map(site).transpose()?,
         max_rate: Limits {
             peer: rate("network.max_rate_per_peer", &raw.network.max_rate_per_peer)?,
             daemon: rate("network.max_rate", &raw.network.max_rate)?,
         },
     })
+}
+
+fn site(label: &str) -> Result<Site, Wrong> {
+    let wrong = |_| {
+        let message = format!(
+            "`network.site` is `{label}`: give 1 to {SITE_BYTES_MAX} letters, digits, `.`, `_` and `-`, \
+             or leave it out to have it measured"
+        );
+        Wrong::new("network.site", message)
+    };
+    Site::new(label).map_err(wrong)
 }
 
 fn rate(key: &'static str, raw: &Option<RawRate>) -> Result<Option<u64>, Wrong> {

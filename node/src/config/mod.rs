@@ -19,7 +19,7 @@ pub use watch::WatchConfig;
 
 use libp2p::Multiaddr;
 use murmurate_net::congestion::{Congestion, Limits};
-use murmurate_protocol::{Digest, RunId};
+use murmurate_protocol::{Digest, RunId, Site};
 use murmurate_strategies::grid::Strategy;
 use murmurate_tasks::data::Shards;
 use murmurate_tasks::{DeviceChoice, TaskConfig};
@@ -93,6 +93,8 @@ pub struct NetworkConfig {
     pub relay: bool,
     /// The congestion control of QUIC.
     pub congestion: Congestion,
+    /// The label of this daemon's site, if it is not to be measured.
+    pub site: Option<Site>,
     /// Hard limits on bytes sent per second.
     pub max_rate: Limits,
 }

@@ -77,6 +77,8 @@ pub(super) struct RawNetwork {
     pub(super) relay: bool,
     pub(super) congestion: String,
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) site: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) max_rate: Option<RawRate>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) max_rate_per_peer: Option<RawRate>,
@@ -92,6 +94,7 @@ impl Default for RawNetwork {
             mdns: true,
             relay: false,
             congestion: "bbr3".to_owned(),
+            site: None,
             max_rate: None,
             max_rate_per_peer: None,
         }

@@ -142,6 +142,7 @@ impl Acquaintances {
                 sequence: 0,
                 expires: Time::ZERO,
                 addresses: parsed.map(|address| address.to_vec()).collect(),
+                locality: murmurate_protocol::Locality::default(),
                 // Only this daemon's network uses the record, and the handshake checks the peer's
                 // key.
                 signature: Vec::new(),

@@ -1,14 +1,14 @@
 //! What a daemon keeps about other daemons: the peers that it met, the members of the run, and the
 //! records that it has checked.
 
+use crate::config::{Config, NetworkConfig};
 use crate::daemon::acquaintances::Acquaintances;
 use crate::daemon::records::RecordChecks;
 use crate::membership::Roll;
 use crate::net::{Membership, Net};
-use murmurate_protocol::{PeerId, View};
+use murmurate_protocol::{PeerId, Site, SiteFinder, View};
 use murmurate_trust::Role;
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::sync::Arc;
 
 /// What a daemon keeps about others.
@@ -24,18 +24,29 @@ pub(super) struct Contacts {
     pub(super) rolls: RecordChecks,
     /// Linked peers that take no part in rounds, by their certificates.
     pub(super) bystanders: BTreeMap<PeerId, Role>,
+    /// Measures the site of this daemon.
+    pub(super) site: SiteFinder,
+}
+
+/// Finds the site of a daemon that the configuration describes.
+pub(super) fn finder(me: PeerId, config: &NetworkConfig) -> SiteFinder {
+    let own = Site::measured(me.as_bytes());
+    let finder = SiteFinder::new(own).fixed(config.site.clone());
+    finder.sending(config.max_rate.daemon)
 }
 
 impl Contacts {
-    /// The contacts of the daemon in `dir`.
+    /// The contacts of the daemon with this configuration.
     pub(super) fn new(
-        dir: &Path,
+        config: &Config,
         membership: Arc<Membership>,
         acquaintances: Acquaintances,
     ) -> Self {
+        let dir = config.daemon.dir.clone();
         Self {
+            site: finder(membership.me(), &config.network),
             acquaintances,
-            roll: Roll::new(dir.to_owned(), membership),
+            roll: Roll::new(dir, membership),
             records: RecordChecks::default(),
             rolls: RecordChecks::of_rolls(),
             bystanders: BTreeMap::new(),

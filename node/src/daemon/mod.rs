@@ -19,6 +19,7 @@ mod refusals;
 mod relay;
 mod setup;
 mod shown;
+mod site;
 mod split;
 mod start;
 mod story;
@@ -205,7 +206,7 @@ async fn drive(
     let liar = forger.map(|f| Liar::new(me, options.lies, f, Arc::clone(&setup.depot)));
     let peer = Peer::new(setup.peer_config, setup.plan, setup.topology);
     let mut driver = Driver {
-        contacts: Contacts::new(&config.daemon.dir, entered.membership, acquaintances),
+        contacts: Contacts::new(&config, entered.membership, acquaintances),
         trace: Trace::new(peer.round()),
         peer,
         clock,

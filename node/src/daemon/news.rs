@@ -42,19 +42,28 @@ impl Driver {
             NetEvent::Notice(text) => self.console.printer.note(&text),
             NetEvent::LinkUp(peer) => {
                 self.feed(Input::LinkUp(peer));
+                self.measure_site();
                 if role == Some(Role::Observe) {
                     self.feed(Input::Observes(peer));
                 }
             }
-            NetEvent::LinkDown(peer) => self.feed(Input::LinkDown(peer)),
+            NetEvent::LinkDown(peer) => {
+                self.contacts.site.lost(peer);
+                self.feed(Input::LinkDown(peer));
+            }
             NetEvent::Frame { from, bytes } => self.on_frame(from, &bytes),
             NetEvent::Malformed { from, error } => self.feed(Input::Malformed { from, error }),
             NetEvent::Measured { peer, rtt, rate } => {
                 self.console.status.with(|o| o.measured(peer, rtt));
                 self.feed(Input::Measured { peer, rtt, rate });
+                self.contacts.site.measured(peer, rtt);
+                self.look_for_site();
             }
             NetEvent::Bulk(event) => self.on_bulk(event),
-            NetEvent::Record(record) => self.feed(Input::Record(record)),
+            NetEvent::Record(record) => {
+                self.note_own_record(&record);
+                self.feed(Input::Record(record));
+            }
             NetEvent::Register => self.contacts.roll.changed(),
             NetEvent::Banned { peer, what } => self.banned(peer, &what),
             NetEvent::Dismissed(peer) => self.dismissed(peer),
@@ -208,6 +217,7 @@ impl Driver {
         }
         let message = MembershipMessage::Records(checked.good).into();
         self.feed(Input::Received { from, message });
+        self.look_for_site();
     }
 
     /// Whether all records in a message about a roll are signed by their peers. A message with others is

@@ -148,6 +148,7 @@ mod tests {
             sequence,
             expires: Time::NEVER,
             addresses: Vec::new(),
+            locality: murmurate_protocol::Locality::default(),
             signature: vec![3; 64],
         })
     }

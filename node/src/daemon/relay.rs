@@ -51,7 +51,7 @@ pub(super) async fn serve(
     let mut relay = Relay {
         peer: peer.to_hex(),
         printer: Printer::new(log),
-        contacts: Contacts::new(store.dir(), entered.membership, known),
+        contacts: Contacts::new(config, entered.membership, known),
         ending: ending(&config.network.join),
         addresses: Vec::new(),
         open: config.run.open,

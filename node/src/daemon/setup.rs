@@ -6,6 +6,7 @@ use crate::config::Config;
 use crate::daemon::acquaintances::Acquaintances;
 use crate::daemon::agreed;
 use crate::daemon::clock::WallStopwatch;
+use crate::daemon::contacts::finder;
 use crate::daemon::trainer::Made;
 use crate::daemon::{DaemonError, SteadyClock};
 use crate::depot::Depot;
@@ -174,6 +175,7 @@ pub(super) fn network_config(
     net.relay = config.network.relay;
     net.congestion = config.network.congestion;
     net.max_rate.set(config.network.max_rate);
+    net.locality = finder(store.identity().peer(), &config.network).locality();
     net
 }
 

@@ -66,9 +66,10 @@ impl Noise {
         PeerRecord::from(RecordFields {
             peer: self.me,
             run: peer.plan().run,
-            sequence: self.random.next_u64(),
+            sequence: self.random.next_u64() >> 1,
             expires: now + RECORD_LIFETIME,
             addresses: Vec::new(),
+            locality: murmurate_protocol::Locality::default(),
             signature,
         })
     }

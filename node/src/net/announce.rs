@@ -7,6 +7,7 @@ use crate::net::nat::is_relayed;
 use crate::net::record::is_quic;
 use crate::net::swarm::Network;
 use libp2p::Multiaddr;
+use murmurate_protocol::Locality;
 
 impl Network {
     /// Handles a new listening address: announces it, or the configured addresses with the same
@@ -26,6 +27,13 @@ impl Network {
             }
         }
         self.announce_addresses(told);
+    }
+
+    /// This peer's record says where in the network it is.
+    pub(super) fn locate(&mut self, locality: Locality) {
+        if self.record.locate(locality) {
+            self.renew_record();
+        }
     }
 
     /// Adds addresses to this peer's record.

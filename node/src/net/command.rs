@@ -2,7 +2,7 @@
 
 use crate::bulk::PushJob;
 use murmurate_protocol::wire::PeerRecord;
-use murmurate_protocol::{FetchId, PeerId, SliceId};
+use murmurate_protocol::{FetchId, Locality, PeerId, SliceId};
 use murmurate_trust::News;
 use std::collections::BTreeSet;
 use std::time::Instant;
@@ -25,6 +25,8 @@ pub(super) enum Command {
     Cancel(SliceId),
     /// No connection to these peers from now on, and to all others again.
     Block(BTreeSet<PeerId>),
+    /// What this peer's record says of its place in the network.
+    Locate(Locality),
     /// News from the operator.
     Learn(News),
     Shutdown {

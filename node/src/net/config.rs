@@ -5,7 +5,7 @@ use crate::ports::Ports;
 use libp2p::Multiaddr;
 use libp2p::identity::Keypair;
 use murmurate_net::congestion::{Congestion, MaxRate};
-use murmurate_protocol::RunId;
+use murmurate_protocol::{Locality, RunId};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -38,6 +38,8 @@ pub struct NetConfig {
     pub keep_alive: Duration,
     /// The congestion control of QUIC.
     pub congestion: Congestion,
+    /// What this peer's record says of its place in the network at the start.
+    pub locality: Locality,
     /// Limits on the sending rate. A clone of the handle can change them at any time.
     pub max_rate: MaxRate,
 }
@@ -59,6 +61,7 @@ impl NetConfig {
             idle: Duration::from_secs(5),
             keep_alive: Duration::from_secs(1),
             congestion: Congestion::default(),
+            locality: Locality::default(),
             max_rate: MaxRate::default(),
         }
     }

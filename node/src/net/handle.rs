@@ -12,7 +12,7 @@ use crate::traffic::{CounterSnapshot, Counters};
 use murmurate_net::congestion::MaxRate;
 use murmurate_protocol::limits::{FRAME_BYTES_MAX, OUTPUTS_MAX};
 use murmurate_protocol::wire::PeerRecord;
-use murmurate_protocol::{FetchId, PeerId, SliceId, SliceMeta};
+use murmurate_protocol::{FetchId, Locality, PeerId, SliceId, SliceMeta};
 use murmurate_trust::News;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -188,6 +188,14 @@ impl Net {
     /// If too many commands wait.
     pub fn learn(&self, news: News) -> Result<(), Busy> {
         self.command(Command::Learn(news))
+    }
+
+    /// Announces where in the network this peer is.
+    ///
+    /// # Errors
+    /// If too many commands wait.
+    pub fn locate(&self, locality: Locality) -> Result<(), Busy> {
+        self.command(Command::Locate(locality))
     }
 
     /// The traffic since the start.

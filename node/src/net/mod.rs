@@ -46,7 +46,7 @@ pub use ids::{address_with_peer, from_libp2p, to_libp2p};
 pub use nat::{NatReport, Path, Reach, Reachability, Serving};
 pub use outboxes::Busy;
 pub use paths::{BulkPath, PathView};
-pub use record::verify;
+pub use record::{public_network, verify};
 pub use view::{LinkView, QuicView};
 
 #[cfg(test)]

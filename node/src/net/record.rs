@@ -1,13 +1,13 @@
 //! Peer records: signs this peer's record, and verifies those of others.
 
 use crate::net::ids::public_key;
-use crate::net::nat::is_relayed;
+use crate::net::nat::{is_global, is_relayed};
 use libp2p::Multiaddr;
 use libp2p::identity::Keypair;
 use libp2p::multiaddr::Protocol;
 use murmurate_protocol::limits::{ADDRESS_BYTES_MAX, RECORD_ADDRESSES_MAX, RECORD_LIFETIME};
 use murmurate_protocol::wire::{PeerRecord, RecordFields};
-use murmurate_protocol::{PeerId, RunId, Time};
+use murmurate_protocol::{Locality, PeerId, RunId, Time};
 use std::collections::{BTreeSet, VecDeque};
 use std::time::{Duration, SystemTime};
 
@@ -33,6 +33,7 @@ pub(super) struct OwnRecord {
     run: RunId,
     sequence: u64,
     addresses: BTreeSet<Multiaddr>,
+    locality: Locality,
 }
 
 impl OwnRecord {
@@ -44,7 +45,19 @@ impl OwnRecord {
             run,
             sequence: 0,
             addresses: BTreeSet::new(),
+            locality: Locality::default(),
         }
+    }
+
+    /// Where in the network the peer is.
+    pub(super) fn at(self, locality: Locality) -> Self {
+        Self { locality, ..self }
+    }
+
+    /// Sets where in the network the peer is. Returns whether the record changed.
+    pub(super) fn locate(&mut self, locality: Locality) -> bool {
+        let old = std::mem::replace(&mut self.locality, locality);
+        old != self.locality
     }
 
     /// Adds an address. Returns whether the record changed.
@@ -81,6 +94,7 @@ impl OwnRecord {
                 .take(RECORD_ADDRESSES_MAX)
                 .map(|a| a.to_vec())
                 .collect(),
+            locality: self.locality.clone(),
             signature: Vec::new(),
         });
         // Ed25519 keys can always sign, and other kinds were refused at the start.
@@ -97,6 +111,19 @@ pub(super) fn addresses(record: &PeerRecord) -> impl Iterator<Item = Multiaddr> 
         .filter(|a| a.len() <= ADDRESS_BYTES_MAX);
     let parsed = parsed.filter_map(|bytes| Multiaddr::try_from(bytes.clone()).ok());
     parsed.take(RECORD_ADDRESSES_MAX)
+}
+
+/// What daemons behind one router have in common: their public address, or its network of 48 bits with
+/// IPv6. None for a record without a public address.
+pub fn public_network(record: &PeerRecord) -> Option<Vec<u8>> {
+    let mut direct = addresses(record).filter(|a| !is_relayed(a) && is_global(a));
+    direct.find_map(|address| {
+        address.iter().find_map(|part| match part {
+            Protocol::Ip4(ip) => Some(ip.octets().to_vec()),
+            Protocol::Ip6(ip) => Some(ip.octets()[..6].to_vec()),
+            _ => None,
+        })
+    })
 }
 
 /// Groups addresses in the order in which they are dialled: first QUIC, then TCP, then relays.
@@ -161,6 +188,40 @@ mod tests {
             signature: Vec::new(),
             ..(*record).clone()
         })));
+    }
+
+    #[test]
+    fn the_public_network_of_a_record_is_found() {
+        let network = |texts: &[&str]| {
+            let mut own = own();
+            texts.iter().for_each(|text| {
+                own.add(text.parse().unwrap());
+            });
+            public_network(&own.sign(SystemTime::now()).unwrap())
+        };
+        let home = "/ip4/192.168.1.7/udp/7/quic-v1";
+        assert_eq!(network(&[home, "/ip4/127.0.0.1/tcp/7"]), None);
+        let public = "/ip4/198.51.100.7/udp/9/quic-v1";
+        assert_eq!(network(&[home, public]), Some(vec![198, 51, 100, 7]));
+        let six = "/ip6/2001:db8:1:2::3/udp/9/quic-v1";
+        assert_eq!(network(&[six]), Some(vec![0x20, 0x01, 0x0d, 0xb8, 0, 1]));
+        // The address of a relay says nothing of the peer behind it.
+        let relayed = format!("{public}/p2p-circuit");
+        assert_eq!(network(&[&relayed]), None);
+    }
+
+    #[test]
+    fn a_record_says_where_the_peer_is() {
+        let site = Some(murmurate_protocol::Site::new("berlin").unwrap());
+        let locality = Locality { site, rate: None };
+        let record = own().at(locality.clone()).sign(SystemTime::now()).unwrap();
+        assert!(verify(&record));
+        assert_eq!(record.locality, locality);
+        let moved = PeerRecord::from(RecordFields {
+            locality: Locality::default(),
+            ..(*record).clone()
+        });
+        assert!(!verify(&moved), "the signature is over the site too");
     }
 
     #[test]

@@ -146,7 +146,7 @@ impl Network {
             bulk,
             meters,
             counters,
-            record: OwnRecord::new(config.identity, ours, config.run),
+            record: OwnRecord::new(config.identity, ours, config.run).at(config.locality),
             announce: config.announce,
             opener,
             events,
@@ -342,6 +342,7 @@ impl Network {
             }
             Command::Cancel(slice) => self.bulk.cancel(slice),
             Command::Learn(news) => self.learn(news),
+            Command::Locate(locality) => self.locate(locality),
             Command::Block(peers) => self.block(peers),
             // `run` handles this command before it can get here.
             Command::Shutdown { done, .. } => drop(done),

@@ -201,7 +201,7 @@ impl View {
     }
 
     /// This peer's own record.
-    pub(crate) const fn mine(&self) -> Option<&PeerRecord> {
+    pub const fn mine(&self) -> Option<&PeerRecord> {
         self.mine.as_ref()
     }
 
@@ -322,6 +322,7 @@ mod tests {
             sequence,
             expires: Time::ZERO + Duration::from_secs(expires),
             addresses: Vec::new(),
+            locality: crate::Locality::default(),
             signature: Vec::new(),
         })
     }

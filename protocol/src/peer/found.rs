@@ -20,7 +20,11 @@ impl Peer {
         let fresh = self.cx.round == Round(0)
             && self.cx.rolls.roll.is_none()
             && record.run == self.cx.plan.run;
-        if !fresh || self.founding.is_some() || self.life.once.observes {
+        if !fresh || self.life.once.observes {
+            return;
+        }
+        if let Some(founding) = &mut self.founding {
+            founding.renew(record);
             return;
         }
         let start_with = self.cx.config.start_with;
@@ -42,6 +46,7 @@ impl Peer {
                 sequence: 0,
                 expires: self.cx.now,
                 addresses: Vec::new(),
+                locality: crate::Locality::default(),
                 signature: Vec::new(),
             })
         })

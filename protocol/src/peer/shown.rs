@@ -31,6 +31,11 @@ impl Peer {
         &self.cx.view
     }
 
+    /// Whether it has a place in a roll.
+    pub fn has_place(&self) -> bool {
+        self.sits()
+    }
+
     /// The plan it follows.
     pub fn plan(&self) -> &Plan {
         &self.cx.plan

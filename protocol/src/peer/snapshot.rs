@@ -6,7 +6,7 @@ use crate::{PlanHash, Round, TrainSummary};
 use serde::{Deserialize, Serialize};
 
 /// The version of the snapshot's layout.
-pub const SNAPSHOT_VERSION: u8 = 4;
+pub const SNAPSHOT_VERSION: u8 = 5;
 
 /// The peer's own part of a checkpoint.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -13,6 +13,7 @@
 //! of all peers that ever come rules that out, whatever the network does.
 
 mod fetch;
+mod news;
 
 use super::acceptor::{Accepted, Acceptor, Proposal, quorum};
 use super::pages::{Incoming, in_messages};
@@ -149,11 +150,6 @@ impl Founding {
         self.founded.is_some()
     }
 
-    /// A registrar cannot be reached: others take its part.
-    pub(crate) fn lost(&mut self, peer: PeerId) {
-        self.register.lose(peer);
-    }
-
     /// Time passes. `linked` are peers that may not know the registrars yet.
     pub(crate) fn tick(&mut self, linked: &[PeerRecord]) {
         self.ticks += 1;
@@ -217,7 +213,7 @@ impl Founding {
             return;
         }
         self.proposed = self.ticks;
-        let found = |row| Roll::found(ranked, row, Round(0));
+        let found = |row| Roll::arranged(ranked, row, Round(0));
         let roll = own.then(|| self.shared.share(found(self.terms.row)));
         let name = roll.as_ref().map(|roll| roll.name());
         let number = self.acceptor.promised.number.max(self.highest);

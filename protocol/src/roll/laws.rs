@@ -10,11 +10,28 @@ use proptest::prelude::*;
 /// Leavers and newcomers by id; leavers may be absent, newcomers present, and all may be there twice.
 type Ids = (Vec<u16>, Vec<u16>);
 
-fn change((leave, join): &Ids) -> RollChange {
+fn change((leave, join): &Ids, sites: u16) -> RollChange {
     RollChange {
         leave: leave.iter().map(|id| record(*id).peer).collect(),
-        join: join.iter().map(|id| record(*id)).collect(),
+        join: join.iter().map(|id| at_site(*id, sites)).collect(),
     }
+}
+
+/// A peer at one of some sites by its id; at its own where there are none.
+fn at_site(id: u16, sites: u16) -> PeerRecord {
+    let mut record = record(id);
+    record.locality.site = (sites > 0).then(|| Site::measured(&(id % sites).to_be_bytes()));
+    record
+}
+
+/// How many rows hold peers of several sites.
+fn mixed_rows(roll: &Roll) -> usize {
+    let grid = roll.grid();
+    let sites = |row: usize| {
+        let places = grid.row(row).filter_map(|place| roll.place(place));
+        places.map(Place::site).collect::<BTreeSet<_>>()
+    };
+    (0..grid.rows()).filter(|row| sites(*row).len() > 1).count()
 }
 
 fn any_ids(most: u16) -> impl Strategy<Value = Ids> {
@@ -54,11 +71,13 @@ proptest! {
         first in vec(0..300u16, 1..200),
         row in prop_oneof![Just(0), 1..20u16],
         changes in vec(any_ids(300), 0..8),
+        sites in 0..6u16,
     ) {
-        let mut roll = Roll::found(first.into_iter().map(record), row, Round(0));
+        let first = first.into_iter().map(|id| at_site(id, sites));
+        let mut roll = Roll::arranged(first, row, Round(0));
         check(&roll)?;
         for (round, ids) in (1..).map(Round).zip(&changes) {
-            let change = change(ids);
+            let change = change(ids, sites);
             let next = roll.after(&change, round);
             check(&next)?;
             prop_assert!(next.len() <= 2 * roll.len(), "more than doubled");
@@ -95,8 +114,51 @@ proptest! {
     }
 
     #[test]
+    fn few_rows_of_a_first_roll_hold_several_sites(
+        first in vec(0..300u16, 1..200),
+        row in prop_oneof![Just(0), 1..20u16],
+        sites in 1..9u16,
+    ) {
+        let records: Vec<PeerRecord> = first.iter().map(|id| at_site(*id, sites)).collect();
+        let roll = Roll::arranged(records.clone(), row, Round(0));
+        check(&roll)?;
+        let order = Roll::found(records, row, Round(0));
+        let peers = |roll: &Roll| roll.peers().collect::<BTreeSet<PeerId>>();
+        prop_assert_eq!(peers(&roll), peers(&order));
+        // What is left of each site is less than a row.
+        prop_assert!(mixed_rows(&roll) <= usize::from(sites), "{:?}", roll.grid());
+        prop_assert!(mixed_rows(&roll) <= mixed_rows(&order));
+    }
+
+    #[test]
+    fn a_peer_is_not_placed_elsewhere_while_a_row_of_its_site_has_room(
+        sites in 1..5u16,
+        row in 2..6u16,
+        (leave, join) in any_ids(60),
+    ) {
+        let roll = Roll::arranged((0..36).map(|id| at_site(id, sites)), row, Round(0));
+        let next = roll.after(&change(&(leave, join), sites), Round(1));
+        let grid = next.grid();
+        let stays = |place: usize| next.peer(place) == roll.peer(place);
+        let site = |place: usize| next.place(place).and_then(Place::site);
+        // A peer that came into a row without one of its site left none of its places to a stranger.
+        let fresh: Vec<usize> = (0..next.len()).filter(|place| !stays(*place)).collect();
+        let at_home = |place: usize| {
+            let mut row = grid.row(grid.row_of(place));
+            row.any(|other| stays(other) && site(other) == site(place))
+        };
+        for away in fresh.iter().filter(|place| !at_home(**place)) {
+            for other in fresh.iter().filter(|place| !at_home(**place)) {
+                let mut row = grid.row(grid.row_of(*other));
+                let home = row.any(|place| stays(place) && site(place) == site(*away));
+                prop_assert!(!home, "{away} could have been at {other}");
+            }
+        }
+    }
+
+    #[test]
     fn a_change_comes_back_from_its_bytes(ids in any_ids(300)) {
-        let mut change = change(&ids);
+        let mut change = change(&ids, 3);
         prop_assert_eq!(RollChange::from_bytes(&change.to_bytes()), Ok(change.clone()));
         change.cut();
         prop_assert_eq!(RollChange::from_bytes(&change.to_bytes()), Ok(change));
@@ -110,7 +172,7 @@ proptest! {
         cut in 0..40usize,
     ) {
         let roll = Roll::found((0..count).map(record), row, Round(0));
-        let change = change(&((0..count).collect(), (count..2 * count).collect()));
+        let change = change(&((0..count).collect(), (count..2 * count).collect()), 2);
         for mut bytes in [roll.to_bytes(), change.to_bytes()] {
             for (at, by) in &damage {
                 let at = usize::from(*at) % bytes.len();

@@ -13,6 +13,7 @@ mod change;
 mod founding;
 mod founding_message;
 mod grid;
+mod islands;
 mod note;
 mod pages;
 mod register;
@@ -27,7 +28,7 @@ pub use shared::SharedRolls;
 
 use crate::limits::{ROLL_BYTES_MAX, ROLL_PEERS_MAX};
 use crate::wire::{PeerRecord, WireError, canonical, decode_limited};
-use crate::{Digest, PeerId, Round};
+use crate::{Digest, Locality, PeerId, RateClass, Round, Site};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -38,6 +39,17 @@ pub struct Place {
     pub record: PeerRecord,
     /// The round from which it is in the roll.
     pub since: Round,
+}
+
+impl Place {
+    fn site(&self) -> Option<&Site> {
+        self.record.locality.site.as_ref()
+    }
+
+    /// How fast the peer sends, if that is known.
+    pub(crate) fn rate(&self) -> Option<RateClass> {
+        self.record.locality.rate
+    }
 }
 
 /// What a roll consists of; [`Roll`] adds what follows from it.
@@ -57,6 +69,8 @@ pub struct Roll {
     digest: Digest,
     /// The round from which its newest peers are in it.
     newest: Round,
+    /// Whether it knows how fast some of its peers send.
+    rated: bool,
 }
 
 impl PartialEq for Roll {
@@ -85,19 +99,43 @@ impl Roll {
         })
     }
 
+    /// The same, with rows within sites: peers of a site take places side by side.
+    pub fn arranged(records: impl IntoIterator<Item = PeerRecord>, row: u16, round: Round) -> Self {
+        let Content {
+            columns,
+            mut places,
+            ..
+        } = Self::found(records, row, round).content;
+        let sites: Vec<Option<&Site>> = places.iter().map(Place::site).collect();
+        let free: Vec<usize> = (0..places.len()).collect();
+        let seats = islands::seats(&sites, &free, usize::from(columns), |_| Vec::new());
+        let mut order: Vec<usize> = free;
+        order.sort_unstable_by_key(|peer| seats[*peer]);
+        places = order.into_iter().map(|peer| places[peer].clone()).collect();
+        Self::of(Content {
+            row,
+            columns,
+            places,
+        })
+    }
+
     fn of(content: Content) -> Self {
         let peers = content.places.iter().map(|place| place.record.peer);
         let index = peers.zip(0u32..).collect();
-        // Addresses may change without a new roll, so they are no part of its name.
-        let names = content.places.iter().map(|p| (p.record.peer, p.since));
-        let names: Vec<(PeerId, Round)> = names.collect();
+        // Addresses may change without a new roll, so they are no part of its name. What places and
+        // duties follow from is.
+        let names = content.places.iter();
+        let names = names.map(|p| (p.record.peer, p.since, &p.record.locality));
+        let names: Vec<(PeerId, Round, &Locality)> = names.collect();
         let digest = Digest::of(&canonical(&(content.row, content.columns, names)));
         let newest = content.places.iter().map(|place| place.since).max();
+        let rated = content.places.iter().any(|place| place.rate().is_some());
         Self {
             content,
             index,
             digest,
             newest: newest.unwrap_or_default(),
+            rated,
         }
     }
 
@@ -106,11 +144,16 @@ impl Roll {
         self.newest
     }
 
+    /// Whether it knows how fast some of its peers send.
+    pub(crate) const fn is_rated(&self) -> bool {
+        self.rated
+    }
+
     fn records(&self) -> impl Iterator<Item = &PeerRecord> {
         self.content.places.iter().map(|place| &place.record)
     }
 
-    /// Names the roll: who is in it, where, and since when.
+    /// Names the roll: who is in it, where, since when, at which site, and how fast it sends.
     pub const fn digest(&self) -> Digest {
         self.digest
     }
@@ -161,50 +204,25 @@ impl Roll {
     }
 
     /// The roll after a change that a round decided, in force from `round` on. Newcomers take the
-    /// places of those that leave; what is left over is taken by the last peers, or is added. No roll
-    /// grows to more than twice its size at once, or beyond [`ROLL_PEERS_MAX`].
+    /// places of those that leave; what is left over is taken by the last peers, or is added. Of these a
+    /// peer takes a place in a row of its site if one is free. No roll grows to more than twice its size
+    /// at once, or beyond [`ROLL_PEERS_MAX`].
     pub fn after(&self, change: &RollChange, round: Round) -> Self {
         let mut places: Vec<Option<Place>> =
             self.content.places.iter().cloned().map(Some).collect();
+        let leaves = change.leave.iter().filter_map(|p| self.place_of(*p));
+        let leaves: BTreeSet<usize> = leaves.collect();
+        leaves.iter().for_each(|hole| places[*hole] = None);
         let most = (2 * self.len()).min(ROLL_PEERS_MAX);
-        let mut holes: Vec<usize> = change
-            .leave
-            .iter()
-            .filter_map(|p| self.place_of(*p))
-            .collect();
-        holes.sort_unstable();
-        holes.dedup();
-        holes.iter().for_each(|hole| places[*hole] = None);
-        let mut holes = holes.into_iter();
-        let mut entered = BTreeSet::new();
-        let newcomers = change
-            .join
-            .iter()
-            .filter(|r| self.place_of(r.peer).is_none());
-        for record in newcomers {
-            if !entered.insert(record.peer) {
-                continue;
-            }
-            let record = record.clone();
-            let place = Some(Place {
-                record,
-                since: round,
-            });
-            match holes.next() {
-                Some(hole) => places[hole] = place,
-                None if places.len() < most => places.push(place),
-                None => break,
-            }
+        let mut comes = self.newcomers(change, round);
+        comes.truncate(leaves.len() + most.saturating_sub(self.len()));
+        let len = self.len() - leaves.len() + comes.len();
+        // Only the last peers move, the very last first.
+        while places.len() > len {
+            comes.extend(places.pop().flatten());
         }
-        for hole in holes {
-            while places.last().is_some_and(Option::is_none) {
-                places.pop();
-            }
-            if hole < places.len() {
-                let last = places.pop();
-                places[hole] = last.flatten();
-            }
-        }
+        places.resize(len, None);
+        self.fill(&mut places, comes);
         let places: Vec<Place> = places.into_iter().flatten().collect();
         let now = usize::from(self.content.columns);
         let columns = Grid::columns_for(places.len(), self.content.row, now) as u16;
@@ -213,6 +231,31 @@ impl Roll {
             columns,
             places,
         })
+    }
+
+    /// Newcomers of a change, each once, in their order.
+    fn newcomers(&self, change: &RollChange, since: Round) -> Vec<Place> {
+        let mut entered = BTreeSet::new();
+        let fresh = change.join.iter().cloned();
+        let fresh = fresh.filter(|r| self.place_of(r.peer).is_none() && entered.insert(r.peer));
+        fresh.map(|record| Place { record, since }).collect()
+    }
+
+    /// Gives free places to as many peers.
+    fn fill(&self, places: &mut [Option<Place>], comes: Vec<Place>) {
+        let free: Vec<usize> = (0..places.len()).filter(|p| places[*p].is_none()).collect();
+        let columns = usize::from(self.content.columns).max(1);
+        let seats = {
+            let sites: Vec<Option<&Site>> = comes.iter().map(Place::site).collect();
+            let taken = |row: usize| {
+                let row = places.iter().skip(row * columns).take(columns);
+                row.flatten().map(Place::site).collect()
+            };
+            islands::seats(&sites, &free, columns, taken)
+        };
+        for (place, comes) in seats.into_iter().zip(comes) {
+            places[place] = Some(comes);
+        }
     }
 
     /// As bytes, for states and checkpoints.

@@ -125,6 +125,7 @@ mod tests {
                 sequence: 1,
                 expires: Time::ZERO,
                 addresses: vec![vec![0; 256]; 16],
+                locality: crate::Locality::default(),
                 signature: vec![0; 64],
             })
         };

@@ -113,9 +113,11 @@ impl Register {
             }
             let keep = known.filter(|(known, _)| !newer(Some(known), record));
             let record = keep.map_or(record, |(known, _)| known).clone();
+            // A founding waits for sites that are still being found.
+            let moved = known.is_some_and(|(known, _)| known.locality != record.locality);
             self.meet(&record);
             self.here.insert(record.peer, (record, self.now));
-            if is_new {
+            if is_new || moved {
                 self.change();
             }
         }

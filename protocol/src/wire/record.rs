@@ -2,9 +2,11 @@
 
 use crate::limits::{ADDRESS_BYTES_MAX, RECORD_ADDRESSES_MAX, SIGNATURE_BYTES_MAX};
 use crate::wire::WireError;
-use crate::{PeerId, RunId, Time};
+use crate::{Locality, PeerId, RunId, Time};
 use core::fmt;
 use core::ops::{Deref, DerefMut};
+use serde::de::{Error, SeqAccess, Visitor};
+use serde::ser::SerializeTuple;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::sync::Arc;
 
@@ -19,18 +21,20 @@ use std::sync::Arc;
 pub struct PeerRecord(Arc<RecordFields>);
 
 /// What a [`PeerRecord`] says.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct RecordFields {
     /// The peer.
     pub peer: PeerId,
     /// The run it takes part in.
     pub run: RunId,
-    /// Raised with every change; the highest wins.
+    /// Raised with every change; the highest wins. Below 2^63.
     pub sequence: u64,
     /// When it is no longer believed, by the clock of the peer that made it.
     pub expires: Time,
     /// Multiaddresses in their binary form, opaque here.
     pub addresses: Vec<Vec<u8>>,
+    /// Where in the network the peer is.
+    pub locality: Locality,
     /// By `peer`, over [`PeerRecord::signed_bytes`].
     pub signature: Vec<u8>,
 }
@@ -61,15 +65,74 @@ impl fmt::Debug for PeerRecord {
     }
 }
 
+/// Only grids use localities. So a record without one takes no byte for it: this bit of the sequence
+/// number says whether one follows.
+const LOCATED: u64 = 1 << 63;
+
 impl Serialize for PeerRecord {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.0.serialize(serializer)
+        let located = self.is_located();
+        let mut fields = serializer.serialize_tuple(FIELDS + usize::from(located))?;
+        let flag = if located { LOCATED } else { 0 };
+        fields.serialize_element(&self.peer)?;
+        fields.serialize_element(&self.run)?;
+        fields.serialize_element(&(self.sequence & !LOCATED | flag))?;
+        fields.serialize_element(&self.expires)?;
+        fields.serialize_element(&self.addresses)?;
+        fields.serialize_element(&self.signature)?;
+        if located {
+            fields.serialize_element(&self.locality)?;
+        }
+        fields.end()
     }
 }
 
+/// Fields of a record without a locality.
+const FIELDS: usize = 6;
+
 impl<'de> Deserialize<'de> for PeerRecord {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        RecordFields::deserialize(deserializer).map(Self::from)
+        deserializer.deserialize_tuple(FIELDS + 1, Fields)
+    }
+}
+
+/// Reads the fields of a record.
+struct Fields;
+
+impl<'de> Visitor<'de> for Fields {
+    type Value = PeerRecord;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a peer record")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<PeerRecord, A::Error> {
+        fn next<'de, T: Deserialize<'de>, A: SeqAccess<'de>>(seq: &mut A) -> Result<T, A::Error> {
+            let missing = || Error::custom("a record ends early");
+            seq.next_element()?.ok_or_else(missing)
+        }
+        let (peer, run, sequence): (_, _, u64) =
+            (next(&mut seq)?, next(&mut seq)?, next(&mut seq)?);
+        let (expires, addresses) = (next(&mut seq)?, next(&mut seq)?);
+        let signature = next(&mut seq)?;
+        let locality = match sequence & LOCATED {
+            0 => Locality::default(),
+            _ => next(&mut seq)?,
+        };
+        if sequence & LOCATED != 0 && locality == Locality::default() {
+            return Err(Error::custom(
+                "a record that says twice that it has no locality",
+            ));
+        }
+        Ok(PeerRecord::from(RecordFields {
+            peer,
+            run,
+            sequence: sequence & !LOCATED,
+            expires,
+            addresses,
+            locality,
+            signature,
+        }))
     }
 }
 
@@ -83,12 +146,18 @@ impl PeerRecord {
         crate::wire::canonical(&("murmurate peer record", unsigned))
     }
 
+    fn is_located(&self) -> bool {
+        self.locality != Locality::default()
+    }
+
     /// Bytes on the wire: the fixed fields, and every list with its length.
     pub fn wire_bytes(&self) -> usize {
         const LENGTH: usize = 8;
         const FIXED: usize = 32 + 32 + 8 + 8;
         let addresses = self.addresses.iter().map(|a| LENGTH + a.len());
-        FIXED + LENGTH + addresses.sum::<usize>() + LENGTH + self.signature.len()
+        let addresses = LENGTH + addresses.sum::<usize>();
+        let locality = self.is_located().then(|| self.locality.wire_bytes());
+        FIXED + addresses + LENGTH + self.signature.len() + locality.unwrap_or(0)
     }
 
     /// Checks lengths and counts.
@@ -101,6 +170,9 @@ impl PeerRecord {
                 field: field.to_owned(),
             })
         };
+        if self.sequence & LOCATED != 0 {
+            return out("record.sequence");
+        }
         if self.addresses.len() > RECORD_ADDRESSES_MAX {
             return out("record.addresses");
         }
@@ -110,13 +182,14 @@ impl PeerRecord {
         if self.signature.len() > SIGNATURE_BYTES_MAX {
             return out("record.signature");
         }
-        Ok(())
+        self.locality.check()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{RateClass, Site};
 
     #[test]
     fn a_record_knows_its_bytes_and_copies_share_them_until_one_is_written_to() {
@@ -126,14 +199,33 @@ mod tests {
             sequence: 3,
             expires: Time::ZERO,
             addresses: vec![vec![4; 5], vec![6; 70]],
+            locality: Locality {
+                site: Some(Site::measured(b"here")),
+                rate: Some(RateClass::of(1 << 20)),
+            },
             signature: vec![7; 64],
         });
-        let bytes = crate::wire::encode_value(&record);
-        assert_eq!(record.wire_bytes(), bytes.len());
-        assert_eq!(bytes, crate::wire::encode_value(&*record));
+        for locality in [record.locality.clone(), Locality::default()] {
+            let mut record = record.clone();
+            record.locality = locality;
+            let bytes = crate::wire::encode_value(&record);
+            assert_eq!(record.wire_bytes(), bytes.len());
+            assert_eq!(crate::wire::decode_value(&bytes), Ok(record.clone()));
+            let mut twice = bytes.clone();
+            twice[71] ^= 0x80;
+            let twice = crate::wire::decode_value::<PeerRecord>(&twice);
+            assert!(
+                twice.is_err(),
+                "a flag without a locality, or none with one"
+            );
+            let short = crate::wire::decode_value::<PeerRecord>(&bytes[..bytes.len() - 1]);
+            assert!(short.is_err());
+        }
         let mut copy = record.clone();
         assert!(Arc::ptr_eq(&copy.0, &record.0));
         copy.sequence += 1;
         assert_eq!((record.sequence, copy.sequence), (3, 4));
+        copy.sequence |= LOCATED;
+        assert!(record.check().is_ok() && copy.check().is_err());
     }
 }

@@ -160,18 +160,32 @@ pub(crate) fn any_taken() -> impl Strategy<Value = Taken> {
 
 pub(crate) fn any_record() -> impl Strategy<Value = PeerRecord> {
     let addresses = vec(vec(any::<u8>(), 0..40), 0..4);
-    (any_peer(), any::<bool>(), 0u64..4, any::<u64>(), addresses).prop_map(
-        |(peer, ours, sequence, expires, addresses)| {
-            PeerRecord::from(RecordFields {
-                peer,
-                run: RunId::from_bytes([u8::from(ours); 32]),
-                sequence,
-                expires: Time::from_nanos(expires >> (sequence * 8)),
-                addresses,
-                signature: vec![7; 64],
-            })
-        },
+    let locality = (0u8..4, any::<u64>(), 0u8..3);
+    (
+        any_peer(),
+        any::<bool>(),
+        0u64..4,
+        any::<u64>(),
+        addresses,
+        locality,
     )
+        .prop_map(
+            |(peer, ours, sequence, expires, addresses, (site, rate, has))| {
+                let locality = murmurate_protocol::Locality {
+                    site: (has > 0).then(|| murmurate_protocol::Site::measured(&[site])),
+                    rate: (has > 1).then(|| murmurate_protocol::RateClass::of(rate)),
+                };
+                PeerRecord::from(RecordFields {
+                    peer,
+                    run: RunId::from_bytes([u8::from(ours); 32]),
+                    sequence,
+                    expires: Time::from_nanos(expires >> (sequence * 8)),
+                    addresses,
+                    locality,
+                    signature: vec![7; 64],
+                })
+            },
+        )
 }
 
 fn any_reason() -> impl Strategy<Value = Reason> {

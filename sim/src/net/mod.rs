@@ -155,6 +155,16 @@ impl Network {
         self.places.latency(a, b).draw(&mut self.random)
     }
 
+    /// Whether what two machines send each other leaves a site.
+    pub(crate) fn is_far(&self, a: usize, b: usize) -> bool {
+        self.places.apart(a, b)
+    }
+
+    /// The shortest round trip between two machines.
+    pub(crate) fn round_trip(&self, a: usize, b: usize) -> Duration {
+        2 * self.places.latency(a, b).fixed
+    }
+
     /// Draws the time until a dialled machine notices.
     pub(crate) fn dialling(&mut self, a: usize, b: usize) -> Duration {
         let fixed = self.places.latency(a, b).fixed;

@@ -96,14 +96,19 @@ impl Places {
     pub(crate) fn path(&self, from: usize, to: usize) -> Path {
         let (a, b) = (self.places[from], self.places[to]);
         let gate = |site: Option<u32>| site.map(|site| self.gates[site as usize]);
-        let (out, into) = match a.site == b.site {
-            true => (None, None),
-            false => (
+        let (out, into) = match self.apart(from, to) {
+            false => (None, None),
+            true => (
                 gate(a.site).and_then(|gate| gate.up),
                 gate(b.site).and_then(|gate| gate.down),
             ),
         };
         Path::through([Some(a.up), out, into, Some(b.down)].into_iter().flatten())
+    }
+
+    /// Whether what two machines send each other leaves a site.
+    pub(crate) fn apart(&self, a: usize, b: usize) -> bool {
+        self.places[a].site != self.places[b].site
     }
 
     /// A machine's links, out and in.
@@ -135,5 +140,6 @@ mod tests {
         let narrow = |a, b| flows.narrowest(&places.path(a, b));
         assert_eq!((narrow(0, 1), narrow(0, 2), narrow(3, 2)), (1e7, 2e6, 1e6));
         assert_eq!(narrow(2, 0), 1e6);
+        assert!(places.apart(0, 2) && places.apart(0, 3) && !places.apart(0, 1));
     }
 }

@@ -15,8 +15,8 @@ pub use error::ScenarioError;
 pub(crate) use locate::line_of;
 pub(crate) use raw::explain;
 pub use spec::{
-    Change, ComputeSpec, DataSpec, Distance, Limits, NetworkSpec, PEERS_MAX, Scenario, SiteSpec,
-    TaskSpec,
+    Change, ComputeSpec, DataSpec, Distance, Labels, Limits, NetworkSpec, PEERS_MAX, Scenario,
+    SiteSpec, TaskSpec,
 };
 
 use std::path::Path;

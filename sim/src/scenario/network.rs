@@ -1,9 +1,9 @@
 //! The `[network]` table: links of machines, sites, and changes over time.
 
 use super::check::Checker;
-use super::{Change, Distance, NetworkSpec, ScenarioError, SiteSpec};
+use super::{Change, Distance, Labels, NetworkSpec, ScenarioError, SiteSpec};
 use crate::net::Transport;
-use murmurate_protocol::Time;
+use murmurate_protocol::{Site, Time};
 use serde::Deserialize;
 
 #[derive(Debug, Deserialize)]
@@ -19,6 +19,7 @@ pub(super) struct RawNetwork {
     retry_ms: f64,
     detection_ms: f64,
     bootstrap: usize,
+    labels: Labels,
     site: Vec<RawSite>,
     between: Vec<RawBetween>,
     pair: Vec<RawPair>,
@@ -85,6 +86,7 @@ impl Default for RawNetwork {
             retry_ms: 200.0,
             detection_ms: 500.0,
             bootstrap: 3,
+            labels: Labels::None,
             site: Vec::new(),
             between: Vec::new(),
             pair: Vec::new(),
@@ -124,7 +126,8 @@ pub(super) fn network(
         retry: check.milliseconds("network.retry_ms", raw.retry_ms)?,
         detection: check.milliseconds("network.detection_ms", raw.detection_ms)?,
         bootstrap: raw.bootstrap,
-        sites: sites(&raw.site, peers, check)?,
+        sites: sites(raw, peers, check)?,
+        labels: raw.labels,
         between: between(raw, check)?,
         pairs: pairs(&raw.pair, peers, check)?,
         changes: changes(&raw.trace, peers, check)?,
@@ -132,10 +135,11 @@ pub(super) fn network(
 }
 
 fn sites(
-    raw: &[RawSite],
+    network: &RawNetwork,
     peers: usize,
     check: &Checker<'_>,
 ) -> Result<Vec<SiteSpec>, ScenarioError> {
+    let raw = &network.site;
     let mut sites: Vec<SiteSpec> = Vec::with_capacity(raw.len());
     for (index, site) in raw.iter().enumerate() {
         let key = |leaf: &str| format!("network.site[{index}].{leaf}");
@@ -155,8 +159,16 @@ fn sites(
             let reason = format!("is `{}`: another site's name", site.name);
             return Err(check.refuse(&key("name"), reason));
         }
+        if network.labels == Labels::Configured && Site::new(&site.name).is_err() {
+            let reason = format!(
+                "is `{}`: a label has 1 to 32 of a-z, 0-9, `.`, `_`, `-`",
+                site.name
+            );
+            return Err(check.refuse(&key("name"), reason));
+        }
         let latency = site.latency_ms;
         sites.push(SiteSpec {
+            name: site.name.clone(),
             peers: range,
             latency: latency
                 .map(|ms| check.milliseconds(&key("latency_ms"), ms))

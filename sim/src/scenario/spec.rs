@@ -6,6 +6,7 @@ use core::ops::Range;
 use core::time::Duration;
 use murmurate_protocol::{Pool, Time};
 use murmurate_strategies::toy::ToyTask;
+use serde::Deserialize;
 
 /// Most machines of a scenario: each peer's view and links take about 100 kB.
 pub const PEERS_MAX: usize = 16_384;
@@ -103,6 +104,8 @@ pub struct NetworkSpec {
     pub bootstrap: usize,
     /// Groups of machines that are close to each other.
     pub sites: Vec<SiteSpec>,
+    /// How machines know their sites.
+    pub labels: Labels,
     /// Latencies between sites.
     pub between: Vec<Distance>,
     /// Latencies between two machines, whatever their sites.
@@ -111,12 +114,27 @@ pub struct NetworkSpec {
     pub changes: Vec<Change>,
 }
 
+/// How machines know their sites, which their records name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Labels {
+    /// Not at all: all are at sites of their own.
+    #[default]
+    None,
+    /// They are configured.
+    Configured,
+    /// They measure round trips.
+    Measured,
+}
+
 /// Two machines or sites and the latency between them, one way.
 pub type Distance = ((usize, usize), Duration);
 
 /// Machines that are close to each other and share their links to all others.
 #[derive(Clone, Debug)]
 pub struct SiteSpec {
+    /// Its name.
+    pub name: String,
     /// The machines. No machine is in two sites.
     pub peers: Range<usize>,
     /// Latency between two of them, one way.

@@ -1,7 +1,8 @@
 //! Random scenarios: each is a strategy on a network with faults, drawn from a seed.
 //!
 //! The strategy is a preset with random changes of exchange, schedule, topology, codec and
-//! fragments, as far as the grid accepts them.
+//! fragments, as far as the grid accepts them. A second scenario of each seed is a swarm in rows and
+//! columns.
 //!
 //! A scenario tests safety while there are faults: the invariants hold after every event. The
 //! faults end long before the rounds do, and the rest tests liveness: every machine that is up must
@@ -9,9 +10,11 @@
 
 mod chance;
 mod draw;
+mod grid;
 mod point;
 
 pub use draw::{random_scenario, random_scenario_of};
+pub use grid::random_grid;
 
 use crate::error::SimError;
 use crate::report::Report;
@@ -46,6 +49,14 @@ pub fn run_seed(seed: u64) -> Result<Report, Box<SeedFailure>> {
 /// As [`run_seed`].
 pub fn run_seed_of(seed: u64, presets: &[&str]) -> Result<Report, Box<SeedFailure>> {
     run_scenario_of(seed, random_scenario_of(seed, presets))
+}
+
+/// Runs the grid of one seed.
+///
+/// # Errors
+/// As [`run_seed`].
+pub fn run_grid_of(seed: u64) -> Result<Report, Box<SeedFailure>> {
+    run_scenario_of(seed, random_grid(seed))
 }
 
 fn run_scenario_of(seed: u64, text: String) -> Result<Report, Box<SeedFailure>> {
@@ -88,7 +99,7 @@ fn scenario_agrees(scenario: &Scenario) -> Result<bool, SimError> {
     Ok(strategy.exchange().agrees())
 }
 
-/// Runs the scenarios of seeds one after the other. Calls `done` after each success.
+/// Runs both scenarios of each seed, one after the other. Calls `done` after each success.
 ///
 /// # Errors
 /// At the first seed that fails.
@@ -97,8 +108,10 @@ pub fn run_seeds(
     done: &mut dyn FnMut(u64, &Report),
 ) -> Result<(), Box<SeedFailure>> {
     for seed in seeds {
-        let report = run_seed(seed)?;
-        done(seed, &report);
+        for run in [run_seed, run_grid_of] {
+            let report = run(seed)?;
+            done(seed, &report);
+        }
     }
     Ok(())
 }

@@ -71,6 +71,11 @@ fn wrong_files_are_named_by_line() {
              use \"bbr3\" or \"cubic\"",
         ),
         (
+            "[network]\nsite = \"new york\"\n",
+            "node.toml:2: `network.site` is `new york`: give 1 to 32 letters, digits, `.`, `_` and \
+             `-`, or leave it out to have it measured",
+        ),
+        (
             "[network]\nmdns = false\nmax_rate = \"10 MB/h\"\n",
             "node.toml:3: `network.max_rate` must be bytes a second above 0, or a number with a \
              unit such as \"10 MB/s\" or \"80 Mbit/s\"; leave it out for no limit",
@@ -135,10 +140,14 @@ fn flags_win_and_the_effective_configuration_reads_back_the_same() {
         ..Overrides::default()
     };
     let path = Path::new("node.toml");
-    let text =
-        "[run]\nseed = 3\nrounds = 4\n[network]\ncongestion = \"cubic\"\nmax_rate = \"8 Mbit/s\"\n";
+    let text = "[run]\nseed = 3\nrounds = 4\n[network]\ncongestion = \"cubic\"\nsite = \"berlin\"\n\
+         max_rate = \"8 Mbit/s\"\n";
     let config = Config::from_text(path, text, &overrides).unwrap();
     assert_eq!(config.network.congestion, Congestion::Cubic);
+    assert_eq!(
+        config.network.site.as_ref().map(Site::as_str),
+        Some("berlin")
+    );
     assert_eq!(config.network.max_rate.daemon, Some(1_000_000));
     assert_eq!(config.network.max_rate.peer, None);
     assert_eq!((config.run.seed, config.run.rounds), (9, 4));

@@ -185,7 +185,7 @@ fn of_test(address: &Multiaddr, test: &Test) -> Reach {
 }
 
 /// Whether the address is globally unique (RFC 6890).
-fn is_global(address: &Multiaddr) -> bool {
+pub(in crate::net) fn is_global(address: &Multiaddr) -> bool {
     !is_loopback(address)
         && address.iter().all(|part| match part {
             Protocol::Ip4(ip) => is_global_4(ip),

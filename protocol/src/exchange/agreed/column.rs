@@ -24,6 +24,8 @@ pub(in crate::exchange) struct Shape {
     pub(in crate::exchange) columns: u16,
     /// Into how many parts its shard is cut.
     pub(in crate::exchange) parts: u16,
+    /// The members among whom these are dealt, in `PeerId` order.
+    pub(in crate::exchange) owners: Vec<PeerId>,
     /// Whether it decides a note beside the parameters.
     pub(in crate::exchange) noted: bool,
 }
@@ -56,9 +58,11 @@ impl Column {
         // One that came back a moment ago is not waited for, but may vote.
         let unsure = group.others().filter(|(_, peer)| !cx.view.serves(*peer));
         let lost = unsure.map(|(index, _)| index).collect();
+        let owners = shape.owners.iter().filter_map(|peer| group.index(*peer));
         let within = Within {
             column: shape.column,
             columns: shape.columns,
+            owners: owners.collect(),
             longer,
             fed: None,
             weight: 0.0,

@@ -62,8 +62,8 @@ impl FragmentRound {
         // A schedule cannot cut a fragment that has fewer values than shards: members push
         // directly.
         let program = program.filter(|program| program.shards() as u64 <= len);
-        let owners = match within {
-            Some(_) => rotated(cx.round, group.len(), of),
+        let owners = match &within {
+            Some(within) => rotated(cx.round, &within.owners, of),
             None => super::server::owners(cx, &group, of),
         };
         let first = Ballot {
@@ -191,11 +191,15 @@ fn allowed(cx: &Context, group: &Group, program: Option<&Program>, lost: Members
 }
 
 /// The owners of a column's parts: as many members as there are parts, others in each round.
-fn rotated(round: Round, members: usize, of: u16) -> Vec<usize> {
+fn rotated(round: Round, members: &[usize], of: u16) -> Vec<usize> {
     let of = usize::from(of);
     let first = (round.0 as usize).wrapping_mul(of);
     (0..of)
-        .map(|part| first.wrapping_add(part) % members)
+        .filter_map(|part| {
+            members
+                .get(first.wrapping_add(part) % members.len().max(1))
+                .copied()
+        })
         .collect()
 }
 

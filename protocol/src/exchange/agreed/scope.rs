@@ -36,6 +36,8 @@ pub(super) struct Within {
     pub(super) column: u16,
     /// Into how many shards the fragment is cut.
     pub(super) columns: u16,
+    /// Members among whom parts are dealt in the first ballot.
+    pub(super) owners: Vec<usize>,
     /// What is added to the wait for the rows, which have waits of their own.
     pub(super) longer: Duration,
     /// When the mean of this peer's row was here.

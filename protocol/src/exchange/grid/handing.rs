@@ -190,14 +190,15 @@ impl GridPart {
         }
     }
 
-    /// Results that are known here, as a message.
+    /// Results that are here, as a message.
     fn partial(&self) -> Scoped {
         let none = ColumnResult::void(self.first());
         let columns = 0..self.seating.columns();
         let known = columns.map(|column| {
             let result = self.results.columns.get(&column);
             let version = result.map_or(none.version, |result| result.version);
-            (result.is_some(), version)
+            let is_here = !self.results.fetching.contains_key(&self.bundle(column));
+            (result.is_some() && is_here, version)
         });
         let (known, versions) = known.unzip();
         Scoped {
@@ -213,15 +214,25 @@ impl GridPart {
         self.ending.is_some().then(|| self.partial())
     }
 
-    /// A peer asks how the fragment ended.
+    /// A peer asks how the fragment ended. It hears at once what is here, because each row may miss
+    /// another column, and the rest when it is here.
     pub(super) fn asked(&mut self, cx: &mut Context, from: PeerId) {
-        match self.decision() {
-            Some(decision) => cx.send(from, decision),
-            None if self.results.askers.len() < GROUP_MEMBERS_MAX => {
-                self.results.askers.insert(from);
+        if self.ending.is_none() {
+            if self.results.askers.len() >= GROUP_MEMBERS_MAX {
+                return;
             }
-            None => {}
+            self.results.askers.insert(from);
         }
+        if !self.results.columns.is_empty() {
+            cx.send(from, self.partial());
+        }
+    }
+
+    /// Whether a column's result is on its way from a member of the row.
+    fn is_handed_down(&self, cx: &Context, column: u16) -> bool {
+        let owner = self.seating.owner_of(usize::from(column));
+        let gone = |peer: &PeerId| self.results.returned.contains(peer) || !cx.view.serves(*peer);
+        owner.is_some_and(|owner| owner != cx.me() && !gone(&owner))
     }
 
     /// Another peer says what it knows of the columns' results.
@@ -234,8 +245,13 @@ impl GridPart {
         if versions.len() != usize::from(self.seating.columns()) || known.len() != versions.len() {
             return broke("results of another number of columns");
         }
+        let whole = known.iter().all(|known| *known);
         for (column, (known, version)) in (0u16..).zip(known.iter().zip(versions)) {
             if !known || self.results.columns.contains_key(&column) {
+                continue;
+            }
+            // Another site's row is no place to fetch what a mate is about to hand down.
+            if !whole && version.attempt != Attempt::VOID && self.is_handed_down(cx, column) {
                 continue;
             }
             let slice = self.bundle(column);

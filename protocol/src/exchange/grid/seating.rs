@@ -1,6 +1,7 @@
 //! A round's rows and columns as one peer sees them: who sums what, and who is in its column.
 
 use crate::exchange::agreed::Shape;
+use crate::locality::fast_enough;
 use crate::{Digest, FragmentId, Grid, GroupTag, PeerId, Plan, Roll, Round};
 use std::sync::Arc;
 
@@ -98,9 +99,26 @@ impl Seating {
         members
     }
 
-    /// How many members agree in the column that has the fewest.
-    fn fewest_members(&self) -> usize {
+    /// The members of a column that own parts, in `PeerId` order: those that are not slow beside others.
+    pub(super) fn part_owners(&self, column: usize) -> Vec<PeerId> {
+        let members = self.members(column);
+        if !self.roll.is_rated() {
+            return members;
+        }
+        let rate = |peer: &PeerId| self.roll.place(self.roll.place_of(*peer)?)?.rate();
+        let rates: Vec<_> = members.iter().map(rate).collect();
+        let fast = fast_enough(&rates).into_iter().zip(members);
+        fast.filter_map(|(fast, peer)| fast.then_some(peer))
+            .collect()
+    }
+
+    /// How many members can own parts in the column that has the fewest.
+    fn fewest_owners(&self) -> usize {
         let columns = self.grid.columns();
+        if self.roll.is_rated() {
+            let owners = (0..columns).map(|column| self.part_owners(column).len());
+            return owners.min().unwrap_or(0);
+        }
         if self.roll.newest() <= self.round {
             return self.grid.column(columns - 1).count();
         }
@@ -132,12 +150,13 @@ impl Seating {
         let shard = (len / u64::from(columns)).max(1);
         let column = self.column();
         // All columns are cut alike, so that a part's number is the same at all peers.
-        let fewest = self.fewest_members().max(1);
+        let fewest = self.fewest_owners().max(1);
         let parts = self.grid.part_owners(self.grid.columns() - 1).min(fewest) as u64;
         Shape {
             column: column as u16,
             columns,
             parts: parts.min(shard) as u16,
+            owners: self.part_owners(column),
             noted: self.decides_the_roll(plan, fragment),
         }
     }

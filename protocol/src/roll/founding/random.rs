@@ -61,6 +61,7 @@ impl World {
                 sequence: 1,
                 expires: Time::NEVER,
                 addresses: vec![vec![7; 20]],
+                locality: crate::Locality::default(),
                 signature: Vec::new(),
             })
         };

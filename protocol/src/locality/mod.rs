@@ -1,0 +1,188 @@
+//! Where in the network a peer is: its site, and how fast it sends.
+//!
+//! Peers of one site reach each other over a local network. A roll places them in rows together, so
+//! that only columns cross the links between sites. Both facts are in a peer's record, and the roll
+//! names them as they were when the peer entered: all peers place alike, whatever is measured later.
+
+mod finder;
+mod owners;
+
+pub use finder::SiteFinder;
+pub(crate) use owners::fast_enough;
+
+use crate::Digest;
+use crate::limits::{RATE_CLASS_MAX, SITE_BYTES_MAX};
+use crate::wire::WireError;
+use core::fmt;
+use serde::{Deserialize, Serialize};
+
+/// The first character of a label that was measured and not configured. It is greater than all others,
+/// so that of two labels a configured one is the smaller.
+const MEASURED: char = '~';
+
+/// The bytes per second of the lowest rate class.
+const LOWEST_RATE: u64 = 1024;
+
+/// The label of a site.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Site(String);
+
+impl Site {
+    /// A label of a configuration: letters, digits, `.`, `_` and `-`.
+    ///
+    /// # Errors
+    /// [`WireError::OutOfRange`] for one that is empty, too long, or has other characters.
+    pub fn new(label: &str) -> Result<Self, WireError> {
+        let site = Self(label.to_owned());
+        match site.is_measured() {
+            true => Err(out_of_range()),
+            false => site.check().map(|()| site),
+        }
+    }
+
+    /// The label of the peers that have something in common, such as a public address.
+    pub fn measured(common: &[u8]) -> Self {
+        let digest = Digest::of(&crate::wire::canonical(&("murmurate site", common)));
+        let name = digest.as_bytes().iter().take(6);
+        let name: String = name.map(|byte| format!("{byte:02x}")).collect();
+        Self(format!("{MEASURED}{name}"))
+    }
+
+    /// Whether it was measured.
+    pub fn is_measured(&self) -> bool {
+        self.0.starts_with(MEASURED)
+    }
+
+    /// The label.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Checks its length and characters.
+    pub(crate) fn check(&self) -> Result<(), WireError> {
+        let label = self.0.strip_prefix(MEASURED).unwrap_or(&self.0);
+        let known = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+        match !label.is_empty() && self.0.len() <= SITE_BYTES_MAX && label.chars().all(known) {
+            true => Ok(()),
+            false => Err(out_of_range()),
+        }
+    }
+}
+
+fn out_of_range() -> WireError {
+    WireError::OutOfRange {
+        field: "record.site".to_owned(),
+    }
+}
+
+impl fmt::Display for Site {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// How fast a peer sends, in octaves: each class is twice as fast as the one below it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct RateClass(u8);
+
+impl RateClass {
+    /// The class of a rate in bytes per second. The lowest begins at 1 KiB/s.
+    pub fn of(bytes_per_second: u64) -> Self {
+        let octave = (bytes_per_second / LOWEST_RATE).max(1).ilog2() as u8;
+        Self(octave.min(RATE_CLASS_MAX))
+    }
+
+    /// The number of the class.
+    pub const fn number(self) -> u8 {
+        self.0
+    }
+
+    fn check(self) -> Result<(), WireError> {
+        match self.0 <= RATE_CLASS_MAX {
+            true => Ok(()),
+            false => Err(WireError::OutOfRange {
+                field: "record.rate".to_owned(),
+            }),
+        }
+    }
+}
+
+/// What a peer's record says of its place in the network.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Locality {
+    /// Its site; a peer without one is a site of its own.
+    pub site: Option<Site>,
+    /// How fast it sends, if that is known.
+    pub rate: Option<RateClass>,
+}
+
+impl Locality {
+    /// Bytes on the wire.
+    pub(crate) fn wire_bytes(&self) -> usize {
+        const LENGTH: usize = 8;
+        let site = self.site.as_ref().map(|site| LENGTH + site.0.len());
+        2 + site.unwrap_or(0) + usize::from(self.rate.is_some())
+    }
+
+    /// Checks lengths and ranges.
+    pub(crate) fn check(&self) -> Result<(), WireError> {
+        self.site.as_ref().map_or(Ok(()), Site::check)?;
+        self.rate.map_or(Ok(()), RateClass::check)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_are_short_words() {
+        assert_eq!(Site::new("berlin-2").unwrap().as_str(), "berlin-2");
+        let longest = "x".repeat(SITE_BYTES_MAX);
+        assert!(Site::new(&longest).is_ok());
+        for label in ["", "~", "~ab", "a b", "a\n", "ü", &format!("{longest}x")] {
+            let field = "record.site".to_owned();
+            assert_eq!(
+                Site::new(label),
+                Err(WireError::OutOfRange { field }),
+                "{label}"
+            );
+        }
+        let measured = Site::measured(&[192, 0, 2, 1]);
+        assert!(measured.is_measured() && measured.check().is_ok());
+        assert_ne!(measured, Site::measured(&[192, 0, 2, 2]));
+        assert!(Site::new("zürich").is_err() && Site::new("zz").unwrap() < measured);
+    }
+
+    #[test]
+    fn a_class_is_twice_as_fast_as_the_one_below() {
+        let class = |rate| RateClass::of(rate).number();
+        assert_eq!([0, 1, 1024, 2047, 2048].map(class), [0, 0, 0, 0, 1]);
+        assert_eq!(class(125_000_000), 16);
+        assert_eq!(class(u64::MAX), RATE_CLASS_MAX);
+    }
+
+    #[test]
+    fn what_is_out_of_range_is_refused() {
+        let rate = |number| Locality {
+            site: None,
+            rate: Some(RateClass(number)),
+        };
+        assert!(rate(RATE_CLASS_MAX).check().is_ok());
+        let field = "record.rate".to_owned();
+        assert_eq!(
+            rate(RATE_CLASS_MAX + 1).check(),
+            Err(WireError::OutOfRange { field })
+        );
+    }
+
+    #[test]
+    fn it_knows_its_bytes() {
+        let site = Some(Site::measured(b"x"));
+        let rate = Some(RateClass::of(1_000_000));
+        for locality in [Locality::default(), Locality { site, rate }] {
+            let bytes = crate::wire::encode_value(&locality);
+            assert_eq!(locality.wire_bytes(), bytes.len());
+        }
+    }
+}
