@@ -16,7 +16,7 @@ mod transfer;
 mod version;
 
 pub use crate::exchange::{
-    AgreedMessage, Ballot, CenterMessage, ExchangeMessage, FormingMessage, FragmentMessage,
+    AgreedMessage, Ballot, CellsMessage, CenterMessage, ExchangeMessage, FormingMessage, FragmentMessage,
     GridMessage, Held, Member, MergeSide, Pledge, Promise, PullMessage, Said, Scoped, Seat, Seated,
     ShardPlan, ShardVersion, SignedGroup, SignedMessage, VoteCertificate, value_of,
 };

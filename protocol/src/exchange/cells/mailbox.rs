@@ -1,0 +1,244 @@
+//! What arrives for a round of cells: words, slices and messages, early, in time or late.
+
+use super::{CellsExchange, CellsMessage};
+use crate::core::context::Context;
+use crate::exchange::agreed::{History, Scoped};
+use crate::exchange::foreign_tag;
+use crate::limits::{
+    EARLY_MESSAGES_MAX, EARLY_MESSAGES_PER_PEER_MAX, EARLY_SLICES_MAX, ROUNDS_AHEAD_MAX,
+};
+use crate::{Digest, FragmentId, Order, PeerError, PeerId, Round, SliceId, SliceMeta};
+use std::collections::BTreeSet;
+
+/// A slice with what its sender says of it.
+type Bytes = (SliceId, SliceMeta, Option<Digest>);
+
+/// What came before its round, cell or fragment began here.
+#[derive(Debug, Default)]
+pub(super) struct Early {
+    ready: BTreeSet<(Round, PeerId)>,
+    slices: Vec<(PeerId, Bytes)>,
+    messages: Vec<(PeerId, Scoped)>,
+}
+
+impl Early {
+    pub(super) fn len(&self) -> usize {
+        self.slices.len() + self.messages.len()
+    }
+
+    /// The peers that were ready for a round before this one.
+    pub(super) fn ready_in(&self, round: Round) -> BTreeSet<PeerId> {
+        let ready = self.ready.iter().filter(|(of, _)| *of == round);
+        ready.map(|(_, peer)| *peer).collect()
+    }
+
+    fn keep_ready(&mut self, round: Round, peer: PeerId) {
+        if self.ready.len() < EARLY_MESSAGES_MAX {
+            self.ready.insert((round, peer));
+        }
+    }
+
+    fn keep_message(&mut self, from: PeerId, message: &Scoped) {
+        let of_sender = self.messages.iter().filter(|(f, _)| *f == from);
+        let room = of_sender.count() < EARLY_MESSAGES_PER_PEER_MAX;
+        if room && self.messages.len() < EARLY_MESSAGES_MAX {
+            self.messages.push((from, message.clone()));
+        }
+    }
+
+    /// Keeps a slice, in place of the same of an earlier attempt.
+    fn keep_slice(&mut self, cx: &mut Context, from: PeerId, bytes: Bytes) -> Result<(), PeerError> {
+        let slice = bytes.0;
+        if let Some(again) = self.slices.iter_mut().find(|(_, kept)| kept.0 == slice) {
+            *again = (from, bytes);
+            return Ok(());
+        }
+        let of_sender = self.slices.iter().filter(|(f, _)| *f == from);
+        if of_sender.count() < EARLY_SLICES_MAX {
+            self.slices.push((from, bytes));
+            return Ok(());
+        }
+        cx.order(Order::Release { slice });
+        Err(PeerError::Unexpected {
+            what: "too many early slices".to_owned(),
+        })
+    }
+
+    /// A peer is gone: its slices were for a cell in which it would be.
+    pub(super) fn drop_of(&mut self, cx: &mut Context, peer: PeerId) {
+        self.ready.retain(|(_, of)| *of != peer);
+        self.slices.retain(|(from, (slice, ..))| {
+            let keep = *from != peer;
+            if !keep {
+                cx.order(Order::Release { slice: *slice });
+            }
+            keep
+        });
+    }
+
+    /// The round is over.
+    pub(super) fn forget_until(&mut self, cx: &mut Context, history: &History) {
+        let round = cx.round;
+        self.ready.retain(|(of, _)| *of > round);
+        self.messages.retain(|(_, message)| message.round > round);
+        self.slices.retain(|(_, (slice, ..))| {
+            let keep = slice.round > round;
+            if !keep && !history.keeps(slice) {
+                cx.order(Order::Release { slice: *slice });
+            }
+            keep
+        });
+    }
+}
+
+impl CellsExchange {
+    pub(super) fn cell_message(
+        &mut self,
+        cx: &mut Context,
+        from: PeerId,
+        message: &CellsMessage,
+    ) -> Result<(), PeerError> {
+        match message {
+            CellsMessage::Ready { round, news } => {
+                self.news.learn(cx.round, news);
+                self.ready(cx, from, *round);
+            }
+            CellsMessage::Form { round, members } => {
+                let forming = self.forming.as_mut().filter(|_| *round == cx.round);
+                if let Some(forming) = forming.filter(|forming| forming.knows(from)) {
+                    match members.contains(&cx.me()) && members.contains(&from) {
+                        true => self.formed(cx, members),
+                        false => forming.leave_out(from),
+                    }
+                }
+            }
+            CellsMessage::Passed { round, now } => {
+                if let Some(remote) = cx.view.get_mut(from) {
+                    remote.round = remote.round.max(*now);
+                }
+                if *round == cx.round
+                    && let Some(forming) = &mut self.forming
+                {
+                    self.passed_by = Some(from);
+                    forming.leave_out(from);
+                }
+            }
+            CellsMessage::Seats(news) => self.news.learn(cx.round, news),
+        }
+        Ok(())
+    }
+
+    /// A peer has trained in a round.
+    fn ready(&mut self, cx: &mut Context, from: PeerId, round: Round) {
+        if round >= cx.round {
+            cx.view.did_its_part(from, round);
+        }
+        let now = cx.round;
+        if round > now || (round == now && self.is_before_forming()) {
+            if round.since(now) <= ROUNDS_AHEAD_MAX {
+                self.early.keep_ready(round, from);
+            }
+            return;
+        }
+        let forming = self.forming.as_mut().filter(|_| round == now);
+        match forming.filter(|forming| forming.knows(from)) {
+            Some(forming) => forming.ready(cx, from),
+            None if round == now && self.cell.as_ref().is_some_and(|cell| cell.has(from)) => {}
+            None => cx.send(from, CellsMessage::Passed { round, now }),
+        }
+    }
+
+    /// Whether this peer has not trained in its round yet.
+    fn is_before_forming(&self) -> bool {
+        let over = self.alone || self.outcome.is_some();
+        self.forming.is_none() && self.cell.is_none() && !over
+    }
+
+    pub(super) fn arrived(
+        &mut self,
+        cx: &mut Context,
+        from: PeerId,
+        bytes: Bytes,
+    ) -> Result<(), PeerError> {
+        let (slice, meta, _) = bytes;
+        let Some(group) = meta.tag.group() else {
+            cx.order(Order::Release { slice });
+            return Err(foreign_tag(meta.tag, super::EXCHANGE));
+        };
+        if slice.round == cx.round
+            && let Some(cell) = &mut self.cell
+        {
+            if cell.tag() == group && !cell.has_opened(slice.fragment) {
+                return self.early.keep_slice(cx, from, bytes);
+            }
+            let taken = cell.arrived(cx, from, bytes);
+            if !matches!(taken, Ok(true)) && !self.history.keeps(&slice) {
+                cx.order(Order::Release { slice });
+            }
+            return taken.map(|_| ());
+        }
+        let soon = slice.round >= cx.round && slice.round.since(cx.round) <= ROUNDS_AHEAD_MAX;
+        if soon && !(slice.round == cx.round && (self.alone || self.outcome.is_some())) {
+            return self.early.keep_slice(cx, from, bytes);
+        }
+        if !self.history.keeps(&slice) {
+            cx.order(Order::Release { slice });
+        }
+        Ok(())
+    }
+
+    pub(super) fn deliver(
+        &mut self,
+        cx: &mut Context,
+        from: PeerId,
+        message: &Scoped,
+    ) -> Result<(), PeerError> {
+        let (round, fragment) = (message.round, message.fragment);
+        if round < cx.round {
+            // The sender still works on a past round: it learns how that ended, if it was in this peer's
+            // cell.
+            let answer = self.history.decision(round, fragment);
+            let answer = answer.filter(|answer| answer.group == message.group);
+            if message.body.asks()
+                && let Some(answer) = answer.cloned()
+            {
+                cx.send(from, answer);
+            }
+            return Ok(());
+        }
+        let open = |fragment| {
+            let cell = self.cell.as_ref();
+            cell.is_some_and(|cell| cell.has_opened(fragment))
+        };
+        if round > cx.round || !open(fragment) {
+            if round.since(cx.round) <= ROUNDS_AHEAD_MAX {
+                self.early.keep_message(from, message);
+            }
+            return Ok(());
+        }
+        match &mut self.cell {
+            Some(cell) => cell.message(cx, from, message),
+            None => Ok(()),
+        }
+    }
+
+    /// A fragment is open: gives it what came early.
+    pub(super) fn deliver_early(&mut self, cx: &mut Context, fragment: FragmentId) {
+        let round = cx.round;
+        let belongs = |r: Round, f: FragmentId| r == round && f == fragment;
+        let slices = &mut self.early.slices;
+        let due = slices.extract_if(.., |(_, (slice, ..))| belongs(slice.round, slice.fragment));
+        for (from, bytes) in due.collect::<Vec<_>>() {
+            if let Err(error) = self.arrived(cx, from, bytes) {
+                cx.accuse(from, error.to_string());
+            }
+        }
+        let messages = &mut self.early.messages;
+        let due = messages.extract_if(.., |(_, m)| belongs(m.round, m.fragment));
+        for (from, message) in due.collect::<Vec<_>>() {
+            if let Err(error) = self.deliver(cx, from, &message) {
+                cx.accuse(from, error.to_string());
+            }
+        }
+    }
+}
