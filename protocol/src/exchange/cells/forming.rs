@@ -63,6 +63,11 @@ impl Forming {
         self.deadline
     }
 
+    /// Whether a deadline has passed.
+    pub(super) const fn is_late(&self) -> bool {
+        self.expired > 0
+    }
+
     /// The mates, whether or not they are there.
     pub(super) fn mates(&self) -> impl Iterator<Item = PeerId> {
         self.mates.iter().copied()

@@ -117,10 +117,14 @@ impl CellsExchange {
         }
     }
 
+    fn end_forming(&mut self, cx: &mut Context) {
+        let late = self.forming.take().is_some_and(|forming| forming.is_late());
+        cx.waited(Wait::Group, late);
+    }
+
     /// The members of the cell are known.
     fn formed(&mut self, cx: &mut Context, members: &[PeerId]) {
-        cx.waited(Wait::Group, false);
-        self.forming = None;
+        self.end_forming(cx);
         self.alone_for = 0;
         cx.this_life.newcomer = false;
         self.cell = CellRound::new(cx, members);
@@ -128,8 +132,7 @@ impl CellsExchange {
 
     /// No other peer exchanges with this one in this round: it goes on from its own parameters.
     fn go_alone(&mut self, cx: &mut Context) {
-        cx.waited(Wait::Group, true);
-        self.forming = None;
+        self.end_forming(cx);
         self.alone = true;
         self.alone_for += u32::from(self.passed_by.is_some());
         self.outcome = Some(match self.passed_by {
@@ -301,7 +304,7 @@ impl Exchange for CellsExchange {
         result
     }
 
-    fn ended(&mut self, cx: &crate::core::context::Context) -> Vec<(FragmentId, Ending)> {
+    fn ended(&mut self, cx: &Context) -> Vec<(FragmentId, Ending)> {
         if std::mem::take(&mut self.alone) {
             let all = cx.plan.fragments_of(cx.round);
             return all.map(|fragment| (fragment, Ending::Void)).collect();
@@ -325,11 +328,11 @@ impl Exchange for CellsExchange {
 
     fn finish(&mut self, cx: &mut Context) {
         cx.timers.stop(Timer::Exchange);
-        cx.waited(Wait::Group, false);
+        self.end_forming(cx);
         if let Some(mut cell) = self.cell.take() {
             cell.release(cx);
         }
-        (self.forming, self.mates, self.outcome) = (None, None, None);
+        (self.mates, self.outcome) = (None, None);
         self.alone = false;
         self.early.forget_until(cx, &self.history);
         cx.follow_the_others(BEHIND);
