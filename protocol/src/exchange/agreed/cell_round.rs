@@ -52,6 +52,10 @@ impl CellRound {
         self.group.tag
     }
 
+    pub(in crate::exchange) fn members(&self) -> Vec<PeerId> {
+        self.group.members.iter().map(|member| member.peer).collect()
+    }
+
     pub(in crate::exchange) fn has(&self, peer: PeerId) -> bool {
         self.group.index(peer).is_some()
     }

@@ -35,6 +35,7 @@ pub(super) struct Forming {
     /// Mates that are in another cell or round, or did not come in time.
     out: BTreeSet<PeerId>,
     since: Time,
+    allowed: Duration,
     deadline: Time,
     /// Deadlines that have passed.
     expired: u8,
@@ -54,6 +55,7 @@ impl Forming {
             mates,
             out: BTreeSet::new(),
             since: cx.now,
+            allowed,
             deadline: cx.wait(Wait::Group, allowed),
             expired: 0,
         }
@@ -84,7 +86,18 @@ impl Forming {
             let waited = cx.now.since(self.since);
             cx.deadlines.record(Wait::Group, peer, waited);
             self.out.remove(&peer);
+            if self.first(cx) == peer {
+                // Its own deadline begins now.
+                cx.waited(Wait::Group, false);
+                let allowed = self.allowed + cx.deadlines.answer();
+                self.deadline = cx.wait(Wait::Group, allowed);
+            }
         }
+    }
+
+    /// When this peer began to wait, and the mates that were ready since.
+    pub(super) fn over(self) -> (Time, BTreeSet<PeerId>) {
+        (self.since, self.ready)
     }
 
     /// A mate will not be in this peer's cell.
@@ -93,18 +106,22 @@ impl Forming {
         self.out.insert(peer);
     }
 
-    /// Whether a mate that is not ready is waited for.
-    fn is_awaited(&self, cx: &Context, peer: PeerId) -> bool {
-        let ahead = |round| round > cx.round;
-        let there = cx.view.get(peer).is_some_and(|r| !ahead(r.round)) && cx.view.serves(peer);
-        there && !self.ready.contains(&peer) && !self.out.contains(&peer)
+    /// Whether a mate may be a member, as far as this peer knows: it is linked and not in another round.
+    fn may_come(&self, cx: &Context, peer: PeerId) -> bool {
+        let behind = cx.view.get(peer).is_some_and(|r| r.round <= cx.round);
+        behind && cx.view.takes_part(peer) && !self.out.contains(&peer)
     }
 
-    /// Who forms the cell, as far as this peer knows.
+    /// Whether a mate that is not ready is waited for.
+    fn is_awaited(&self, cx: &Context, peer: PeerId) -> bool {
+        self.may_come(cx, peer) && cx.view.serves(peer) && !self.ready.contains(&peer)
+    }
+
+    /// Who forms the cell. Whom a peer suspects does not count: each would find another first one.
     fn first(&self, cx: &Context) -> PeerId {
         let rank = |peer: PeerId| (rendezvous(&cx.plan.run, cx.round, SLOT, peer), peer);
-        let awaited = self.mates().filter(|peer| self.is_awaited(cx, *peer));
-        let others = awaited.chain(self.ready.iter().copied());
+        let others = self.mates().filter(|peer| self.may_come(cx, *peer));
+        let others = others.chain(self.ready.iter().copied());
         let me = cx.me();
         others.fold(me, |first, peer| match rank(peer) > rank(first) {
             true => peer,
@@ -115,7 +132,8 @@ impl Forming {
     /// What follows now.
     pub(super) fn step(&self, cx: &Context) -> Step {
         let awaited = self.mates().any(|peer| self.is_awaited(cx, peer));
-        if !awaited && self.ready.is_empty() {
+        let may_come = |peer| self.may_come(cx, peer);
+        if self.ready.is_empty() && !self.mates().any(may_come) {
             return Step::Alone;
         }
         if self.expired > CELL_FORMING_WAITS_MAX {
@@ -133,19 +151,17 @@ impl Forming {
     }
 
     /// The deadline may have passed: those that are not ready are given up, and then those that should
-    /// have formed the cell.
-    pub(super) fn timeout(&mut self, cx: &mut Context) {
+    /// have formed the cell. True if it has.
+    pub(super) fn timeout(&mut self, cx: &mut Context) -> bool {
         if cx.now < self.deadline {
-            return;
+            return false;
         }
         self.expired = self.expired.saturating_add(1);
-        let late: Vec<PeerId> = self.mates().filter(|p| self.is_awaited(cx, *p)).collect();
-        if late.is_empty() {
-            let first = self.first(cx);
-            if first != cx.me() {
-                self.leave_out(first);
-                cx.suspect(first);
-            }
+        let not_ready = |peer: &PeerId| self.may_come(cx, *peer) && !self.ready.contains(peer);
+        let late: Vec<PeerId> = self.mates().filter(not_ready).collect();
+        let first = self.first(cx);
+        if late.is_empty() && self.expired > 1 && first != cx.me() {
+            self.leave_out(first);
         }
         for peer in late {
             self.leave_out(peer);
@@ -153,5 +169,6 @@ impl Forming {
         }
         let answer = cx.deadlines.answer();
         self.deadline = cx.wait(Wait::Group, answer);
+        true
     }
 }

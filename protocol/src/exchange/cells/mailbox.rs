@@ -7,7 +7,7 @@ use crate::exchange::foreign_tag;
 use crate::limits::{
     EARLY_MESSAGES_MAX, EARLY_MESSAGES_PER_PEER_MAX, EARLY_SLICES_MAX, ROUNDS_AHEAD_MAX,
 };
-use crate::{Digest, FragmentId, Order, PeerError, PeerId, Round, SliceId, SliceMeta};
+use crate::{Digest, FragmentId, Order, PeerError, PeerId, Round, SliceId, SliceMeta, Wait};
 use std::collections::BTreeSet;
 
 /// A slice with what its sender says of it.
@@ -104,23 +104,20 @@ impl CellsExchange {
                 self.ready(cx, from, *round);
             }
             CellsMessage::Form { round, members } => {
-                let forming = self.forming.as_mut().filter(|_| *round == cx.round);
-                if let Some(forming) = forming.filter(|forming| forming.knows(from)) {
-                    match members.contains(&cx.me()) && members.contains(&from) {
-                        true => self.formed(cx, members),
-                        false => forming.leave_out(from),
-                    }
-                }
+                self.told_members(cx, from, *round, members);
             }
             CellsMessage::Passed { round, now } => {
                 if let Some(remote) = cx.view.get_mut(from) {
                     remote.round = remote.round.max(*now);
                 }
-                if *round == cx.round
-                    && let Some(forming) = &mut self.forming
-                {
-                    self.passed_by = Some(from);
-                    forming.leave_out(from);
+                if *round == cx.round {
+                    if let Some(forming) = &mut self.forming {
+                        self.passed_by = Some(from);
+                        forming.leave_out(from);
+                    }
+                    if let Some(cell) = &mut self.cell {
+                        cell.gone(cx, from);
+                    }
                 }
             }
             CellsMessage::Seats(news) => self.news.learn(cx.round, news),
@@ -141,10 +138,44 @@ impl CellsExchange {
             return;
         }
         let forming = self.forming.as_mut().filter(|_| round == now);
+        if let Some(forming) = forming.filter(|forming| forming.knows(from)) {
+            forming.ready(cx, from);
+            return;
+        }
+        let cell = self.cell.as_ref().filter(|_| round == now);
+        if let Some(cell) = cell.filter(|cell| cell.has(from)) {
+            // Another member may have heard it first. One that says it again has not heard of the cell.
+            if !self.heard.insert(from) {
+                let members = cell.members();
+                cx.send(from, CellsMessage::Form { round, members });
+            }
+            return;
+        }
+        if let Some((_, since)) = self.last.filter(|(last, _)| *last == round) {
+            // The next deadline allows for peers that are always as late.
+            let waited = cx.now.since(since);
+            cx.deadlines.record(Wait::Group, from, waited);
+        }
+        cx.view.forgive(from);
+        cx.send(from, CellsMessage::Passed { round, now });
+    }
+
+    /// A peer says who is in the round's cell.
+    fn told_members(&mut self, cx: &mut Context, from: PeerId, round: Round, members: &[PeerId]) {
+        let now = cx.round;
+        let has_me = members.contains(&cx.me()) && members.contains(&from);
+        let forming = self.forming.as_mut().filter(|_| round == now);
         match forming.filter(|forming| forming.knows(from)) {
-            Some(forming) => forming.ready(cx, from),
-            None if round == now && self.cell.as_ref().is_some_and(|cell| cell.has(from)) => {}
-            None => cx.send(from, CellsMessage::Passed { round, now }),
+            Some(_) if has_me => self.formed(cx, members),
+            Some(forming) => forming.leave_out(from),
+            // It counts on this peer, which is in another cell, or alone.
+            None if has_me && round <= now => {
+                let cell = self.cell.as_ref().filter(|_| round == now);
+                if cell.is_none_or(|cell| cell.members() != members) {
+                    cx.send(from, CellsMessage::Passed { round, now });
+                }
+            }
+            None => {}
         }
     }
 

@@ -42,7 +42,7 @@ use crate::exchange::{
 };
 use crate::limits::CELL_ALONE_ROUNDS;
 use crate::{
-    Axes, FragmentId, GroupTag, Order, PeerError, PeerId, SliceId, Time, TrainSummary, Wait,
+    Axes, FragmentId, GroupTag, Order, PeerError, PeerId, Round, SliceId, Time, TrainSummary, Wait,
 };
 use forming::{Forming, Step};
 use mailbox::Early;
@@ -66,6 +66,10 @@ pub(crate) struct CellsExchange {
     /// Mates without a link, with when that was noticed.
     down: BTreeMap<PeerId, Time>,
     history: History,
+    /// The last round that this peer was ready in, and since when.
+    last: Option<(Round, Time)>,
+    /// The mates that said then that they were ready.
+    heard: BTreeSet<PeerId>,
     /// Whether the round goes on without others, which the peer has not been told.
     alone: bool,
     /// Rounds that this peer went alone though others go on.
@@ -85,6 +89,8 @@ impl CellsExchange {
             early: Early::default(),
             down: BTreeMap::new(),
             history: History::default(),
+            last: None,
+            heard: BTreeSet::new(),
             alone: false,
             alone_for: 0,
             passed_by: None,
@@ -117,9 +123,28 @@ impl CellsExchange {
         }
     }
 
+    /// Tells the peers of the cell that this one has trained.
+    fn tell_ready(&self, cx: &mut Context) {
+        let Some(forming) = &self.forming else {
+            return;
+        };
+        let (round, news) = (cx.round, self.news.told());
+        for mate in forming.mates() {
+            if cx.view.takes_part(mate) {
+                let news = news.clone();
+                cx.send(mate, CellsMessage::Ready { round, news });
+            }
+        }
+    }
+
     fn end_forming(&mut self, cx: &mut Context) {
-        let late = self.forming.take().is_some_and(|forming| forming.is_late());
-        cx.waited(Wait::Group, late);
+        let Some(forming) = self.forming.take() else {
+            return;
+        };
+        cx.waited(Wait::Group, forming.is_late());
+        let (since, ready) = forming.over();
+        self.last = Some((cx.round, since));
+        self.heard = ready;
     }
 
     /// The members of the cell are known.
@@ -233,15 +258,8 @@ impl Exchange for CellsExchange {
         (self.outcome, self.alone) = (None, false);
         let mates = self.mates.clone().unwrap_or_default();
         let ready = self.early.ready_in(cx.round);
-        let (round, news) = (cx.round, self.news.told());
-        let forming = Forming::new(cx, mates, ready);
-        for mate in forming.mates() {
-            if cx.view.takes_part(mate) {
-                let news = news.clone();
-                cx.send(mate, CellsMessage::Ready { round, news });
-            }
-        }
-        self.forming = Some(forming);
+        self.forming = Some(Forming::new(cx, mates, ready));
+        self.tell_ready(cx);
         self.settle(cx);
     }
 
@@ -290,8 +308,10 @@ impl Exchange for CellsExchange {
                 Ok(())
             }
             Signal::Timeout => {
-                if let Some(forming) = &mut self.forming {
-                    forming.timeout(cx);
+                let forming = self.forming.as_mut();
+                if forming.is_some_and(|forming| forming.timeout(cx)) {
+                    // The word may be lost, or the answer.
+                    self.tell_ready(cx);
                 }
                 if let Some(cell) = &mut self.cell {
                     cell.timeout(cx);
