@@ -111,7 +111,12 @@ mod tests {
 
     #[test]
     fn peers_hold_the_same_roll_in_whatever_order_they_learn_of_changes() {
-        let changes = [seat(2, 50, 7), seat(2, 51, 9), seat(6, 52, 8), seat(3, 50, 9)];
+        let changes = [
+            seat(2, 50, 7),
+            seat(2, 51, 9),
+            seat(6, 52, 8),
+            seat(3, 50, 9),
+        ];
         let at_once = roll().seated(changes.to_vec()).unwrap();
         for first in 0..changes.len() {
             let mut later = changes.to_vec();

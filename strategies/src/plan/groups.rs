@@ -146,7 +146,10 @@ mod tests {
         let cells = groups(text, "moshpit", 1000).unwrap();
         assert!(!cells.is_exact() && cells.counted() == 1000);
         let text = cells.to_string();
-        assert!(text.contains("cells of 10 along 3 axes, 1.80 models"), "{text}");
+        assert!(
+            text.contains("cells of 10 along 3 axes, 1.80 models"),
+            "{text}"
+        );
     }
 
     #[test]

@@ -5,7 +5,9 @@
 //! converges exactly if the spectral radius of that map is below one. The models are built from the
 //! shipped presets: their learning rates, rounds, topologies.
 
-use murmurate_protocol::{Axes, ExchangeKind, Grouping, InnerStep, Round, SpanningTree, StepBudget};
+use murmurate_protocol::{
+    Axes, ExchangeKind, Grouping, InnerStep, Round, SpanningTree, StepBudget,
+};
 use murmurate_strategies::executor::Blend;
 use murmurate_strategies::grid::Strategy;
 use murmurate_strategies::inner::InnerKind;

@@ -53,7 +53,11 @@ impl CellRound {
     }
 
     pub(in crate::exchange) fn members(&self) -> Vec<PeerId> {
-        self.group.members.iter().map(|member| member.peer).collect()
+        self.group
+            .members
+            .iter()
+            .map(|member| member.peer)
+            .collect()
     }
 
     pub(in crate::exchange) fn has(&self, peer: PeerId) -> bool {

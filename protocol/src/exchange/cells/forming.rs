@@ -39,6 +39,8 @@ pub(super) struct Forming {
     deadline: Time,
     /// Deadlines that have passed.
     expired: u8,
+    /// How many had passed when the peer that should form the cell was given up.
+    succeeded: u8,
 }
 
 impl Forming {
@@ -58,6 +60,7 @@ impl Forming {
             allowed,
             deadline: cx.wait(Wait::Group, allowed),
             expired: 0,
+            succeeded: 0,
         }
     }
 
@@ -106,6 +109,19 @@ impl Forming {
         self.out.insert(peer);
     }
 
+    /// A mate says that it is in another cell, or ahead. Those that are with it are about to say so too, so
+    /// this peer waits for their words before it forms a cell without them.
+    pub(super) fn passed(&mut self, cx: &mut Context, peer: PeerId) {
+        let first = self.first(cx);
+        self.leave_out(peer);
+        if first == peer {
+            self.succeeded = self.expired + 1;
+            cx.waited(Wait::Group, self.is_late());
+            let answer = cx.deadlines.answer();
+            self.deadline = cx.wait(Wait::Group, answer);
+        }
+    }
+
     /// Whether a mate may be a member, as far as this peer knows: it is linked and not in another round.
     fn may_come(&self, cx: &Context, peer: PeerId) -> bool {
         let behind = cx.view.get(peer).is_some_and(|r| r.round <= cx.round);
@@ -139,7 +155,8 @@ impl Forming {
         if self.expired > CELL_FORMING_WAITS_MAX {
             return Step::Alone;
         }
-        if self.first(cx) != cx.me() || awaited {
+        // After a silent peer the next one lets the others answer first: they may be in a cell already.
+        if self.first(cx) != cx.me() || awaited || self.expired < self.succeeded {
             return Step::Wait;
         }
         let me = cx.me();
@@ -166,6 +183,9 @@ impl Forming {
         for peer in late {
             self.leave_out(peer);
             cx.suspect(peer);
+        }
+        if self.first(cx) != first {
+            self.succeeded = self.expired + 1;
         }
         let answer = cx.deadlines.answer();
         self.deadline = cx.wait(Wait::Group, answer);

@@ -47,7 +47,12 @@ impl Early {
     }
 
     /// Keeps a slice, in place of the same of an earlier attempt.
-    fn keep_slice(&mut self, cx: &mut Context, from: PeerId, bytes: Bytes) -> Result<(), PeerError> {
+    fn keep_slice(
+        &mut self,
+        cx: &mut Context,
+        from: PeerId,
+        bytes: Bytes,
+    ) -> Result<(), PeerError> {
         let slice = bytes.0;
         if let Some(again) = self.slices.iter_mut().find(|(_, kept)| kept.0 == slice) {
             *again = (from, bytes);
@@ -113,7 +118,7 @@ impl CellsExchange {
                 if *round == cx.round {
                     if let Some(forming) = &mut self.forming {
                         self.passed_by = Some(from);
-                        forming.leave_out(from);
+                        forming.passed(cx, from);
                     }
                     if let Some(cell) = &mut self.cell {
                         cell.gone(cx, from);
@@ -167,7 +172,7 @@ impl CellsExchange {
         let forming = self.forming.as_mut().filter(|_| round == now);
         match forming.filter(|forming| forming.knows(from)) {
             Some(_) if has_me => self.formed(cx, members),
-            Some(forming) => forming.leave_out(from),
+            Some(forming) => forming.passed(cx, from),
             // It counts on this peer, which is in another cell, or alone.
             None if has_me && round <= now => {
                 let cell = self.cell.as_ref().filter(|_| round == now);

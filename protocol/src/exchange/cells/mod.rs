@@ -137,11 +137,21 @@ impl CellsExchange {
         }
     }
 
-    fn end_forming(&mut self, cx: &mut Context) {
+    /// The cell has these members, or none.
+    fn end_forming(&mut self, cx: &mut Context, members: &[PeerId]) {
         let Some(forming) = self.forming.take() else {
             return;
         };
         cx.waited(Wait::Group, forming.is_late());
+        // The others in the cell must not count on this peer in another one.
+        let (round, now) = (cx.round, cx.round);
+        let others = forming.mates().filter(|peer| !members.contains(peer));
+        for peer in others
+            .filter(|peer| cx.view.takes_part(*peer))
+            .collect::<Vec<_>>()
+        {
+            cx.send(peer, CellsMessage::Passed { round, now });
+        }
         let (since, ready) = forming.over();
         self.last = Some((cx.round, since));
         self.heard = ready;
@@ -149,7 +159,7 @@ impl CellsExchange {
 
     /// The members of the cell are known.
     fn formed(&mut self, cx: &mut Context, members: &[PeerId]) {
-        self.end_forming(cx);
+        self.end_forming(cx, members);
         self.alone_for = 0;
         cx.this_life.newcomer = false;
         self.cell = CellRound::new(cx, members);
@@ -157,7 +167,7 @@ impl CellsExchange {
 
     /// No other peer exchanges with this one in this round: it goes on from its own parameters.
     fn go_alone(&mut self, cx: &mut Context) {
-        self.end_forming(cx);
+        self.end_forming(cx, &[]);
         self.alone = true;
         self.alone_for += u32::from(self.passed_by.is_some());
         self.outcome = Some(match self.passed_by {
@@ -348,7 +358,7 @@ impl Exchange for CellsExchange {
 
     fn finish(&mut self, cx: &mut Context) {
         cx.timers.stop(Timer::Exchange);
-        self.end_forming(cx);
+        self.end_forming(cx, &[]);
         if let Some(mut cell) = self.cell.take() {
             cell.release(cx);
         }

@@ -44,7 +44,9 @@ impl CellsExchange {
         let Some(((axes, _), roll)) = Self::place(cx).zip(cx.rolls.roll.clone()) else {
             return Ok(());
         };
-        let has = roll.place_of(from).and_then(|at| Some((at, roll.place(at)?)));
+        let has = roll
+            .place_of(from)
+            .and_then(|at| Some((at, roll.place(at)?)));
         let soon = self.news.seat_of(from).cloned();
         let seat = match (soon, has) {
             (Some(soon), _) => soon,

@@ -54,7 +54,10 @@ pub(super) const DEFAULT: &ExchangeSpec = &all_reduce::SPEC;
 pub(super) const CELLS: &str = cells::SPEC.name;
 
 /// The exchange that a grouping makes of one: an all-reduce in cells is the exchange over cells.
-pub(super) fn grouped(spec: &'static ExchangeSpec, grouping: Option<&str>) -> &'static ExchangeSpec {
+pub(super) fn grouped(
+    spec: &'static ExchangeSpec,
+    grouping: Option<&str>,
+) -> &'static ExchangeSpec {
     match grouping == Some(CELLS) && spec.name == DEFAULT.name {
         true => &cells::SPEC,
         false => spec,
