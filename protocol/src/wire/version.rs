@@ -1,4 +1,4 @@
 //! The version of the protocol on the wire.
 
 /// The version byte that opens every frame. Raised with every change of a message's layout.
-pub const WIRE_VERSION: u8 = 6;
+pub const WIRE_VERSION: u8 = 7;
