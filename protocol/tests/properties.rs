@@ -24,10 +24,11 @@ use murmurate_protocol::wire::{
     encode,
 };
 use murmurate_protocol::{
-    CenterPlan, Contribution, Digest, Done, Evaluation, Event, ExchangeKind, FetchId, FragmentId, Grace,
-    GroupTag, Grouping, Input, LeadPlan, Order, OrderId, Output, Pace, Partners, Peer, PeerId,
-    Phase, Plan, PlanHash, PushOutcome, Quorum, Roll, Round, SNAPSHOT_VERSION, ServerPlan, SliceId,
-    SliceMeta, Snapshot, StateId, StepBudget, Tag, Time, Topology, TrainSummary, WorkError,
+    CenterPlan, Contribution, Digest, Done, Evaluation, Event, ExchangeKind, FetchId, FragmentId,
+    Grace, GroupTag, Grouping, Input, LeadPlan, Order, OrderId, Output, Pace, Partners, Peer,
+    PeerId, Phase, Plan, PlanHash, PushOutcome, Quorum, Roll, Round, SNAPSHOT_VERSION, ServerPlan,
+    SliceId, SliceMeta, Snapshot, StateId, StepBudget, Tag, Time, Topology, TrainSummary,
+    WorkError,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;

@@ -13,16 +13,16 @@
 )]
 
 use murmurate_protocol::wire::{
-    AgreedMessage, Ballot, CellsMessage, CenterMessage, ExchangeMessage, FormingMessage, FragmentMessage,
-    GridMessage, Held, Hello, Member, MembershipMessage, MergeSide, Message, Muster, PeerRecord,
-    Pledge, Promise, PullMessage, Rates, Reason, RecordFields, Said, Scoped, Seat, Seated,
-    ShardPlan, ShardVersion, SignedGroup, SignedMessage, TransferMessage, VoteCertificate,
-    WIRE_VERSION, WireError, decode, encode, encode_value,
+    AgreedMessage, Ballot, CellsMessage, CenterMessage, ExchangeMessage, FormingMessage,
+    FragmentMessage, GridMessage, Held, Hello, Member, MembershipMessage, MergeSide, Message,
+    Muster, PeerRecord, Pledge, Promise, PullMessage, Rates, Reason, RecordFields, Said, Scoped,
+    Seat, Seated, ShardPlan, ShardVersion, SignedGroup, SignedMessage, TransferMessage,
+    VoteCertificate, WIRE_VERSION, WireError, decode, encode, encode_value,
 };
 use murmurate_protocol::{
     Base, Branch, Digest, FoundingBallot, FoundingMessage, FragmentId, GroupTag, LayoutHash,
-    Members, Part, PeerId, PlanHash, Roll, RollChange, RollName, RollSeat, Round, RunId, Signature, SliceId,
-    SliceMeta, Snapshot, StateId, Tag, Taken, TallyEntry, Time,
+    Members, Part, PeerId, PlanHash, Roll, RollChange, RollName, RollSeat, Round, RunId, Signature,
+    SliceId, SliceMeta, Snapshot, StateId, Tag, Taken, TallyEntry, Time,
 };
 use std::fmt::Write as _;
 use std::ops::Range;

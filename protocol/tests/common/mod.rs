@@ -11,16 +11,16 @@ pub mod one;
 
 use core::time::Duration;
 use murmurate_protocol::wire::{
-    Ballot, CellsMessage, CenterMessage, FormingMessage, FragmentMessage, GridMessage, Held, Hello, Member,
-    MembershipMessage, MergeSide, Message, Muster, PeerRecord, Promise, PullMessage, Reason,
-    RecordFields, Said, Scoped, ShardPlan, ShardVersion, TransferMessage,
+    Ballot, CellsMessage, CenterMessage, FormingMessage, FragmentMessage, GridMessage, Held, Hello,
+    Member, MembershipMessage, MergeSide, Message, Muster, PeerRecord, Promise, PullMessage,
+    Reason, RecordFields, Said, Scoped, ShardPlan, ShardVersion, TransferMessage,
 };
 use murmurate_protocol::{
     Attempt, Base, Branch, BytesBound, Contribution, DeadlinePlan, Digest, ExchangeKind,
     FoundingBallot, FoundingMessage, FragmentId, FragmentPlan, GroupTag, LayoutHash, Members, Part,
-    Partners, PeerConfig, PeerId, Plan, PlanHash, RollChange, RollName, RollSeat, Round, RunId, Schedule,
-    SliceId, SliceMeta, StateId, StepBudget, Synchronization, Tag, Taken, TallyEntry, Time,
-    Topology,
+    Partners, PeerConfig, PeerId, Plan, PlanHash, RollChange, RollName, RollSeat, Round, RunId,
+    Schedule, SliceId, SliceMeta, StateId, StepBudget, Synchronization, Tag, Taken, TallyEntry,
+    Time, Topology,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -326,11 +326,12 @@ fn any_grid_message() -> BoxedStrategy<GridMessage> {
 /// A message between peers of cells.
 fn any_cells_message() -> BoxedStrategy<CellsMessage> {
     let news = || {
-        let seat = (0u32..9, any_record(), any_round()).prop_map(|(place, record, since)| RollSeat {
-            place,
-            record,
-            since,
-        });
+        let seat =
+            (0u32..9, any_record(), any_round()).prop_map(|(place, record, since)| RollSeat {
+                place,
+                record,
+                since,
+            });
         vec(seat, 0..3)
     };
     let members = vec(any_peer(), 0..4).prop_map(|mut members| {
