@@ -96,7 +96,8 @@ impl CellRound {
             for fragment in &self.fragments {
                 self.lost |= self.group.all().without(fragment.hopeful);
             }
-            let lost = self.lost;
+            // This peer does not give up itself.
+            let lost = self.lost.without(Members::one(self.group.me));
             let hopes = |f: &&mut FragmentRound| !f.over() && !(f.hopeful & lost).is_empty();
             let mut hopeful = self.fragments.iter_mut().filter(hopes).peekable();
             if hopeful.peek().is_none() {

@@ -168,6 +168,7 @@ impl CellsExchange {
     /// No other peer exchanges with this one in this round: it goes on from its own parameters.
     fn go_alone(&mut self, cx: &mut Context) {
         self.end_forming(cx, &[]);
+        cx.timers.stop(Timer::Exchange);
         self.alone = true;
         self.alone_for += u32::from(self.passed_by.is_some());
         self.outcome = Some(match self.passed_by {
