@@ -121,9 +121,9 @@ mod tests {
         for first in 0..changes.len() {
             let mut later = changes.to_vec();
             let one = later.remove(first);
-            let after = roll().seated(later).and_then(|roll| {
+            let after = roll().seated(later).map(|roll| {
                 let again = roll.seated(vec![one]);
-                Some(again.unwrap_or(roll))
+                again.unwrap_or(roll)
             });
             let after = after.unwrap();
             // Places of peers that have left may differ: no other peer has them.

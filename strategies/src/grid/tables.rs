@@ -261,7 +261,7 @@ fn drop_groups_of_another_exchange(preset: &mut toml::Table, config: &toml::Tabl
     let other = exchange(config).is_some_and(|chosen| Some(chosen) != exchange(preset));
     let agreement = preset.get_mut("agreement").filter(|_| other);
     if let Some(agreement) = agreement.and_then(toml::Value::as_table_mut) {
-        agreement.retain(|key, _| !GROUPS.iter().any(|of| *of == key));
+        agreement.retain(|key, _| !GROUPS.contains(&key));
     }
 }
 

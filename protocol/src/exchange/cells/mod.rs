@@ -25,6 +25,7 @@
 //! | half of a cell after it formed | its round: members keep their own parameters |
 //! | a peer whose roll is older | its own rounds until it knows the roll again |
 
+mod early;
 mod forming;
 mod mailbox;
 mod message;
@@ -44,8 +45,8 @@ use crate::limits::CELL_ALONE_ROUNDS;
 use crate::{
     Axes, FragmentId, GroupTag, Order, PeerError, PeerId, Round, SliceId, Time, TrainSummary, Wait,
 };
+use early::Early;
 use forming::{Forming, Step};
-use mailbox::Early;
 use news::News;
 use std::collections::{BTreeMap, BTreeSet};
 
