@@ -173,16 +173,30 @@ fn a_newcomer_gets_a_place_and_contributes() {
     assert!(groups.values().all(|rounds| *rounds > 20), "{groups:?}");
 }
 
-/// Half of the machines know another roll than the rest where a newcomer came: that costs its own place.
+/// A member that was in a cell with the dead machine gives its place to the newcomer. Another member adds one,
+/// and then a machine is alone in every second round, because 17 places do not fill cells of 4.
 #[test]
-fn a_machine_for_a_dead_one_takes_its_place_and_the_cells_go_on() {
+fn a_newcomer_takes_a_place_and_the_cells_go_on() {
     let faults = "[[fault]]\nkind = \"crash\"\npeer = 5\nat_s = 4.0\n\
                   [[fault]]\nkind = \"join\"\npeer = 16\nat_s = 45.0\n";
     let text = text(17, 4, 160, TIMING, faults).replace("step_ms = 5.0", "step_ms = 50.0");
-    let report = run(&text);
-    println!("{report}");
-    assert_eq!(report.live, 16, "{report}");
-    assert_eq!(report.counters.rule_breaks, 0, "{report}");
-    let voided = report.counters.voided as f64 / report.counters.rounds_ended as f64;
-    assert!(voided < 0.01, "{report}");
+    let mut taken = 0;
+    for seed in 0..8 {
+        let report = common::run(&text, Some(seed));
+        assert_eq!(report.live, 16, "{report}");
+        assert_eq!(report.counters.rule_breaks, 0, "{report}");
+        let voided = report.counters.voided as f64 / report.counters.rounds_ended as f64;
+        assert!(voided < 0.01, "{report}");
+        let mut rounds: Vec<u64> = report.counters.places.values().copied().collect();
+        rounds.sort_unstable();
+        assert_eq!(rounds.len(), 17, "all were in cells");
+        // From 45 s on there are some 58 rounds, of which it is in no cell for the first few.
+        assert!(rounds[1] > 20, "{rounds:?}");
+        taken += usize::from(rounds[1] > 45);
+        println!("{seed}: {rounds:?}");
+    }
+    assert!(
+        (1..8).contains(&taken),
+        "{taken} of 8 newcomers took the place"
+    );
 }

@@ -85,3 +85,63 @@ impl News {
         self.known.retain(|change| round.since(change.since) < kept);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::{PeerRecord, RecordFields};
+    use crate::{PeerId, RunId, Time};
+
+    fn record(id: u16) -> PeerRecord {
+        let mut peer = [0; 32];
+        peer[..2].copy_from_slice(&id.to_be_bytes());
+        PeerRecord::from(RecordFields {
+            peer: PeerId::from_bytes(peer),
+            run: RunId::from_bytes([1; 32]),
+            sequence: 0,
+            expires: Time::NEVER,
+            addresses: Vec::new(),
+            signature: Vec::new(),
+        })
+    }
+
+    fn seat(place: u32, peer: u16, since: u64) -> RollSeat {
+        RollSeat {
+            place,
+            record: record(peer),
+            since: Round(since),
+        }
+    }
+
+    #[test]
+    fn what_is_learned_is_told_once_and_in_whatever_order_it_came() {
+        let (one, two) = (seat(3, 50, 9), seat(4, 51, 10));
+        let mut news = News::default();
+        news.learn(Round(5), &[one.clone(), two.clone()]);
+        news.learn(Round(5), &[two.clone(), one.clone()]);
+        assert_eq!(news.told(), [one.clone(), two]);
+        assert_eq!(news.seat_of(record(50).peer), Some(&one));
+        assert!(news.changes(4) && !news.changes(5));
+    }
+
+    #[test]
+    fn changes_are_bounded_and_those_of_far_rounds_are_not_believed() {
+        let mut news = News::default();
+        news.learn(Round(5), &[seat(3, 50, 5 + FAR + 1)]);
+        assert!(news.told().is_empty());
+        let many: Vec<RollSeat> = (0..200).map(|id| seat(u32::from(id), id, 6)).collect();
+        news.learn(Round(5), &many);
+        news.learn(Round(5), &[seat(7, 300, 8)]);
+        assert!(news.told().len() <= CELL_NEWS_MAX);
+        assert!(news.seat_of(record(300).peer).is_some(), "the newest stay");
+    }
+
+    #[test]
+    fn newcomers_get_different_places_behind_the_last() {
+        let roll = Roll::found((0..6).map(record), 4, Round(0));
+        let mut news = News::default();
+        assert_eq!(news.free_place(&roll), 6);
+        news.learn(Round(5), &[seat(6, 50, 9)]);
+        assert_eq!(news.free_place(&roll), 7);
+    }
+}
