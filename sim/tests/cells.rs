@@ -200,3 +200,16 @@ fn a_newcomer_takes_a_place_and_the_cells_go_on() {
         "{taken} of 8 newcomers took the place"
     );
 }
+
+#[test]
+fn a_third_of_the_machines_vanishes_at_once_and_the_others_go_on() {
+    let crash = |peer: usize| format!("[[fault]]\nkind = \"crash\"\npeer = {peer}\nat_s = 5.0\n");
+    let faults: String = (0..64).filter(|peer| peer % 3 == 1).map(crash).collect();
+    let text = text(64, 8, 30, TIMING, &faults).replace("step_ms = 5.0", "step_ms = 50.0");
+    let report = run(&text);
+    println!("{report}");
+    assert_eq!(report.live, 43, "{report}");
+    assert_eq!(report.counters.rule_breaks, 0, "{report}");
+    // Only in the round in which they vanish can cells that had formed lose their majority.
+    assert!(report.counters.voided <= 43, "{report}");
+}
