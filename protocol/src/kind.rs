@@ -35,6 +35,8 @@ pub enum ExchangeKind {
     Pull,
     /// Sums of parameters travel along a spanning tree of the topology.
     RelaySum,
+    /// Mean of the parameters over a cell of a roll, with agreement inside the cell only.
+    Cells,
 }
 
 /// What other parts of the program must know of an exchange to work with it.
@@ -65,6 +67,8 @@ pub struct ExchangeFacts {
     pub keeps_owners: bool,
     /// A round can leave out peers that contribute nothing to it.
     pub may_leave_out: bool,
+    /// Each round deals the peers of a roll into other groups, which do not agree with each other.
+    pub deals_cells: bool,
 }
 
 impl ExchangeFacts {
@@ -81,6 +85,7 @@ impl ExchangeFacts {
         has_schedule: false,
         keeps_owners: false,
         may_leave_out: false,
+        deals_cells: false,
     };
 
     /// Between neighbours that do not wait for each other.
@@ -129,6 +134,12 @@ impl ExchangeKind {
             Self::RelaySum => Facts {
                 waits: true,
                 ..Facts::NEIGHBOURS
+            },
+            Self::Cells => Facts {
+                exchanges: true,
+                waits: true,
+                deals_cells: true,
+                ..Facts::NONE
             },
             Self::AllReduce => Facts {
                 has_schedule: true,

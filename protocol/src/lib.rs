@@ -122,7 +122,9 @@ pub use plan::{
     AgreementPlan, BytesBound, Contribution, DeadlinePlan, FragmentPlan, Grouping, Plan, PlanError,
 };
 pub use proof::{Proof, Saying};
-pub use roll::{FoundingBallot, FoundingMessage, Grid, Roll, RollChange, RollName, SharedRolls};
+pub use roll::{
+    Axes, FoundingBallot, FoundingMessage, Grid, Roll, RollChange, RollName, RollSeat, SharedRolls,
+};
 pub use route::{Lane, Route};
 pub use sampling::Sampling;
 pub use schedule::{Schedule, ScheduleCost};

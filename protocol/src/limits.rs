@@ -26,6 +26,21 @@ pub const GRID_ABSENT_ROUNDS: u8 = 3;
 /// Newcomers that may wait for a place at one peer.
 pub const APPLICANTS_MAX: usize = 256;
 
+/// Changes of seats that a peer of a cell passes on at a time: the newest.
+pub const CELL_NEWS_MAX: usize = 64;
+
+/// Most bytes of the changes of seats in one message.
+pub const CELL_NEWS_BYTES_MAX: usize = 32 * 1024;
+
+/// For how long a peer of a cell may be gone before a newcomer gets its seat.
+pub const CELL_SEAT_KEPT: Duration = Duration::from_secs(30);
+
+/// Rounds alone, while others go on, after which a peer of a cell takes over a state, and with it the roll.
+pub const CELL_ALONE_ROUNDS: u32 = 8;
+
+/// Times that a peer of a cell waits for another peer to form it, before it goes on alone.
+pub const CELL_FORMING_WAITS_MAX: u8 = 4;
+
 /// Peers that choose the first roll of a run.
 pub const REGISTRARS_MAX: usize = 63;
 

@@ -24,10 +24,11 @@ use murmurate_protocol::wire::{
     encode,
 };
 use murmurate_protocol::{
-    CenterPlan, Digest, Done, Evaluation, Event, ExchangeKind, FetchId, FragmentId, Grace,
-    GroupTag, Grouping, Input, LeadPlan, Order, OrderId, Output, Pace, Partners, Peer, PeerId,
-    Phase, Plan, PlanHash, PushOutcome, Quorum, Roll, Round, SNAPSHOT_VERSION, ServerPlan, SliceId,
-    SliceMeta, Snapshot, StateId, StepBudget, Tag, Time, Topology, TrainSummary, WorkError,
+    CenterPlan, Contribution, Digest, Done, Evaluation, Event, ExchangeKind, FetchId, FragmentId,
+    Grace, GroupTag, Grouping, Input, LeadPlan, Order, OrderId, Output, Pace, Partners, Peer,
+    PeerId, Phase, Plan, PlanHash, PushOutcome, Quorum, Roll, Round, SNAPSHOT_VERSION, ServerPlan,
+    SliceId, SliceMeta, Snapshot, StateId, StepBudget, Tag, Time, Topology, TrainSummary,
+    WorkError,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -631,6 +632,38 @@ proptest! {
             driven.meets(1..6);
             driven.step(Step::Expire);
             prop_assert!(driven.tags.is_some(), "{} at {}", driven.phase, driven.now);
+        }
+        endures(driven, steps);
+    }
+
+    #[test]
+    fn no_inputs_break_a_peer_of_cells(
+        steps in vec(any_step(), 0..160),
+        founded in any::<bool>(),
+    ) {
+        let mut plan = plan(ExchangeKind::AllReduce, 1);
+        plan.exchange = ExchangeKind::Cells;
+        plan.contribution = Contribution::Parameters;
+        plan.agreement.grouping = Grouping::Cells { cell: 4 };
+        let record = |id| PeerRecord::from(RecordFields {
+            peer: peer(id),
+            run: plan.run,
+            sequence: 0,
+            expires: Time::NEVER,
+            addresses: Vec::new(),
+            signature: vec![7; 64],
+            locality: murmurate_protocol::Locality::default(),
+        });
+        let roll = match founded {
+            true => Roll::found((0..6).map(record), 4, Round(0)).to_bytes(),
+            false => Vec::new(),
+        };
+        let mut driven = Driven::following(plan, roll);
+        if founded {
+            // Every peer of the roll is here, so the peer trains.
+            driven.meets(1..6);
+            driven.step(Step::Expire);
+            prop_assert!(driven.phase == Phase::Train, "{} at {}", driven.phase, driven.now);
         }
         endures(driven, steps);
     }

@@ -13,16 +13,17 @@
 )]
 
 use murmurate_protocol::wire::{
-    AgreedMessage, Ballot, CenterMessage, ExchangeMessage, FormingMessage, FragmentMessage,
-    GridMessage, Held, Hello, Member, MembershipMessage, MergeSide, Message, Muster, PeerRecord,
-    Pledge, Promise, PullMessage, Rates, Reason, RecordFields, Said, Scoped, Seat, Seated,
-    ShardPlan, ShardVersion, SignedGroup, SignedMessage, TransferMessage, VoteCertificate,
-    WIRE_VERSION, WireError, decode, encode, encode_value,
+    AgreedMessage, Ballot, CellsMessage, CenterMessage, ExchangeMessage, FormingMessage,
+    FragmentMessage, GridMessage, Held, Hello, Member, MembershipMessage, MergeSide, Message,
+    Muster, PeerRecord, Pledge, Promise, PullMessage, Rates, Reason, RecordFields, Said, Scoped,
+    Seat, Seated, ShardPlan, ShardVersion, SignedGroup, SignedMessage, TransferMessage,
+    VoteCertificate, WIRE_VERSION, WireError, decode, encode, encode_value,
 };
 use murmurate_protocol::{
     Base, Branch, Digest, FoundingBallot, FoundingMessage, FragmentId, GroupTag, LayoutHash,
-    Locality, Members, Part, PeerId, PlanHash, RateClass, Roll, RollChange, RollName, Round, RunId,
-    Signature, Site, SliceId, SliceMeta, Snapshot, StateId, Tag, Taken, TallyEntry, Time,
+    Locality, Members, Part, PeerId, PlanHash, RateClass, Roll, RollChange, RollName, RollSeat,
+    Round, RunId, Signature, Site, SliceId, SliceMeta, Snapshot, StateId, Tag, Taken, TallyEntry,
+    Time,
 };
 use std::fmt::Write as _;
 use std::ops::Range;
@@ -258,7 +259,7 @@ fn messages() -> Vec<Message> {
             shard: 4,
         },
     ];
-    let families: [Vec<Message>; 10] = [
+    let families: [Vec<Message>; 11] = [
         membership.map(Message::from).into(),
         transfer.map(Message::from).into(),
         forming.map(Message::from).into(),
@@ -268,6 +269,7 @@ fn messages() -> Vec<Message> {
         center.map(Message::from).into(),
         vec![PullMessage::Ask { round }.into()],
         grid(&record).map(Message::from).into(),
+        cells(&record).map(Message::from).into(),
         founding(&record).map(Message::from).into(),
     ];
     families.concat()
@@ -290,6 +292,27 @@ fn grid(record: &PeerRecord) -> [GridMessage; 6] {
         GridMessage::Apply(located()),
         GridMessage::Placed { round },
         GridMessage::Returned { round, fragment },
+    ]
+}
+
+/// A message of every kind of cells.
+fn cells(record: &PeerRecord) -> [CellsMessage; 4] {
+    let round = Round(0x0102);
+    let news = vec![RollSeat {
+        place: 0x0304,
+        record: record.clone(),
+        since: Round(0x0506),
+    }];
+    let members = vec![peer(1), peer(2)];
+    let now = Round(0x0103);
+    [
+        CellsMessage::Ready {
+            round,
+            news: news.clone(),
+        },
+        CellsMessage::Form { round, members },
+        CellsMessage::Passed { round, now },
+        CellsMessage::Seats(news),
     ]
 }
 
@@ -554,7 +577,10 @@ fn variants(message: &Message) -> Vec<u8> {
     let depth = match message {
         Message::Membership(_) | Message::Transfer(_) | Message::Founding(_) => 2,
         Message::Exchange(
-            ExchangeMessage::Center(_) | ExchangeMessage::Pull(_) | ExchangeMessage::Grid(_),
+            ExchangeMessage::Center(_)
+            | ExchangeMessage::Pull(_)
+            | ExchangeMessage::Grid(_)
+            | ExchangeMessage::Cells(_),
         ) => 3,
         Message::Exchange(ExchangeMessage::Agreed(AgreedMessage::Forming(_))) => 4,
         // The number of a scoped message's kind follows its round, fragment and group.
@@ -586,6 +612,7 @@ fn every_kind_of_message_has_a_golden_file() {
         (vec![2, 1], 0..2),
         (vec![2, 2], 0..1),
         (vec![2, 3], 0..6),
+        (vec![2, 4], 0..4),
         (vec![3], 0..9),
     ];
     let paths = |(family, kinds): &(Vec<u8>, Range<u8>)| {
@@ -600,8 +627,9 @@ fn every_kind_of_message_has_a_golden_file() {
         &[4, 0, 0, 0][..],
         &[0, 5, 0, 0],
         &[1, 7, 0, 0],
-        &[2, 4, 0, 0],
+        &[2, 5, 0, 0],
         &[2, 3, 6, 0],
+        &[2, 4, 4, 0],
         &[3, 9, 0, 0],
         &[2, 0, 2, 0],
         &[2, 0, 0, 10],

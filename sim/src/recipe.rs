@@ -49,7 +49,7 @@ pub(crate) struct Recipe<'a> {
     strategy: Strategy,
     plan: Plan,
     ids: Vec<PeerId>,
-    /// The machines of a grid hold the same roll.
+    /// The machines of a grid or of cells hold the same roll.
     rolls: SharedRolls,
     start_with: usize,
 }
@@ -70,7 +70,7 @@ impl<'a> Recipe<'a> {
         let run = RunId::from_bytes(*run.as_bytes());
         let plan = strategy.plan(run, &layout, scenario.rounds)?;
         let late = scenario.late_peers();
-        let grid = plan.agreement.grouping.is_grid();
+        let has_roll = plan.agreement.grouping.has_roll();
         let ids = (0..scenario.peers)
             .map(|index| peer_id(scenario.seed, index))
             .collect();
@@ -81,7 +81,7 @@ impl<'a> Recipe<'a> {
             plan,
             ids,
             rolls: SharedRolls::default(),
-            start_with: match grid {
+            start_with: match has_roll {
                 true => scenario.peers - late,
                 false => start_with(scenario.peers - late),
             },

@@ -59,7 +59,7 @@ pub(crate) struct Rolls {
     pub(crate) note: Vec<u8>,
     /// Those that other peers of this process hold.
     pub(crate) shared: SharedRolls,
-    /// The peers of this one's row and column.
+    /// The peers of this one's row and column, or of its cells.
     pub(crate) mates: Arc<BTreeSet<PeerId>>,
 }
 
@@ -112,7 +112,7 @@ impl Context {
         let bytes = [&config.seed.to_le_bytes()[..], run, me.as_bytes()].concat();
         seed.copy_from_slice(Digest::of(&bytes).as_bytes());
         let mut view = View::default();
-        if plan.agreement.grouping.is_grid() {
+        if plan.agreement.grouping.has_roll() {
             view.expect_mates();
         }
         Self {
@@ -148,9 +148,11 @@ impl Context {
         let place = roll
             .as_ref()
             .and_then(|roll| Some((roll, roll.place_of(self.me())?)));
-        let mates = place
-            .map(|(roll, place)| roll.mates(place))
-            .unwrap_or_default();
+        let mates = place.map(|(roll, place)| match self.plan.agreement.grouping.cell() {
+            Some(cell) => roll.cell_mates(place, cell),
+            None => roll.mates(place),
+        });
+        let mates = mates.unwrap_or_default();
         // A new mate is dialled at once, whenever its last link ended.
         for mate in mates.difference(&self.rolls.mates) {
             if let Some(remote) = self.view.get_mut(*mate) {

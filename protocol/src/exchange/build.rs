@@ -1,7 +1,7 @@
 //! Which exchange a plan asks for.
 
 use super::none::NoExchange;
-use super::{Agreed, Center, Exchange, GridExchange, neighbours};
+use super::{Agreed, CellsExchange, Center, Exchange, GridExchange, neighbours};
 use crate::Topology;
 use crate::core::context::Context;
 
@@ -13,6 +13,9 @@ pub(crate) fn build(cx: &Context, topology: Option<Box<dyn Topology>>) -> Box<dy
     let facts = cx.plan.exchange.facts();
     if cx.plan.agreement.grouping.is_grid() {
         return Box::new(GridExchange::new());
+    }
+    if facts.deals_cells {
+        return Box::new(CellsExchange::new());
     }
     if facts.agrees {
         return Box::new(Agreed::new());

@@ -6,6 +6,7 @@
 
 mod agreed;
 mod build;
+mod cells;
 mod center;
 mod foreign;
 mod grid;
@@ -24,6 +25,8 @@ pub use agreed::{
 };
 pub(crate) use agreed::{digests_of, inputs_of, proven, slices_of};
 pub(crate) use build::build;
+pub(crate) use cells::CellsExchange;
+pub use cells::CellsMessage;
 pub(crate) use center::Center;
 pub use center::CenterMessage;
 pub(crate) use foreign::{broke, foreign_message, foreign_tag};
@@ -36,7 +39,7 @@ pub(crate) use push_sum::PushSum;
 pub(crate) use signal::{Arrived, Signal};
 
 use crate::Round;
-use crate::wire::WireError;
+use crate::wire::{PeerRecord, WireError};
 use serde::{Deserialize, Serialize};
 
 /// A message of an exchange. A run has one exchange, and its peers send no other family.
@@ -50,6 +53,8 @@ pub enum ExchangeMessage {
     Pull(PullMessage),
     /// Rows and columns of a roll.
     Grid(GridMessage),
+    /// Cells of a roll.
+    Cells(CellsMessage),
 }
 
 impl ExchangeMessage {
@@ -60,6 +65,7 @@ impl ExchangeMessage {
             Self::Center(message) => message.name(),
             Self::Pull(message) => message.name(),
             Self::Grid(message) => message.name(),
+            Self::Cells(message) => message.name(),
         }
     }
 
@@ -70,6 +76,16 @@ impl ExchangeMessage {
             Self::Center(message) => message.round(),
             Self::Pull(message) => Some(message.round()),
             Self::Grid(message) => message.round(),
+            Self::Cells(message) => message.round(),
+        }
+    }
+
+    /// The records in it.
+    pub(crate) fn records(&self) -> Vec<PeerRecord> {
+        match self {
+            Self::Grid(message) => message.records().to_vec(),
+            Self::Cells(message) => message.records(),
+            Self::Agreed(_) | Self::Center(_) | Self::Pull(_) => Vec::new(),
         }
     }
 
@@ -78,6 +94,7 @@ impl ExchangeMessage {
         match self {
             Self::Agreed(message) => message.check(),
             Self::Grid(message) => message.check(),
+            Self::Cells(message) => message.check(),
             Self::Center(_) | Self::Pull(_) => Ok(()),
         }
     }
@@ -104,6 +121,12 @@ impl From<CenterMessage> for ExchangeMessage {
 impl From<GridMessage> for ExchangeMessage {
     fn from(message: GridMessage) -> Self {
         Self::Grid(message)
+    }
+}
+
+impl From<CellsMessage> for ExchangeMessage {
+    fn from(message: CellsMessage) -> Self {
+        Self::Cells(message)
     }
 }
 

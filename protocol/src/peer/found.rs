@@ -1,4 +1,4 @@
-//! A fresh peer of a grid: takes part in founding the run's first roll.
+//! A fresh peer of a grid or of cells: takes part in founding the run's first roll.
 
 use crate::core::Output;
 use crate::core::timers::Timer;
@@ -14,8 +14,10 @@ const SERVED_UNTIL: Round = Round(3);
 impl Peer {
     /// This peer's record is known: it can be found, and can found.
     pub(super) fn begin_founding(&mut self, record: &PeerRecord) {
-        let Grouping::Grid { row } = self.cx.plan.agreement.grouping else {
-            return;
+        let row = match self.cx.plan.agreement.grouping {
+            Grouping::Flat => return,
+            Grouping::Grid { row } => row,
+            Grouping::Cells { cell } => cell,
         };
         let fresh = self.cx.round == Round(0)
             && self.cx.rolls.roll.is_none()

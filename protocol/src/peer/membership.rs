@@ -258,7 +258,7 @@ impl Peer {
         self.dial_mates();
         self.dial_due(ACTIVE_LINKS_MAX);
         self.close_spare_links();
-        if self.only_follows() && self.is_outside() {
+        if (self.only_follows() || self.trains_outside()) && self.is_outside() {
             self.ask_for_a_place();
         }
         self.donor_tick();

@@ -87,7 +87,8 @@ impl Peer {
             self.take_over();
             return;
         }
-        if self.has_rolls() && !self.sits() {
+        let founded = self.cx.rolls.roll.is_some();
+        if self.has_rolls() && !self.sits() && !(founded && self.trains_outside()) {
             // The roll is being founded, or comes with the state of a swarm that is further.
             return;
         }

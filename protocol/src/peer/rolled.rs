@@ -1,4 +1,4 @@
-//! A peer of a grid: its place in the roll, links to its mates, and the way in for one without a place.
+//! A peer of a grid or of cells: its place in the roll, links to its mates, and the way in for one without a place.
 
 use crate::core::remote::DIALS_REFUSED;
 use crate::core::{Output, Phase};
@@ -8,11 +8,12 @@ use crate::peer::Peer;
 use crate::peer::life::Missing;
 use crate::{PeerId, Round};
 use core::time::Duration;
+use rand_core::Rng;
 
 impl Peer {
     /// Whether swarms of this run have a roll.
     pub(super) const fn has_rolls(&self) -> bool {
-        self.cx.plan.agreement.grouping.is_grid()
+        self.cx.plan.agreement.grouping.has_roll()
     }
 
     /// Whether this peer takes part in no round, because it has no place in the roll.
@@ -74,8 +75,14 @@ impl Peer {
             roll.is_some_and(|roll| roll.place_of(*peer).is_some())
         };
         let live = self.cx.view.live().map(|(peer, _)| peer);
-        let sponsors: Vec<PeerId> = live.filter(member).take(SPONSORS_MAX).collect();
-        for sponsor in sponsors {
+        let mut sponsors: Vec<PeerId> = live.filter(member).collect();
+        if self.trains_outside() && !sponsors.is_empty() {
+            // Each would give it another place: one at a time.
+            let one = self.cx.rng.next_u64() % sponsors.len() as u64;
+            sponsors.swap(0, one as usize);
+            sponsors.truncate(1);
+        }
+        for sponsor in sponsors.into_iter().take(SPONSORS_MAX) {
             self.cx.send(sponsor, GridMessage::Apply(record.clone()));
         }
     }
@@ -87,7 +94,13 @@ impl Peer {
 
     /// Whether this peer follows the others without taking part, for want of a place.
     pub(super) fn only_follows(&self) -> bool {
-        self.life.once.observes || (self.cx.rolls.roll.is_some() && self.is_outside())
+        let outside = self.cx.rolls.roll.is_some() && self.is_outside();
+        self.life.once.observes || (outside && !self.trains_outside())
+    }
+
+    /// Whether a peer without a place trains on from its own parameters: where peers agree on no anchor.
+    pub(super) const fn trains_outside(&self) -> bool {
+        self.cx.plan.exchange.facts().deals_cells
     }
 
     /// Another peer says that this one has a place from a round on.

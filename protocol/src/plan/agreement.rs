@@ -17,7 +17,7 @@ pub struct AgreementPlan {
     pub grouping: Grouping,
 }
 
-/// How a swarm is cut into groups that agree.
+/// How a swarm is cut into groups.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Grouping {
     /// One group of at most 64; each round it forms again, and further peers follow it.
@@ -28,12 +28,31 @@ pub enum Grouping {
         /// Peers in a row; zero where the size of the swarm decides.
         row: u16,
     },
+    /// Cells of a [`Roll`](crate::Roll), dealt along another axis in each round; no agreement between
+    /// cells.
+    Cells {
+        /// Peers of a cell, from 2 to 64.
+        cell: u16,
+    },
 }
 
 impl Grouping {
     /// Whether rows and columns of a roll exchange.
     pub const fn is_grid(self) -> bool {
         matches!(self, Self::Grid { .. })
+    }
+
+    /// Whether the peers have places in a roll.
+    pub const fn has_roll(self) -> bool {
+        !matches!(self, Self::Flat)
+    }
+
+    /// Peers of a cell; `None` where there are no cells.
+    pub const fn cell(self) -> Option<u16> {
+        match self {
+            Self::Cells { cell } => Some(cell),
+            Self::Flat | Self::Grid { .. } => None,
+        }
     }
 
     /// Bytes of its encoding.
@@ -55,7 +74,7 @@ impl AgreementPlan {
         } = self;
         let flat = Grouping::FLAT_BYTES;
         match (liars, contributions) {
-            _ if grouping.is_grid() => 0,
+            _ if grouping.has_roll() => 0,
             (0, 0) => size_of_val(liars) + size_of_val(contributions) + flat,
             (_, 0) => size_of_val(contributions) + flat,
             _ => flat,

@@ -156,7 +156,7 @@ impl Plan {
     /// The most bytes of a transferred state: the model's, and what the peers agree on beside it. In a
     /// swarm of many peers their roll can be larger than a small model.
     pub fn state_bytes_max(&self) -> u64 {
-        let roll = match self.agreement.grouping.is_grid() {
+        let roll = match self.agreement.grouping.has_roll() {
             true => ROLL_BYTES_MAX,
             false => 0,
         };

@@ -1,7 +1,7 @@
 //! Which plans can work: the rules that combine an exchange with everything else in a plan.
 
 use super::{Contribution, Plan};
-use crate::limits::{FRAGMENTS_MAX, STATE_BYTES_MAX, WINDOW_FRAGMENTS_MAX};
+use crate::limits::{FRAGMENTS_MAX, GROUP_MEMBERS_MAX, STATE_BYTES_MAX, WINDOW_FRAGMENTS_MAX};
 use crate::{KindError, Layers, OverlapError, Pace, Quorum, Sampling, Schedule, StepBudget};
 use core::time::Duration;
 
@@ -62,6 +62,11 @@ pub enum PlanError {
         "peers that agree exchange deltas or gradients relative to their anchor: use one of the two"
     )]
     AllReduceContribution,
+    /// An exchange in cells without cells, or cells of another exchange, or of too few or too many peers.
+    #[error(
+        "cells hold 2 to {GROUP_MEMBERS_MAX} peers that exchange parameters: use exchange = \"cells\" and no other with them"
+    )]
+    Cells,
     /// The numbers of the exchange.
     #[error(transparent)]
     Exchange(#[from] KindError),
@@ -127,10 +132,18 @@ impl Plan {
             Contribution::Delta | Contribution::Gradient if facts.has_neighbours => {
                 return Err(PlanError::GossipContribution);
             }
+            Contribution::Delta | Contribution::Gradient if facts.deals_cells => {
+                return Err(PlanError::Cells);
+            }
             Contribution::Parameters if facts.agrees => {
                 return Err(PlanError::AllReduceContribution);
             }
             _ => {}
+        }
+        let cell = self.agreement.grouping.cell();
+        let holds = |cell| (2..=GROUP_MEMBERS_MAX).contains(&usize::from(cell));
+        if cell.is_some() != facts.deals_cells || !cell.is_none_or(holds) {
+            return Err(PlanError::Cells);
         }
         self.exchange.check()?;
         if !facts.has_schedule && self.schedule != Schedule::Butterfly {

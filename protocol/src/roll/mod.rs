@@ -9,6 +9,7 @@
 //! "Stable and consistent membership at scale with Rapid".
 
 mod acceptor;
+mod axes;
 mod change;
 mod founding;
 mod founding_message;
@@ -17,13 +18,16 @@ mod islands;
 mod note;
 mod pages;
 mod register;
+mod seat;
 mod shared;
 
+pub use axes::Axes;
 pub use change::RollChange;
 pub(crate) use founding::Founding;
 pub use founding_message::{FoundingBallot, FoundingMessage, RollName};
 pub use grid::Grid;
 pub(crate) use note::RoundNote;
+pub use seat::RollSeat;
 pub use shared::SharedRolls;
 
 use crate::limits::{ROLL_BYTES_MAX, ROLL_PEERS_MAX};
@@ -196,6 +200,14 @@ impl Roll {
         let places = row.chain(above).chain(grid.column(grid.column_of(place)));
         let places = places.chain(grid.served(place)).filter(|p| *p != place);
         places.filter_map(|place| self.peer(place)).collect()
+    }
+
+    /// The peers of the cells of a place, along every axis.
+    pub(crate) fn cell_mates(&self, place: usize, cell: u16) -> BTreeSet<PeerId> {
+        let axes = Axes::new(self.len(), cell);
+        let places = (0..axes.count()).flat_map(|axis| axes.cell(place, axis));
+        let others = places.filter(|other| *other != place);
+        others.filter_map(|other| self.peer(other)).collect()
     }
 
     /// All peers, place by place.

@@ -82,7 +82,7 @@ impl Message {
         match self {
             Self::Membership(MembershipMessage::Records(records)) => records.clone(),
             Self::Founding(message) => message.records().to_vec(),
-            Self::Exchange(ExchangeMessage::Grid(message)) => message.records().to_vec(),
+            Self::Exchange(message) => message.records(),
             _ => Vec::new(),
         }
     }

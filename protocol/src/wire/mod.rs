@@ -16,9 +16,10 @@ mod transfer;
 mod version;
 
 pub use crate::exchange::{
-    AgreedMessage, Ballot, CenterMessage, ExchangeMessage, FormingMessage, FragmentMessage,
-    GridMessage, Held, Member, MergeSide, Pledge, Promise, PullMessage, Said, Scoped, Seat, Seated,
-    ShardPlan, ShardVersion, SignedGroup, SignedMessage, VoteCertificate, value_of,
+    AgreedMessage, Ballot, CellsMessage, CenterMessage, ExchangeMessage, FormingMessage,
+    FragmentMessage, GridMessage, Held, Member, MergeSide, Pledge, Promise, PullMessage, Said,
+    Scoped, Seat, Seated, ShardPlan, ShardVersion, SignedGroup, SignedMessage, VoteCertificate,
+    value_of,
 };
 pub(crate) use codec::decode_limited;
 pub use codec::{canonical, decode_value, encode_value};

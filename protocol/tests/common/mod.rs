@@ -11,16 +11,16 @@ pub mod one;
 
 use core::time::Duration;
 use murmurate_protocol::wire::{
-    Ballot, CenterMessage, FormingMessage, FragmentMessage, GridMessage, Held, Hello, Member,
-    MembershipMessage, MergeSide, Message, Muster, PeerRecord, Promise, PullMessage, Reason,
-    RecordFields, Said, Scoped, ShardPlan, ShardVersion, TransferMessage,
+    Ballot, CellsMessage, CenterMessage, FormingMessage, FragmentMessage, GridMessage, Held, Hello,
+    Member, MembershipMessage, MergeSide, Message, Muster, PeerRecord, Promise, PullMessage,
+    Reason, RecordFields, Said, Scoped, ShardPlan, ShardVersion, TransferMessage,
 };
 use murmurate_protocol::{
     Attempt, Base, Branch, BytesBound, Contribution, DeadlinePlan, Digest, ExchangeKind,
     FoundingBallot, FoundingMessage, FragmentId, FragmentPlan, GroupTag, LayoutHash, Members, Part,
-    Partners, PeerConfig, PeerId, Plan, PlanHash, RollChange, RollName, Round, RunId, Schedule,
-    SliceId, SliceMeta, StateId, StepBudget, Synchronization, Tag, Taken, TallyEntry, Time,
-    Topology,
+    Partners, PeerConfig, PeerId, Plan, PlanHash, RollChange, RollName, RollSeat, Round, RunId,
+    Schedule, SliceId, SliceMeta, StateId, StepBudget, Synchronization, Tag, Taken, TallyEntry,
+    Time, Topology,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -340,6 +340,31 @@ fn any_grid_message() -> BoxedStrategy<GridMessage> {
     .boxed()
 }
 
+/// A message between peers of cells.
+fn any_cells_message() -> BoxedStrategy<CellsMessage> {
+    let news = || {
+        let seat =
+            (0u32..9, any_record(), any_round()).prop_map(|(place, record, since)| RollSeat {
+                place,
+                record,
+                since,
+            });
+        vec(seat, 0..3)
+    };
+    let members = vec(any_peer(), 0..4).prop_map(|mut members| {
+        members.sort_unstable();
+        members.dedup();
+        members
+    });
+    prop_oneof![
+        (any_round(), news()).prop_map(|(round, news)| CellsMessage::Ready { round, news }),
+        (any_round(), members).prop_map(|(round, members)| CellsMessage::Form { round, members }),
+        (any_round(), any_round()).prop_map(|(round, now)| CellsMessage::Passed { round, now }),
+        news().prop_map(CellsMessage::Seats),
+    ]
+    .boxed()
+}
+
 /// A message about the first roll of a run.
 fn any_founding_message() -> BoxedStrategy<FoundingMessage> {
     let ballot = || {
@@ -445,6 +470,7 @@ pub(crate) fn any_message() -> impl Strategy<Value = Message> {
         2 => center.prop_map(Message::from),
         1 => any_round().prop_map(|round| PullMessage::Ask { round }.into()),
         2 => any_grid_message().prop_map(Message::from),
+        2 => any_cells_message().prop_map(Message::from),
         2 => any_founding_message().prop_map(Message::from),
     ]
 }

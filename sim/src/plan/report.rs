@@ -1,6 +1,8 @@
 //! The planner's answer as a table and as JSON.
 
 use super::{Advice, Cluster, Cost, Groups, Verdict};
+use murmurate_strategies::grid::DEFAULT_PRESET;
+use murmurate_strategies::plan::exact_or_cells;
 use serde::Serialize;
 use std::fmt;
 
@@ -117,7 +119,10 @@ impl fmt::Display for PlanReport {
                 plan.advice.reason
             )?;
         }
-        self.write_groups(f)
+        self.write_groups(f)?;
+        let usual = self.presets.iter().find(|p| p.preset == DEFAULT_PRESET);
+        let advice = usual.and_then(|p| exact_or_cells(peers, p.cost.round_s));
+        advice.map_or(Ok(()), |advice| writeln!(f, "{advice}"))
     }
 }
 

@@ -47,6 +47,31 @@ impl MixCore {
         Ok(())
     }
 
+    /// Makes the decided means of parameters the anchor.
+    pub(super) fn replace_by(
+        &mut self,
+        end: End,
+        means: &[SliceId],
+        host: &dyn Host,
+    ) -> Result<(), WorkError> {
+        let range = self.places.of(end.fragment);
+        // Beside the local buffer: if a mean is bad, this peer goes on from its own parameters.
+        let mut scratch = vec![0.0; range.len()];
+        self.decode(end.fragment, means, &mut scratch, host)?;
+        self.anchor.values[range].copy_from_slice(&scratch);
+        self.local.set(end.fragment, Held::TakeAnchor);
+        Ok(())
+    }
+
+    /// No mean came about: what this peer trained is its anchor.
+    pub(super) fn keep_own(&mut self, fragment: FragmentId) {
+        if self.local.of(fragment) == Held::Contribution {
+            let range = self.places.of(fragment);
+            let own = &self.local.values()[range.clone()];
+            self.anchor.values[range].copy_from_slice(own);
+        }
+    }
+
     /// Moves the anchor by an aggregate. What was trained since stays on top of it or is dropped.
     pub(super) fn put_in_force(&mut self, end: End, aggregate: &mut [f32]) {
         if let Some(late) = self.late_in(end) {

@@ -124,7 +124,7 @@ impl MixLane {
                 // can be void before it has encoded anything, and has nothing to take back then.
                 self.collect();
                 let encoded = self.core.contributions.encoded_of(*fragment);
-                self.mixer.void(*fragment);
+                self.mixer.void(&mut self.core, *fragment);
                 let common = self.mixer.common();
                 self.core.void(*fragment, encoded, common, host);
                 Ok(self.applied(*fragment))

@@ -58,7 +58,7 @@ pub(super) trait Mixer: Send {
     fn cut(&mut self, _core: &mut MixCore) {}
 
     /// The round's exchange of a fragment was given up.
-    fn void(&mut self, _fragment: FragmentId) {}
+    fn void(&mut self, _core: &mut MixCore, _fragment: FragmentId) {}
 
     /// The anchor was replaced by another state: drops what belonged to the old one.
     fn start_over(&mut self, _core: &mut MixCore) {}

@@ -54,14 +54,17 @@ impl Agreement {
             Some(Grouping::Grid { row }) if row > 0 => Some(i64::from(row)),
             _ => None,
         };
+        let cell = grouping.and_then(Grouping::cell).map(i64::from);
         let grouping = grouping.map(|grouping| match grouping {
             Grouping::Flat => "flat".to_owned(),
             Grouping::Grid { .. } => "grid".to_owned(),
+            Grouping::Cells { .. } => super::grouping::CELLS.to_owned(),
         });
         Self {
             liars,
             grouping,
             row,
+            cell,
         }
     }
 }

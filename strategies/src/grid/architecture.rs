@@ -30,6 +30,7 @@ pub(super) fn read(tables: &Tables) -> Result<Architecture, StrategyError> {
     let name = choose(&table.exchange, methods::DEFAULT.name, key, &EXCHANGES)?;
     let spec = methods::EXCHANGES.iter().find(|spec| spec.name == name);
     let spec = spec.copied().unwrap_or(methods::DEFAULT);
+    let spec = methods::grouped(spec, tables.agreement.grouping.as_deref());
     let key = "architecture.contribution";
     let default = contribution_name(spec.contribution);
     let contribution = choose(&table.contribution, default, key, &CONTRIBUTIONS)?;

@@ -1,5 +1,5 @@
 //! How a swarm is cut into groups: from the table of the configuration to the plan, and what a grid
-//! cannot carry.
+//! cannot carry. What cells cannot carry is with their exchange.
 
 use super::error::refused;
 use super::tables::Agreement;
@@ -11,15 +11,26 @@ use murmurate_protocol::{ExchangeKind, Grouping, Layers, Schedule};
 
 const KEY: &str = "agreement.grouping";
 const ROW: &str = "agreement.row";
+const CELL: &str = "agreement.cell";
+
+/// The grouping, and the exchange, that averages parameters over cells.
+pub(super) const CELLS: &str = methods::CELLS;
 
 /// Its values.
-pub(super) const GROUPINGS: [&str; 3] = ["auto", "flat", "grid"];
+pub(super) const GROUPINGS: [&str; 4] = ["auto", "flat", "grid", CELLS];
+
+/// Peers of a cell where the configuration does not say.
+const CELL_DEFAULT: i64 = 16;
 
 /// What the table says; `None` leaves it to the number of peers.
 pub(super) fn read(
     exchange: ExchangeKind,
     table: &Agreement,
 ) -> Result<Option<Grouping>, StrategyError> {
+    if exchange.facts().deals_cells {
+        return cells(exchange, table).map(Some);
+    }
+    absent(&table.cell, CELL, methods::label(exchange))?;
     if !exchange.agrees() {
         absent(&table.grouping, KEY, methods::label(exchange))?;
         return absent(&table.row, ROW, methods::label(exchange)).map(|()| None);
@@ -34,6 +45,24 @@ pub(super) fn read(
         _ if row > 0 => Some(grid),
         _ => None,
     })
+}
+
+/// The cells that the table says.
+fn cells(exchange: ExchangeKind, table: &Agreement) -> Result<Grouping, StrategyError> {
+    let grouping = choose_of(&table.grouping, "auto", KEY, &GROUPINGS)?;
+    if grouping != CELLS && grouping != "auto" {
+        return refused(
+            KEY,
+            "this exchange averages over cells",
+            "use \"cells\", or exchange = \"all-reduce\"",
+        )
+        .map(|()| Grouping::Flat);
+    }
+    absent(&table.row, ROW, methods::label(exchange))?;
+    let cell = table.cell.unwrap_or(CELL_DEFAULT);
+    let ok = (2..=GROUP_MEMBERS_MAX as i64).contains(&cell);
+    range(ok, CELL, cell as f64, "from 2 to 64")?;
+    Ok(Grouping::Cells { cell: cell as u16 })
 }
 
 /// Refuses what rows and columns cannot carry.

@@ -132,6 +132,7 @@ pub(super) struct Agreement {
     pub(super) liars: Option<Liars>,
     pub(super) grouping: Option<String>,
     pub(super) row: Option<i64>,
+    pub(super) cell: Option<i64>,
 }
 
 /// A number, or `"max"`.
@@ -184,6 +185,9 @@ const SELECTORS: [(&str, &[&str]); 6] = [
     ("aggregation", &["rule"]),
 ];
 
+/// Keys of `[agreement]` that cut a swarm into groups.
+const GROUPS: [&str; 3] = ["grouping", "row", "cell"];
+
 /// How long a round trains, and how that changes. A configuration that sets one of the first two
 /// replaces all of them.
 const BUDGET: [&str; 6] = [
@@ -215,6 +219,7 @@ fn one_line(message: &str) -> String {
 
 /// Lays a configuration over its preset, key by key. Both have passed `keys::check`.
 pub(super) fn lay_over(preset: &mut toml::Table, config: toml::Table) {
+    drop_groups_of_another_exchange(preset, &config);
     for (name, value) in config {
         let toml::Value::Table(table) = value else {
             continue;
@@ -245,6 +250,18 @@ pub(super) fn lay_over(preset: &mut toml::Table, config: toml::Table) {
         }
         below.retain(|key, _| !gone.contains(&key));
         below.extend(table);
+    }
+}
+
+/// How a preset cuts groups belongs to its exchange: it goes where the configuration chooses another one.
+fn drop_groups_of_another_exchange(preset: &mut toml::Table, config: &toml::Table) {
+    fn exchange(of: &toml::Table) -> Option<&toml::Value> {
+        of.get("architecture")?.get("exchange")
+    }
+    let other = exchange(config).is_some_and(|chosen| Some(chosen) != exchange(preset));
+    let agreement = preset.get_mut("agreement").filter(|_| other);
+    if let Some(agreement) = agreement.and_then(toml::Value::as_table_mut) {
+        agreement.retain(|key, _| !GROUPS.contains(&key));
     }
 }
 

@@ -3,7 +3,7 @@
 use super::GridShape;
 use crate::grid::Strategy;
 use murmurate_protocol::limits::GROUP_MEMBERS_MAX;
-use murmurate_protocol::{Grouping, Plan};
+use murmurate_protocol::{Axes, Grouping, Plan};
 use serde::Serialize;
 use std::fmt;
 
@@ -18,6 +18,16 @@ pub enum Groups {
     },
     /// Rows and columns: every round combines the contributions of all.
     Grid(GridShape),
+    /// Cells, dealt along another axis in each round: every round combines the contributions of all, each
+    /// within its cell.
+    Cells {
+        /// Peers of the largest cell.
+        cell: usize,
+        /// Rounds after which all peers hold the mean over all, if none fails.
+        axes: u32,
+        /// All peers.
+        peers: usize,
+    },
     /// One group of the largest size, in which the peers take turns. The others train and apply what
     /// it decides, but no round combines their contributions.
     Turns {
@@ -33,11 +43,20 @@ pub enum Groups {
 impl Groups {
     /// The groups of a plan's exchange among this many peers. `None` where members do not agree.
     pub fn of(strategy: &Strategy, plan: &Plan, peers: usize) -> Option<Self> {
-        if !plan.exchange.agrees() {
+        if !plan.exchange.agrees() && plan.agreement.grouping.cell().is_none() {
             return None;
         }
         Some(match plan.agreement.grouping {
             Grouping::Grid { row } => Self::Grid(GridShape::new(plan, peers, row)),
+            Grouping::Cells { cell } => {
+                let axes = Axes::new(peers, cell);
+                let sizes = (0..axes.count()).map(|axis| axes.cell(0, axis).count());
+                Self::Cells {
+                    cell: sizes.max().unwrap_or(1),
+                    axes: axes.count(),
+                    peers,
+                }
+            }
             Grouping::Flat if peers <= GROUP_MEMBERS_MAX => Self::One { peers },
             Grouping::Flat => Self::Turns {
                 members: GROUP_MEMBERS_MAX,
@@ -50,7 +69,7 @@ impl Groups {
     /// Peers whose contributions a round combines.
     pub const fn counted(&self) -> usize {
         match self {
-            Self::One { peers } => *peers,
+            Self::One { peers } | Self::Cells { peers, .. } => *peers,
             Self::Grid(shape) => shape.peers,
             Self::Turns { members, .. } => *members,
         }
@@ -58,7 +77,7 @@ impl Groups {
 
     /// Whether a round's result is the mean over all peers.
     pub const fn is_exact(&self) -> bool {
-        !matches!(self, Self::Turns { .. })
+        !matches!(self, Self::Turns { .. } | Self::Cells { .. })
     }
 }
 
@@ -76,6 +95,12 @@ impl fmt::Display for Groups {
                 shape.pushes,
                 shape.votes,
                 shape.mates
+            ),
+            Self::Cells { cell, axes, .. } => write!(
+                f,
+                "not exact: cells of {cell} along {axes} axes, {:.2} models a peer and round; a round leaves \
+                 1/{cell} of the variance between peers",
+                2.0 * (*cell as f64 - 1.0) / *cell as f64
             ),
             Self::Turns {
                 members,
@@ -113,6 +138,18 @@ mod tests {
         assert!(grid.is_exact() && grid.counted() == 1000, "{grid}");
         assert!(grid.to_string().contains("63 rows x 16 columns"), "{grid}");
         assert_eq!(groups("", "d-psgd", 1000), None);
+    }
+
+    #[test]
+    fn cells_say_how_much_they_send_and_what_a_round_leaves() {
+        let text = "[agreement]\ncell = 10\n";
+        let cells = groups(text, "moshpit", 1000).unwrap();
+        assert!(!cells.is_exact() && cells.counted() == 1000);
+        let text = cells.to_string();
+        assert!(
+            text.contains("cells of 10 along 3 axes, 1.80 models"),
+            "{text}"
+        );
     }
 
     #[test]

@@ -4,12 +4,14 @@
 //!
 //! - `link`, `cluster`: the machines that a question is about.
 //! - `traffic`: bytes of a round; each exchange computes its own.
-//! - `rows`, `groups`: a swarm larger than one group, by rows and columns or in turns.
+//! - `rows`, `groups`: a swarm larger than one group, by rows and columns, in cells or in turns.
+//! - `exact`: which of these is advised.
 //! - `cost`: time, bytes and memory of a round.
 //! - `stores`, `under_way`: what a peer keeps in memory, store by store.
 
 mod cluster;
 mod cost;
+mod exact;
 mod groups;
 mod link;
 mod rows;
@@ -19,6 +21,7 @@ mod under_way;
 
 pub use cluster::{Cluster, ClusterError};
 pub use cost::Cost;
+pub use exact::exact_or_cells;
 pub use groups::Groups;
 pub use link::Link;
 pub use rows::GridShape;

@@ -42,7 +42,7 @@ const ROOTS: [&str; 6] = ["protocol", "strategies", "sim", "node", "tasks", "net
 
 /// Kinds, and modules beside those of the same name. `parameter-server` is one name for two kinds
 /// with a state machine each, so each counts by itself; a place that has the name counts for both.
-const KINDS: [(&str, &[&str], &[&str]); 11] = [
+const KINDS: [(&str, &[&str], &[&str]); 12] = [
     ("none", &["None"], &[]),
     ("gossip", &["Gossip"], &[]),
     ("replicas", &["Replicas"], &[]),
@@ -54,6 +54,7 @@ const KINDS: [(&str, &[&str], &[&str]); 11] = [
     ("gathered", &["Gathered"], &[]),
     ("parameter-server", &["Server"], &["server"]),
     (CENTER, &["Center"], &["center"]),
+    ("cells", &["Cells"], &[]),
 ];
 
 /// Files with the enum of kinds, and with that of their messages: there `Self::` is a kind.

@@ -5,7 +5,9 @@
 //! converges exactly if the spectral radius of that map is below one. The models are built from the
 //! shipped presets: their learning rates, rounds, topologies.
 
-use murmurate_protocol::{ExchangeKind, InnerStep, Round, SpanningTree, StepBudget};
+use murmurate_protocol::{
+    Axes, ExchangeKind, Grouping, InnerStep, Round, SpanningTree, StepBudget,
+};
 use murmurate_strategies::executor::Blend;
 use murmurate_strategies::grid::Strategy;
 use murmurate_strategies::inner::InnerKind;
@@ -366,11 +368,29 @@ fn matrices(kind: TopologyKind) -> Vec<Vec<Vec<f64>>> {
         .collect()
 }
 
+/// The means over cells of the places of a roll.
+fn matrices_of_cells(cell: u16) -> Vec<Vec<Vec<f64>>> {
+    let axes = Axes::new(PEERS, cell);
+    let row = |round, place| {
+        let members: Vec<usize> = axes.cell(place, axes.axis_of(round)).collect();
+        let share = |at| match members.contains(&at) {
+            true => 1.0 / members.len() as f64,
+            false => 0.0,
+        };
+        (0..PEERS).map(share).collect::<Vec<f64>>()
+    };
+    let matrix = |round| (0..PEERS).map(|place| row(round, place)).collect();
+    (0..240).map(matrix).collect()
+}
+
 #[test]
 fn the_gossip_of_presets_converges() {
     for name in ["d-psgd", "sgp", "gossipgrad", "moshpit"] {
         let strategy = Strategy::preset(name).unwrap();
-        let matrices = matrices(strategy.topology_kind().expect("gossip has one"));
+        let matrices = match strategy.grouping().and_then(Grouping::cell) {
+            Some(cell) => matrices_of_cells(cell),
+            None => matrices(strategy.topology_kind().expect("gossip has one")),
+        };
         let (steps, inner) = (inner_steps(&strategy), strategy.inner_kind());
         for k in curvatures() {
             let radius = gossip_of_parameters(&matrices, steps, inner, &k);

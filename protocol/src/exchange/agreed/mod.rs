@@ -23,6 +23,7 @@ mod attendance;
 mod ballot;
 mod ballots;
 mod carry_out;
+mod cell_round;
 mod column;
 mod coordinate;
 mod duty;
@@ -71,6 +72,7 @@ mod weights;
 mod window;
 
 pub use ballot::{Ballot, Held, ShardPlan, ShardVersion};
+pub(in crate::exchange) use cell_round::CellRound;
 pub(in crate::exchange) use column::{Column, Shape};
 pub(in crate::exchange) use electorate::ahead;
 pub(in crate::exchange) use history::History;

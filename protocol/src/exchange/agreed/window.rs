@@ -11,7 +11,7 @@ use crate::{FragmentId, Layers, Plan, Round};
 use std::sync::Arc;
 
 /// Fragments that may be open at a time: as many as make [`WINDOW_BYTES`]; all of them by priority.
-fn window(plan: &Plan) -> usize {
+pub(super) fn window(plan: &Plan) -> usize {
     if plan.overlap.layers == Layers::ByPriority {
         return plan.fragments.len();
     }

@@ -1,4 +1,4 @@
-//! All-reduce and parameter server in step: each shard is reduced by one owner, and the group
+//! All-reduce, parameter server in step, and cells: each shard is reduced by one owner, and the group
 //! agrees on the reductions.
 
 use super::rule::Rule;
@@ -25,16 +25,19 @@ pub(super) struct Agreed {
     spare: Vec<f32>,
     /// In a grid: means of a row's contributions, each with the shard that it is of.
     rows: BTreeMap<FragmentId, (Range<usize>, Vec<f32>)>,
+    /// Whether reductions are of parameters, and take the place of this peer's.
+    replaces: bool,
 }
 
 impl Agreed {
-    pub(super) fn new(rule: Option<Box<dyn Aggregator>>, squeezes: bool) -> Self {
+    pub(super) fn new(rule: Option<Box<dyn Aggregator>>, squeezes: bool, replaces: bool) -> Self {
         Self {
             rule: Rule::new(rule),
             squeezed: squeezes.then(Squeezed::default),
             shards: BTreeMap::new(),
             spare: Vec::new(),
             rows: BTreeMap::new(),
+            replaces,
         }
     }
 
@@ -136,7 +139,10 @@ impl Mixer for Agreed {
         decided: &[SliceId],
         host: &dyn Host,
     ) -> Result<(), WorkError> {
-        core.apply_aggregates(end, decided, host)?;
+        match self.replaces {
+            true => core.replace_by(end, decided, host)?,
+            false => core.apply_aggregates(end, decided, host)?,
+        }
         self.rows.remove(&end.fragment);
         if let Some(squeezed) = &mut self.squeezed {
             squeezed.settle(end.fragment, decided);
@@ -144,7 +150,10 @@ impl Mixer for Agreed {
         Ok(())
     }
 
-    fn void(&mut self, fragment: FragmentId) {
+    fn void(&mut self, core: &mut MixCore, fragment: FragmentId) {
+        if self.replaces {
+            core.keep_own(fragment);
+        }
         self.rows.remove(&fragment);
         if let Some(squeezed) = &mut self.squeezed {
             squeezed.settle(fragment, &[]);

@@ -2,7 +2,7 @@
 //!
 //! | mixer | exchanges | own stores |
 //! |---|---|---|
-//! | `agreed` | all-reduce, parameter server in step | reductions of owned shards, what the codec left out of them |
+//! | `agreed` | all-reduce, parameter server in step, means over cells | reductions of owned shards, what the codec left out of them |
 //! | `gathered` | gathered | what the codec keeps in common |
 //! | `center` | parameter server without a common round | owned shards, their earlier versions |
 //! | `gossip` | none, gossip, push, pull, pairs | which fragments are mixed |
@@ -37,6 +37,8 @@ pub enum Mixing {
         /// How contributions become one.
         rule: Option<Box<dyn Aggregator>>,
     },
+    /// As [`Mixing::Agreed`], of parameters: their mean takes the place of a member's own.
+    Means,
     /// Every member gathers all contributions.
     Gathered {
         /// How contributions become one.
@@ -97,8 +99,9 @@ pub(super) fn build(
     match mixing {
         Mixing::Agreed { rule } => {
             let squeezes = codec.properties().reduction == Reduction::Squeezed;
-            Box::new(agreed::Agreed::new(rule, squeezes))
+            Box::new(agreed::Agreed::new(rule, squeezes, false))
         }
+        Mixing::Means => Box::new(agreed::Agreed::new(None, false, true)),
         Mixing::Gathered { rule } => {
             let in_common = codec.gathering().is_some();
             Box::new(gathered::Gathered::new(

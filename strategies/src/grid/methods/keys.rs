@@ -32,9 +32,9 @@ pub(super) const FRACTION: Key = key(
 
 pub(super) const GROUPING: Key = key(
     "agreement.grouping",
-    "auto, flat, grid",
+    "auto, flat, grid, cells",
     "\"auto\"",
-    "one group of 64, or rows and columns; auto takes rows and columns above 64 peers",
+    "one group of 64, rows and columns, or cells; auto takes rows and columns above 64 peers",
 );
 
 pub(super) const ROW: Key = key(
@@ -42,6 +42,13 @@ pub(super) const ROW: Key = key(
     "from 0 to 256",
     "0",
     "peers in a row of a grid; 0 chooses by the size",
+);
+
+pub(super) const CELL: Key = key(
+    "agreement.cell",
+    "from 2 to 64",
+    "16",
+    "peers of a cell, of which those of the last axis have up to a quarter more",
 );
 
 pub(super) const LIARS: Key = key(

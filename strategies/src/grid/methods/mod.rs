@@ -7,6 +7,7 @@
 
 mod agreed;
 mod all_reduce;
+mod cells;
 mod gathered;
 mod gossip;
 mod keys;
@@ -43,10 +44,25 @@ pub(super) const EXCHANGES: &[&ExchangeSpec] = &[
     &all_reduce::SPEC,
     &gathered::SPEC,
     &parameter_server::SPEC,
+    &cells::SPEC,
 ];
 
 /// The exchange of a configuration that names none.
 pub(super) const DEFAULT: &ExchangeSpec = &all_reduce::SPEC;
+
+/// The name of the exchange over cells, and of the grouping that stands for it.
+pub(super) const CELLS: &str = cells::SPEC.name;
+
+/// The exchange that a grouping makes of one: an all-reduce in cells is the exchange over cells.
+pub(super) fn grouped(
+    spec: &'static ExchangeSpec,
+    grouping: Option<&str>,
+) -> &'static ExchangeSpec {
+    match grouping == Some(CELLS) && spec.name == DEFAULT.name {
+        true => &cells::SPEC,
+        false => spec,
+    }
+}
 
 /// All modes of exchanges.
 pub(super) const MODES: &[&ModeSpec] = parameter_server::SPEC.modes;
@@ -124,6 +140,7 @@ mod tests {
             ExchangeKind::Center(center),
             ExchangeKind::Pull,
             ExchangeKind::RelaySum,
+            ExchangeKind::Cells,
         ];
         for kind in kinds {
             let labels = EXCHANGES.iter().filter_map(|spec| (spec.label)(kind));

@@ -14,6 +14,8 @@ mod resting;
 pub mod store;
 
 use bytes::Bytes;
+use murmurate_protocol::limits::RECORD_LIFETIME;
+use murmurate_protocol::wire::{PeerRecord, RecordFields};
 use murmurate_protocol::{
     Digest, Done, Event, FetchId, FragmentId, Input, Order, OrderId, Output, Part, Peer,
     PeerConfig, PeerError, PeerId, Plan, PushOutcome, Round, RunId, SliceId, SliceMeta, Tag, Time,
@@ -269,6 +271,19 @@ impl Swarm {
                 opened: Vec::new(),
             },
         );
+        if self.plan.agreement.grouping.has_roll() {
+            // The peers of the first roll are known by their records.
+            let record = PeerRecord::from(RecordFields {
+                peer: me,
+                run: self.plan.run,
+                sequence: 0,
+                expires: Time::ZERO + RECORD_LIFETIME,
+                addresses: Vec::new(),
+                signature: Vec::new(),
+                locality: murmurate_protocol::Locality::default(),
+            });
+            self.tell(me, me, Input::Record(record));
+        }
         for other in others {
             self.tell(other, me, Input::LinkUp(other));
             self.tell(me, other, Input::LinkUp(me));

@@ -1,0 +1,91 @@
+//! Cells in a configuration: how they are chosen, and what they refuse.
+
+use murmurate_protocol::{ExchangeKind, Grouping, RunId};
+use murmurate_strategies::Layout;
+use murmurate_strategies::grid::Strategy;
+
+/// What all peers need for cells, over the default preset.
+const PLAIN: &str = "[architecture]\ncontribution = \"parameters\"\n[outer]\noptimizer = \"average\"\n\
+                     [agreement]\ngrouping = \"cells\"\n";
+
+fn parsed(text: &str, preset: &str) -> Strategy {
+    Strategy::parse(text, Some(preset)).unwrap_or_else(|error| panic!("{error}\n{text}"))
+}
+
+#[test]
+fn an_all_reduce_grouped_in_cells_is_the_exchange_over_cells() {
+    let by_grouping = parsed(PLAIN, "diloco");
+    let by_exchange = PLAIN
+        .replace("[architecture]", "[architecture]\nexchange = \"cells\"")
+        .replace("[agreement]\ngrouping = \"cells\"\n", "");
+    for strategy in [by_grouping, parsed(&by_exchange, "diloco")] {
+        assert_eq!(strategy.exchange(), ExchangeKind::Cells);
+        assert_eq!(strategy.grouping(), Some(Grouping::Cells { cell: 16 }));
+    }
+}
+
+#[test]
+fn cells_survive_their_own_text_and_have_a_plan() {
+    for (text, preset) in [
+        (PLAIN.to_owned(), "diloco"),
+        (PLAIN.to_owned() + "cell = 10\n", "local-sgd"),
+        (String::new(), "moshpit"),
+        ("[compression]\ncodec = \"int8\"\n".to_owned(), "moshpit"),
+        ("[agreement]\ncell = 64\n".to_owned(), "moshpit"),
+    ] {
+        let strategy = parsed(&text, preset);
+        let again: Strategy = strategy.to_toml().parse().unwrap();
+        assert_eq!(again, strategy, "{}", strategy.to_toml());
+        let layout = Layout::new([("parameters", vec![1000])]);
+        let plan = strategy
+            .plan(RunId::from_bytes([0; 32]), &layout, 3)
+            .unwrap();
+        assert!(plan.agreement.grouping.cell().is_some(), "{text}");
+    }
+}
+
+#[test]
+fn the_topology_of_gossip_stays_beside_the_preset() {
+    let text = "[architecture]\nexchange = \"gossip\"\ntopology = \"moshpit\"\ngroup = 4\n";
+    let strategy = parsed(text, "moshpit");
+    assert_eq!(strategy.exchange(), ExchangeKind::Gossip);
+    assert_eq!(strategy.grouping(), None);
+}
+
+#[test]
+fn what_cells_cannot_carry_is_refused_in_a_line_that_says_what_to_do() {
+    for (more, key) in [
+        ("[outer]\noptimizer = \"nesterov\"\n", "outer.optimizer"),
+        (
+            "[architecture]\ncontribution = \"delta\"\n",
+            "architecture.contribution",
+        ),
+        ("[aggregation]\nrule = \"median\"\n", "aggregation.rule"),
+        (
+            "[compression]\ncodec = \"top-k\"\ndensity = 0.1\n",
+            "compression.codec",
+        ),
+        (
+            "[compression]\ncodec = \"int8\"\nerror_feedback = true\n",
+            "compression.error_feedback",
+        ),
+        ("[agreement]\nliars = 1\n", "agreement.liars"),
+        ("[agreement]\nrow = 4\n", "agreement.row"),
+        ("[agreement]\ncell = 65\n", "agreement.cell"),
+        ("[agreement]\ncell = 1\n", "agreement.cell"),
+        ("[agreement]\ngrouping = \"grid\"\n", "agreement.grouping"),
+        ("[overlap]\nlate_steps = 2\n", "overlap"),
+        ("[overlap]\nstagger = 2\n", "overlap"),
+        ("[synchronization]\nenough = 3\n", "synchronization"),
+        ("[inner]\ncorrection = \"scaffold\"\n", "inner.correction"),
+    ] {
+        let error = Strategy::parse(more, Some("moshpit"))
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains(key), "{more}: {error}");
+        assert!(!error.contains('\n'), "{error}");
+    }
+    let flat = Strategy::parse("[agreement]\ncell = 4\n", Some("diloco"));
+    let error = flat.unwrap_err().to_string();
+    assert!(error.contains("agreement.cell"), "{error}");
+}
