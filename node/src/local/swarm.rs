@@ -1,5 +1,7 @@
 //! Watches the daemons of a local swarm from start to end. Every wait has a deadline.
 
+mod starting;
+
 use super::LocalError;
 use super::child::{ChildEvent, ChildHandle, EVENTS_CAPACITY, Events};
 use super::display::Display;
@@ -16,9 +18,6 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tokio::signal::unix;
 use tokio::sync::mpsc;
-
-/// Daemons that start at the same time.
-const STARTED_AT_ONCE: usize = 16;
 
 /// How many others a daemon joins through.
 const JOINED_MAX: usize = 8;
@@ -164,27 +163,6 @@ impl Swarm {
         }
     }
 
-    /// Starts the daemons that are not late: first one of them, then the others, which join it.
-    async fn start_all(&mut self) -> Result<Option<End>, LocalError> {
-        let first: Vec<usize> = (0..self.members.len())
-            .filter(|p| self.members[*p].plan.late.is_none())
-            .collect();
-        self.started_unix_s = unix_s();
-        for (started, &place) in first.iter().enumerate() {
-            // The others join the first. Of many, some wait for those before them: a machine that starts a
-            // hundred daemons at once is too busy to answer any of them.
-            let batch = started == 1 || started.is_multiple_of(STARTED_AT_ONCE);
-            if !self.alone
-                && batch
-                && self.until_listening(&first[..started]).await? == Some(End::Interrupted)
-            {
-                return Ok(Some(End::Interrupted));
-            }
-            self.start(place)?;
-        }
-        self.until_listening(&first).await
-    }
-
     /// Lets a stranger attack all daemons, if there is to be one.
     fn begin_stranger(&mut self) {
         let Some(name) = self.target_of_stranger.take() else {
@@ -201,26 +179,6 @@ impl Swarm {
     pub(super) fn end_stranger(&mut self) -> Option<StrangerEntry> {
         let stranger = self.stranger.take()?;
         Some(stranger.entry())
-    }
-
-    async fn until_listening(&mut self, places: &[usize]) -> Result<Option<End>, LocalError> {
-        let since = Instant::now();
-        while places.iter().any(|p| {
-            let member = &self.members[*p];
-            member.plan.joinable && member.state == State::Running && member.addresses.is_empty()
-        }) {
-            if since.elapsed() > self.start_wait {
-                let what = "not every daemon could be joined".to_owned();
-                return Err(LocalError::Stuck {
-                    what,
-                    seconds: self.start_wait.as_secs(),
-                });
-            }
-            if self.next().await? == Some(End::Interrupted) {
-                return Ok(Some(End::Interrupted));
-            }
-        }
-        Ok(None)
     }
 
     pub(super) fn start(&mut self, place: usize) -> Result<(), LocalError> {

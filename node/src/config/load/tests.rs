@@ -65,6 +65,24 @@ fn wrong_files_are_named_by_line() {
             "[daemon]\nsave_every_s = -1.0\n",
             "node.toml:2: `daemon.save_every_s` must be 0 to 31536000 seconds",
         ),
+    ];
+    let preset = line("[strategy]\npreset = \"dilocco\"\n", &Overrides::default());
+    let start = "node.toml:2: preset `dilocco` does not exist; did you mean `diloco`? \
+                 There are: none, ";
+    assert!(preset.starts_with(start), "{preset}");
+    for (text, expected) in cases {
+        assert_eq!(line(text, &Overrides::default()), expected);
+    }
+    let broken = line("[run\n", &Overrides::default());
+    assert!(
+        broken.starts_with("node.toml:1: ") && !broken.contains('\n'),
+        "{broken}"
+    );
+}
+
+#[test]
+fn wrong_keys_of_the_network_are_named_by_line() {
+    let cases = [
         (
             "[network]\ncongestion = \"reno\"\n",
             "node.toml:2: `network.congestion`: unknown congestion control \"reno\": \
@@ -81,18 +99,9 @@ fn wrong_files_are_named_by_line() {
              unit such as \"10 MB/s\" or \"80 Mbit/s\"; leave it out for no limit",
         ),
     ];
-    let preset = line("[strategy]\npreset = \"dilocco\"\n", &Overrides::default());
-    let start = "node.toml:2: preset `dilocco` does not exist; did you mean `diloco`? \
-                 There are: none, ";
-    assert!(preset.starts_with(start), "{preset}");
     for (text, expected) in cases {
         assert_eq!(line(text, &Overrides::default()), expected);
     }
-    let broken = line("[run\n", &Overrides::default());
-    assert!(
-        broken.starts_with("node.toml:1: ") && !broken.contains('\n'),
-        "{broken}"
-    );
 }
 
 #[test]
