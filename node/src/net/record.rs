@@ -1,7 +1,7 @@
 //! Peer records: signs this peer's record, and verifies those of others.
 
 use crate::net::ids::public_key;
-use crate::net::nat::{is_global, is_relayed};
+use crate::net::nat::{is_global, is_loopback, is_relayed};
 use libp2p::Multiaddr;
 use libp2p::identity::Keypair;
 use libp2p::multiaddr::Protocol;
@@ -146,15 +146,6 @@ pub(super) fn stages(addresses: impl IntoIterator<Item = Multiaddr>) -> VecDeque
 /// Whether the address uses QUIC.
 pub(super) fn is_quic(address: &Multiaddr) -> bool {
     address.iter().any(|part| matches!(part, Protocol::QuicV1))
-}
-
-/// Whether it is a loopback address.
-pub(super) fn is_loopback(address: &Multiaddr) -> bool {
-    address.iter().any(|part| match part {
-        Protocol::Ip4(ip) => ip.is_loopback(),
-        Protocol::Ip6(ip) => ip.is_loopback(),
-        _ => false,
-    })
 }
 
 #[cfg(test)]

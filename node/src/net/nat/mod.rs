@@ -27,7 +27,7 @@ pub use report::{NatReport, Serving};
 pub(super) use behaviours::{Behaviours, BehavioursEvent};
 pub(super) use connections::{Connection, Connections, Sign};
 pub(super) use path::{is_relayed, relay_of};
-pub(super) use reach::is_global;
+pub(super) use reach::{is_global, is_loopback};
 pub(super) use traversal::Traversal;
 
 #[cfg(test)]

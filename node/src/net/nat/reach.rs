@@ -3,7 +3,6 @@
 //! Pure: it turns evidence into a verdict and sends no requests.
 
 use crate::net::nat::is_relayed;
-use crate::net::record::is_loopback;
 use libp2p::Multiaddr;
 use libp2p::multiaddr::Protocol;
 use std::collections::BTreeMap;
@@ -192,6 +191,15 @@ pub(in crate::net) fn is_global(address: &Multiaddr) -> bool {
             Protocol::Ip6(ip) => is_global_6(ip),
             _ => true,
         })
+}
+
+/// Whether it is a loopback address.
+pub(in crate::net) fn is_loopback(address: &Multiaddr) -> bool {
+    address.iter().any(|part| match part {
+        Protocol::Ip4(ip) => ip.is_loopback(),
+        Protocol::Ip6(ip) => ip.is_loopback(),
+        _ => false,
+    })
 }
 
 fn is_global_4(ip: Ipv4Addr) -> bool {
