@@ -7,6 +7,9 @@ use rand_core::SeedableRng;
 use std::fmt::Write;
 use toml::{Table, Value};
 
+/// Codecs that keep every value.
+pub(super) const DENSE: [&str; 3] = ["f32", "bf16", "int8"];
+
 /// Schedules for all-reduces whose codec allows them, in turn.
 const SCHEDULES: [&str; 8] = [
     "butterfly",
@@ -54,7 +57,7 @@ pub fn random_scenario_of(seed: u64, presets: &[&str]) -> String {
 
 fn strategy(seed: u64, peers: u64, presets: &[&str], draw: &mut Draw) -> String {
     let preset = draw.one_of(presets);
-    let codec = match draw.one_of(&["f32", "bf16", "int8"]) {
+    let codec = match draw.one_of(&DENSE) {
         // Relayed sums must not be rounded.
         _ if preset == "relaysgd" => "f32",
         codec => codec,

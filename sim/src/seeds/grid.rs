@@ -1,6 +1,7 @@
 //! Random grids: rows of peers at a few sites that come, go, crash and are cut off.
 
 use super::chance::{Draw, PARAMETERS};
+use super::draw::DENSE;
 use rand_chacha::ChaCha8Rng;
 use rand_core::SeedableRng;
 use std::fmt::Write;
@@ -19,7 +20,7 @@ pub fn random_grid(seed: u64) -> String {
     let rows = ROWS_MIN + draw.below(36 / row - ROWS_MIN + 1);
     let peers = row * rows + draw.below((36 - row * rows).min(row - 1) + 1);
     let preset = draw.one_of(&["local-sgd", "diloco", "bsp"]);
-    let codec = draw.one_of(&["f32", "bf16", "int8"]);
+    let codec = draw.one_of(&DENSE);
     let fragments = 1 + draw.below(3);
     let rounds = 60 + draw.below(15);
     let mut text = format!(
