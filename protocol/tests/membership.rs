@@ -13,18 +13,18 @@
 mod common;
 
 use common::one::{One, honest};
-use common::peer;
+use common::{peer, plan};
 use core::time::Duration;
 use murmurate_protocol::limits::{
     ADDRESS_BYTES_MAX, FRAME_BYTES_MAX, PIN_LIFETIME, RECORD_ADDRESSES_MAX, RECORD_LIFETIME,
 };
 use murmurate_protocol::wire::{
-    FormingMessage, Hello, MembershipMessage, Message, Muster, PeerRecord, Reason, RecordFields,
-    Said, TransferMessage, encode,
+    CellsMessage, ExchangeMessage, FormingMessage, Hello, MembershipMessage, Message, Muster,
+    PeerRecord, Reason, RecordFields, Said, TransferMessage, encode,
 };
 use murmurate_protocol::{
-    Digest, Done, Event, ExchangeKind, FetchId, Input, Order, Output, PeerId, Phase, PlanHash,
-    Round, RunId, StateId, Time,
+    Axes, Contribution, Digest, Done, Event, ExchangeKind, FetchId, Grouping, Input, Order, Output,
+    PeerId, Phase, PlanHash, Round, RunId, StateId, Time,
 };
 
 #[test]
@@ -326,21 +326,16 @@ fn a_state_that_is_offered_late_is_taken() {
         one.outputs.iter().filter_map(ask).collect::<Vec<_>>()
     };
     let first = asked(&one);
-    assert!(!first.is_empty());
+    let still_asked = |one: &One| asked(one).iter().any(|peer| first.contains(peer));
     one.outputs.clear();
-    let mut waits = 0;
+    // The first wait ends, and others are asked.
     while asked(&one).is_empty() {
         one.pass(1);
-        waits += 1;
     }
-    // The first wait is over and others are asked. Now one of the first answers.
-    let late = *first
-        .iter()
-        .find(|p| !asked(&one).contains(p))
-        .unwrap_or(&first[0]);
+    assert!(!first.is_empty() && !still_asked(&one), "{first:?}");
+    let late = first[0];
     one.hear(late, offer(state));
     assert_eq!(fetches_of(&one), 1, "{:?}", one.outputs);
-    assert!(waits >= 1);
 }
 
 #[test]
@@ -358,6 +353,29 @@ fn a_state_that_no_plan_allows_is_refused_and_noted() {
     assert_eq!(fetches_of(&one), 0);
     let noted = |o: &Output| matches!(o, Output::Emit(Event::Misbehaved { .. }));
     assert!(one.outputs.iter().any(noted), "{:?}", one.outputs);
+}
+
+#[test]
+fn a_cell_larger_than_the_plan_deals_is_refused() {
+    let cell = 8;
+    let mut plan = plan(ExchangeKind::AllReduce, 1);
+    plan.exchange = ExchangeKind::Cells;
+    plan.contribution = Contribution::Parameters;
+    plan.agreement.grouping = Grouping::Cells { cell };
+    let mut one = One::of(plan);
+    one.meet(peer(1));
+    let noted = |o: &Output| matches!(o, Output::Emit(Event::Misbehaved { .. }));
+    for (members, refused) in [
+        (Axes::largest(cell), false),
+        (Axes::largest(cell) + 1, true),
+    ] {
+        one.outputs.clear();
+        let round = Round(0);
+        let members = (0..members as u8).map(peer).collect();
+        let form = CellsMessage::Form { round, members };
+        one.hear(peer(1), ExchangeMessage::Cells(form));
+        assert_eq!(one.outputs.iter().any(noted), refused, "{:?}", one.outputs);
+    }
 }
 
 /// An offer of a state. Without liars it does not matter which anchor it names.

@@ -35,6 +35,25 @@ use proptest::prelude::*;
 use std::collections::VecDeque;
 use std::ops::Range;
 
+/// The roll of a grid or of cells that six peers have founded; none where they have not.
+fn roll_of_six(plan: &Plan, row: u16, founded: bool) -> Vec<u8> {
+    let record = |id| {
+        PeerRecord::from(RecordFields {
+            peer: peer(id),
+            run: plan.run,
+            sequence: 0,
+            expires: Time::NEVER,
+            addresses: Vec::new(),
+            locality: murmurate_protocol::Locality::default(),
+            signature: vec![7; 64],
+        })
+    };
+    match founded {
+        true => Roll::found((0..6).map(record), row, Round(0)).to_bytes(),
+        false => Vec::new(),
+    }
+}
+
 proptest! {
     #[test]
     fn what_is_encoded_decodes_to_the_same(message in any_message()) {
@@ -613,19 +632,7 @@ proptest! {
     ) {
         let mut plan = plan(ExchangeKind::AllReduce, 1);
         plan.agreement.grouping = Grouping::Grid { row: 2 };
-        let record = |id| PeerRecord::from(RecordFields {
-            peer: peer(id),
-            run: plan.run,
-            sequence: 0,
-            expires: Time::NEVER,
-            addresses: Vec::new(),
-            locality: murmurate_protocol::Locality::default(),
-            signature: vec![7; 64],
-        });
-        let roll = match founded {
-            true => Roll::found((0..6).map(record), 2, Round(0)).to_bytes(),
-            false => Vec::new(),
-        };
+        let roll = roll_of_six(&plan, 2, founded);
         let mut driven = Driven::following(plan, roll);
         if founded {
             // Every peer of the roll is here, so the round opens.
@@ -645,19 +652,7 @@ proptest! {
         plan.exchange = ExchangeKind::Cells;
         plan.contribution = Contribution::Parameters;
         plan.agreement.grouping = Grouping::Cells { cell: 4 };
-        let record = |id| PeerRecord::from(RecordFields {
-            peer: peer(id),
-            run: plan.run,
-            sequence: 0,
-            expires: Time::NEVER,
-            addresses: Vec::new(),
-            signature: vec![7; 64],
-            locality: murmurate_protocol::Locality::default(),
-        });
-        let roll = match founded {
-            true => Roll::found((0..6).map(record), 4, Round(0)).to_bytes(),
-            false => Vec::new(),
-        };
+        let roll = roll_of_six(&plan, 4, founded);
         let mut driven = Driven::following(plan, roll);
         if founded {
             // Every peer of the roll is here, so the peer trains.

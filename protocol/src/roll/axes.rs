@@ -31,8 +31,8 @@ impl Axes {
     /// larger by a quarter, so that a newcomer rarely changes the number of axes.
     pub fn new(places: usize, cell: u16) -> Self {
         let places = places.max(1);
+        let most = Self::largest(cell);
         let cell = usize::from(cell).clamp(2, GROUP_MEMBERS_MAX);
-        let most = (cell + cell / ROOM).min(GROUP_MEMBERS_MAX);
         let mut count = 1;
         while (cell as u128).pow(count - 1) * (most as u128) < places as u128 {
             count += 1;
@@ -46,6 +46,12 @@ impl Axes {
             this.side += 1;
         }
         this
+    }
+
+    /// The most peers of a cell where the plan asks for about `cell`.
+    pub fn largest(cell: u16) -> usize {
+        let cell = usize::from(cell).clamp(2, GROUP_MEMBERS_MAX);
+        (cell + cell / ROOM).min(GROUP_MEMBERS_MAX)
     }
 
     /// How many axes there are: rounds after which each peer has met all others, through others.
@@ -108,7 +114,7 @@ mod tests {
                     for place in 0..places {
                         let mates: Vec<usize> = axes.cell(place, axis).collect();
                         assert!(mates.contains(&place), "{places} in cells of {cell}");
-                        assert!(mates.len() <= GROUP_MEMBERS_MAX, "{places}, {cell}");
+                        assert!(mates.len() <= Axes::largest(cell), "{places}, {cell}");
                         if mates[0] == place {
                             mates.iter().for_each(|mate| dealt[*mate] += 1);
                         }

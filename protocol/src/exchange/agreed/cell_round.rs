@@ -4,7 +4,6 @@
 use super::fragment::FragmentRound;
 use super::group::Group;
 use super::history::History;
-use super::mailbox::hand_over;
 use super::message::{Member, Scoped};
 use super::window::window;
 use crate::core::context::Context;
@@ -179,15 +178,7 @@ impl CellRound {
         let Some(fragment) = self.fragment(message.fragment) else {
             return Ok(());
         };
-        if fragment.over() {
-            if message.body.asks()
-                && let Some(answer) = fragment.decision()
-            {
-                cx.send(from, answer);
-            }
-            return Ok(());
-        }
-        hand_over(fragment, cx, from, &message.body)
+        fragment.hear(cx, from, &message.body)
     }
 
     /// Takes a slice in; false if it needs none like it.

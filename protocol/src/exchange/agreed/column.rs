@@ -4,7 +4,6 @@
 use super::ballot::ShardVersion;
 use super::fragment::FragmentRound;
 use super::group::Group;
-use super::mailbox::hand_over;
 use super::message::{FragmentMessage, Member, Scoped};
 use super::scope::Within;
 use crate::core::context::Context;
@@ -177,11 +176,7 @@ impl Column {
         if self.0.scope.group.index(from).is_none() {
             return broke("a message of a column from a peer outside it");
         }
-        if self.0.over() {
-            self.0.answer(cx, from, &message.body);
-            return Ok(());
-        }
-        hand_over(&mut self.0, cx, from, &message.body)
+        self.0.hear(cx, from, &message.body)
     }
 
     /// A slice of the column.

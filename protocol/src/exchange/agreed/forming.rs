@@ -2,6 +2,7 @@
 //! moment peers may have different groups of one round; here they return to one.
 
 use super::Agreed;
+use super::early::EarlySlice;
 use super::electorate::{electorate, signs};
 use super::formed::Formed;
 use super::fragment::FragmentRound;
@@ -14,7 +15,7 @@ use crate::core::timers::Timer;
 use crate::exchange::broke;
 use crate::exchange::{Ending, Outcome};
 use crate::limits::GROUP_MEMBERS_MAX;
-use crate::{Event, GroupTag, Members, Order, PeerError, PeerId, Round};
+use crate::{Event, GroupTag, Members, PeerError, PeerId, Round};
 
 impl Agreed {
     pub(super) fn formed(&mut self, cx: &mut Context, formed: Formed) {
@@ -56,16 +57,11 @@ impl Agreed {
             members,
         });
         let (round, tag) = (cx.round, group.tag);
-        self.early_slices.retain(|(_, slice, meta, _)| {
-            let keep =
-                slice.round > round || (slice.round == round && meta.tag.group() == Some(tag));
-            if !keep {
-                cx.order(Order::Release { slice: *slice });
-            }
-            keep
-        });
-        self.early_messages
-            .retain(|(_, m)| m.round > round || (m.round == round && m.group == tag));
+        let belongs = |r: Round, of: Option<GroupTag>| r > round || (r == round && of == Some(tag));
+        let due = |(_, slice, meta, _): &EarlySlice| belongs(slice.round, meta.tag.group());
+        self.early.retain_slices(cx, due, |_| false);
+        self.early
+            .retain_messages(|m| belongs(m.round, Some(m.group)));
         // The link of a member may have gone down before the proposal arrived.
         let linked = |peer: PeerId| cx.view.get(peer).is_some_and(|remote| remote.linked);
         let gone = group.others().filter(|(_, peer)| !linked(*peer));

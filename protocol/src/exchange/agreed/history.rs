@@ -70,6 +70,14 @@ impl History {
         proof.or_else(|| past.decisions.get(&fragment))
     }
 
+    /// The sender still works on a past round: it learns how that ended, if it asks.
+    pub(in crate::exchange) fn tell(&self, cx: &mut Context, from: PeerId, message: &Scoped) {
+        let decision = self.decision(message.round, message.fragment);
+        if let Some(decision) = decision.filter(|_| message.body.asks()) {
+            cx.send(from, decision.clone());
+        }
+    }
+
     /// The decision of some fragment of a round, with its proof, if this peer can show those of all.
     pub(super) fn proof(&self, round: Round, fragments: usize) -> Option<&Scoped> {
         let past = self.past.iter().find(|p| p.round == round)?;

@@ -3,7 +3,7 @@
 use super::Agreed;
 use super::fragment::FragmentRound;
 use crate::core::context::Context;
-use crate::{Members, Order, PeerId};
+use crate::{Members, PeerId};
 
 impl Agreed {
     /// A member's link is gone, or it is in another group: no fragment waits for it.
@@ -14,13 +14,7 @@ impl Agreed {
                 fragment_round.advance(cx);
             }
         }
-        self.early_slices.retain(|(from, slice, ..)| {
-            let keep = *from != peer;
-            if !keep {
-                cx.order(Order::Release { slice: *slice });
-            }
-            keep
-        });
+        self.early.drop_of(cx, peer);
     }
 
     /// A member that was given up in one fragment is given up in all. Giving up may end the wait

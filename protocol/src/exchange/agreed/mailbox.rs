@@ -9,10 +9,7 @@ use super::{Agreed, EXCHANGE};
 use crate::core::context::Context;
 use crate::exchange::broke;
 use crate::exchange::{ExchangeMessage, foreign_message, foreign_tag};
-use crate::limits::{
-    EARLY_MESSAGES_MAX, EARLY_MESSAGES_PER_PEER_MAX, EARLY_SCHEDULED_MAX, EARLY_SLICES_MAX,
-    ROUNDS_AHEAD_MAX,
-};
+use crate::limits::{EARLY_SCHEDULED_MAX, EARLY_SLICES_MAX, ROUNDS_AHEAD_MAX};
 use crate::{Digest, Order, PeerError, PeerId, Plan, Round, SliceId, SliceMeta, Taken};
 
 /// Slices of one peer that may wait for a round or a fragment.
@@ -167,24 +164,8 @@ impl Agreed {
             }
         } else if slice.round >= cx.round && slice.round.since(reach) <= ROUNDS_AHEAD_MAX {
             // The sender is in another attempt at the round: these bytes have replaced the earlier ones.
-            let again = self.early_slices.iter_mut().find(|(_, s, ..)| *s == slice);
-            if let Some(early) = again {
-                *early = (from, slice, meta, digest);
-                return Ok(());
-            }
-            let count = self
-                .early_slices
-                .iter()
-                .filter(|(f, ..)| *f == from)
-                .count();
-            if count < early_slices_max(&cx.plan) {
-                self.early_slices.push((from, slice, meta, digest));
-                return Ok(());
-            }
-            cx.order(Order::Release { slice });
-            return Err(PeerError::Unexpected {
-                what: "too many early slices".to_owned(),
-            });
+            let (early, most) = ((from, slice, meta, digest), early_slices_max(&cx.plan));
+            return self.early.keep_slice(cx, early, most).map(|_| ());
         }
         let known = self
             .of_fragment(slice.fragment)
@@ -209,13 +190,7 @@ impl Agreed {
     ) -> Result<(), PeerError> {
         let (round, fragment) = (message.round, message.fragment);
         if round < cx.round {
-            // The sender still works on a past round: it learns how that ended.
-            let answer = self.history.decision(round, fragment);
-            if message.body.asks()
-                && let Some(answer) = answer.cloned()
-            {
-                cx.send(from, answer);
-            }
+            self.history.tell(cx, from, message);
             return Ok(());
         }
         if !cx.plan.overlap.exchanges(round, fragment) {
@@ -236,12 +211,8 @@ impl Agreed {
             .is_some_and(|b| b.scope.round == round);
         if !open {
             let ahead = round.since(self.grouping.meeting.reach(cx));
-            let of_sender = self.early_messages.iter().filter(|(f, _)| *f == from);
-            if ahead <= ROUNDS_AHEAD_MAX
-                && self.early_messages.len() < EARLY_MESSAGES_MAX
-                && of_sender.count() < EARLY_MESSAGES_PER_PEER_MAX
-            {
-                self.early_messages.push((from, message.clone()));
+            if ahead <= ROUNDS_AHEAD_MAX {
+                self.early.keep_message(from, message);
             }
             return Ok(());
         }
@@ -261,16 +232,33 @@ impl Agreed {
         let Some(fragment_round) = self.of_fragment(fragment) else {
             return Ok(());
         };
-        if fragment_round.over() {
-            fragment_round.answer(cx, from, &message.body);
-            return Ok(());
+        fragment_round.hear(cx, from, &message.body)
+    }
+}
+
+impl FragmentRound {
+    /// A message of a member, which is answered where the exchange has ended.
+    ///
+    /// # Errors
+    /// When its sender broke a rule.
+    pub(super) fn hear(
+        &mut self,
+        cx: &mut Context,
+        from: PeerId,
+        body: &FragmentMessage,
+    ) -> Result<(), PeerError> {
+        match self.over() {
+            true => {
+                self.answer(cx, from, body);
+                Ok(())
+            }
+            false => hand_over(self, cx, from, body),
         }
-        hand_over(fragment_round, cx, from, &message.body)
     }
 }
 
 /// Gives a fragment's round a message of a member.
-pub(super) fn hand_over(
+fn hand_over(
     fragment_round: &mut FragmentRound,
     cx: &mut Context,
     from: PeerId,

@@ -27,6 +27,7 @@ mod cell_round;
 mod column;
 mod coordinate;
 mod duty;
+mod early;
 mod electorate;
 mod formed;
 mod forming;
@@ -74,6 +75,7 @@ mod window;
 pub use ballot::{Ballot, Held, ShardPlan, ShardVersion};
 pub(in crate::exchange) use cell_round::CellRound;
 pub(in crate::exchange) use column::{Column, Shape};
+pub(in crate::exchange) use early::{Early, EarlySlice};
 pub(in crate::exchange) use electorate::ahead;
 pub(in crate::exchange) use history::History;
 pub(crate) use history::{digests_of, inputs_of, slices_of};
@@ -90,10 +92,7 @@ use crate::core::context::Context;
 use crate::core::timers::Timer;
 use crate::exchange::{Arrived, Ending, Exchange, Outcome, PastRounds, Signal};
 use crate::schedule::Program;
-use crate::{
-    Digest, FragmentId, GroupTag, Layers, Members, Order, PeerError, PeerId, SliceId, SliceMeta,
-    TrainSummary,
-};
+use crate::{FragmentId, GroupTag, Layers, Members, Order, PeerError, SliceId, TrainSummary};
 use attendance::note_round;
 use fragment::FragmentRound;
 use group::Group;
@@ -103,9 +102,6 @@ use tellers::Tellers;
 
 /// What this exchange is called in errors.
 const EXCHANGE: &str = "agreement in a group";
-
-/// A slice that came before its group was known.
-type EarlySlice = (PeerId, SliceId, SliceMeta, Option<Digest>);
 
 /// The agreed exchange of one peer.
 pub(crate) struct Agreed {
@@ -125,8 +121,7 @@ pub(crate) struct Agreed {
     declined: Members,
     /// Peers that say that this round continues without this peer.
     tellers: Tellers,
-    early_slices: Vec<EarlySlice>,
-    early_messages: Vec<(PeerId, Scoped)>,
+    early: Early,
     history: History,
     /// How the round ends without a group, once every fragment has left the training.
     alone: Option<Outcome>,
@@ -147,8 +142,7 @@ impl Agreed {
             elsewhere: Members::NONE,
             declined: Members::NONE,
             tellers: Tellers::default(),
-            early_slices: Vec::new(),
-            early_messages: Vec::new(),
+            early: Early::default(),
             history: History::default(),
             alone: None,
             no_group: false,
@@ -349,15 +343,7 @@ impl Exchange for Agreed {
             fragment_round.stop_waiting(cx);
             fragment_round.release(cx, &[]);
         }
-        let round = cx.round;
-        self.early_slices.retain(|(_, slice, ..)| {
-            let keep = slice.round > round;
-            if !keep {
-                cx.order(Order::Release { slice: *slice });
-            }
-            keep
-        });
-        self.early_messages.retain(|(_, m)| m.round > round);
+        self.early.forget_the_round(cx, |_| false);
     }
 
     fn group(&self) -> Option<GroupTag> {
@@ -373,6 +359,6 @@ impl Exchange for Agreed {
     }
 
     fn waiting(&self) -> usize {
-        self.early_slices.len() + self.early_messages.len()
+        self.early.len()
     }
 }

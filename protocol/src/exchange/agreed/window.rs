@@ -86,18 +86,14 @@ impl Agreed {
         self.fragment_rounds.insert(place, fragment_round);
         let round = cx.round;
         let belongs = |r: Round, f: FragmentId| r == round && f == fragment;
-        let slices = self
-            .early_slices
-            .extract_if(.., |(_, s, ..)| belongs(s.round, s.fragment));
-        for (from, slice, meta, digest) in slices.collect::<Vec<_>>() {
+        let slices = self.early.take_slices(belongs);
+        for (from, slice, meta, digest) in slices {
             if let Err(error) = self.arrived(cx, from, slice, meta, digest) {
                 cx.accuse(from, error.to_string());
             }
         }
-        let messages = self
-            .early_messages
-            .extract_if(.., |(_, m)| belongs(m.round, m.fragment));
-        for (from, message) in messages.collect::<Vec<_>>() {
+        let messages = self.early.take_messages(belongs);
+        for (from, message) in messages {
             if let Err(error) = self.deliver(cx, from, &message) {
                 cx.accuse(from, error.to_string());
             }

@@ -1,12 +1,14 @@
 //! What arrives for a round of cells: words, slices and messages, early, in time or late.
 
-use super::early::Bytes;
 use super::{CellsExchange, CellsMessage};
 use crate::core::context::Context;
 use crate::exchange::agreed::Scoped;
-use crate::exchange::foreign_tag;
-use crate::limits::ROUNDS_AHEAD_MAX;
-use crate::{FragmentId, Order, PeerError, PeerId, Round, Wait};
+use crate::exchange::{broke, foreign_tag};
+use crate::limits::{EARLY_SLICES_MAX, ROUNDS_AHEAD_MAX};
+use crate::{Axes, Digest, FragmentId, Order, PeerError, PeerId, Round, SliceId, SliceMeta, Wait};
+
+/// A slice, its header and its digest.
+type Bytes = (SliceId, SliceMeta, Option<Digest>);
 
 impl CellsExchange {
     pub(super) fn cell_message(
@@ -21,7 +23,7 @@ impl CellsExchange {
                 self.ready(cx, from, *round);
             }
             CellsMessage::Form { round, members } => {
-                self.told_members(cx, from, *round, members);
+                self.told_members(cx, from, *round, members)?;
             }
             CellsMessage::Passed { round, now } => {
                 if let Some(remote) = cx.view.get_mut(from) {
@@ -50,7 +52,7 @@ impl CellsExchange {
         let now = cx.round;
         if round > now || (round == now && self.is_before_forming()) {
             if round.since(now) <= ROUNDS_AHEAD_MAX {
-                self.early.keep_ready(round, from);
+                self.early_ready.keep(round, from);
             }
             return;
         }
@@ -78,8 +80,18 @@ impl CellsExchange {
     }
 
     /// A peer says who is in the round's cell.
-    fn told_members(&mut self, cx: &mut Context, from: PeerId, round: Round, members: &[PeerId]) {
+    fn told_members(
+        &mut self,
+        cx: &mut Context,
+        from: PeerId,
+        round: Round,
+        members: &[PeerId],
+    ) -> Result<(), PeerError> {
         let now = cx.round;
+        let most = cx.plan.agreement.grouping.cell().map(Axes::largest);
+        if most.is_some_and(|most| members.len() > most) {
+            return broke("a cell of more peers than the plan deals");
+        }
         let has_me = members.contains(&cx.me()) && members.contains(&from);
         let forming = self.forming.as_mut().filter(|_| round == now);
         match forming.filter(|forming| forming.knows(from)) {
@@ -94,6 +106,7 @@ impl CellsExchange {
             }
             None => {}
         }
+        Ok(())
     }
 
     /// Whether this peer has not trained in its round yet.
@@ -117,7 +130,7 @@ impl CellsExchange {
             && let Some(cell) = &mut self.cell
         {
             if cell.tag() == group && !cell.has_opened(slice.fragment) {
-                return self.early.keep_slice(cx, from, bytes);
+                return self.keep_early(cx, from, bytes);
             }
             let taken = cell.arrived(cx, from, bytes);
             if !matches!(taken, Ok(true)) && !self.history.keeps(&slice) {
@@ -127,12 +140,24 @@ impl CellsExchange {
         }
         let soon = slice.round >= cx.round && slice.round.since(cx.round) <= ROUNDS_AHEAD_MAX;
         if soon && !(slice.round == cx.round && (self.alone || self.outcome.is_some())) {
-            return self.early.keep_slice(cx, from, bytes);
+            return self.keep_early(cx, from, bytes);
         }
         if !self.history.keeps(&slice) {
             cx.order(Order::Release { slice });
         }
         Ok(())
+    }
+
+    fn keep_early(
+        &mut self,
+        cx: &mut Context,
+        from: PeerId,
+        (slice, meta, digest): Bytes,
+    ) -> Result<(), PeerError> {
+        let early = (from, slice, meta, digest);
+        self.early
+            .keep_slice(cx, early, EARLY_SLICES_MAX)
+            .map(|_| ())
     }
 
     pub(super) fn deliver(
@@ -143,14 +168,10 @@ impl CellsExchange {
     ) -> Result<(), PeerError> {
         let (round, fragment) = (message.round, message.fragment);
         if round < cx.round {
-            // The sender still works on a past round: it learns how that ended, if it was in this peer's
-            // cell.
-            let answer = self.history.decision(round, fragment);
-            let answer = answer.filter(|answer| answer.group == message.group);
-            if message.body.asks()
-                && let Some(answer) = answer.cloned()
-            {
-                cx.send(from, answer);
+            // A group of this number may have been another cell.
+            let decision = self.history.decision(round, fragment);
+            if decision.is_some_and(|decision| decision.group == message.group) {
+                self.history.tell(cx, from, message);
             }
             return Ok(());
         }
@@ -174,16 +195,14 @@ impl CellsExchange {
     pub(super) fn deliver_early(&mut self, cx: &mut Context, fragment: FragmentId) {
         let round = cx.round;
         let belongs = |r: Round, f: FragmentId| r == round && f == fragment;
-        let slices = &mut self.early.slices;
-        let due = slices.extract_if(.., |(_, (slice, ..))| belongs(slice.round, slice.fragment));
-        for (from, bytes) in due.collect::<Vec<_>>() {
-            if let Err(error) = self.arrived(cx, from, bytes) {
+        let due = self.early.take_slices(belongs);
+        for (from, slice, meta, digest) in due {
+            if let Err(error) = self.arrived(cx, from, (slice, meta, digest)) {
                 cx.accuse(from, error.to_string());
             }
         }
-        let messages = &mut self.early.messages;
-        let due = messages.extract_if(.., |(_, m)| belongs(m.round, m.fragment));
-        for (from, message) in due.collect::<Vec<_>>() {
+        let due = self.early.take_messages(belongs);
+        for (from, message) in due {
             if let Err(error) = self.deliver(cx, from, &message) {
                 cx.accuse(from, error.to_string());
             }

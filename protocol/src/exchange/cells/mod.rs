@@ -37,7 +37,7 @@ pub use message::CellsMessage;
 use crate::core::FetchId;
 use crate::core::context::Context;
 use crate::core::timers::Timer;
-use crate::exchange::agreed::{AgreedMessage, CellRound, History};
+use crate::exchange::agreed::{AgreedMessage, CellRound, Early, History};
 use crate::exchange::{
     Arrived, Ending, Exchange, ExchangeMessage, GridMessage, Outcome, Signal, foreign_message,
 };
@@ -45,7 +45,7 @@ use crate::limits::CELL_ALONE_ROUNDS;
 use crate::{
     Axes, FragmentId, GroupTag, Order, PeerError, PeerId, Round, SliceId, Time, TrainSummary, Wait,
 };
-use early::Early;
+use early::EarlyReady;
 use forming::{Forming, Step};
 use news::News;
 use std::collections::{BTreeMap, BTreeSet};
@@ -64,6 +64,7 @@ pub(crate) struct CellsExchange {
     forming: Option<Forming>,
     cell: Option<CellRound>,
     early: Early,
+    early_ready: EarlyReady,
     /// Mates without a link, with when that was noticed.
     down: BTreeMap<PeerId, Time>,
     history: History,
@@ -88,6 +89,7 @@ impl CellsExchange {
             forming: None,
             cell: None,
             early: Early::default(),
+            early_ready: EarlyReady::default(),
             down: BTreeMap::new(),
             history: History::default(),
             last: None,
@@ -229,6 +231,7 @@ impl CellsExchange {
             cell.gone(cx, peer);
         }
         self.early.drop_of(cx, peer);
+        self.early_ready.drop_of(peer);
     }
 
     fn message(
@@ -269,7 +272,7 @@ impl Exchange for CellsExchange {
     fn begin(&mut self, cx: &mut Context, _summary: &TrainSummary) {
         (self.outcome, self.alone) = (None, false);
         let mates = self.mates.clone().unwrap_or_default();
-        let ready = self.early.ready_in(cx.round);
+        let ready = self.early_ready.of(cx.round);
         self.forming = Some(Forming::new(cx, mates, ready));
         self.tell_ready(cx);
         self.settle(cx);
@@ -366,7 +369,9 @@ impl Exchange for CellsExchange {
         }
         (self.mates, self.outcome) = (None, None);
         self.alone = false;
-        self.early.forget_until(cx, &self.history);
+        self.early_ready.forget_until(cx.round);
+        self.early
+            .forget_the_round(cx, |slice| self.history.keeps(slice));
         cx.follow_the_others(BEHIND);
     }
 

@@ -1,34 +1,25 @@
 //! What arrives for a grid's round: slices and messages, early, in time or late.
 
 use super::seating::Seating;
-use super::{EXCHANGE, EarlySlice, GridExchange, GridMessage};
+use super::{EXCHANGE, GridExchange, GridMessage};
 use crate::core::context::Context;
-use crate::exchange::agreed::{FragmentMessage, Scoped};
+use crate::exchange::agreed::{EarlySlice, FragmentMessage, Scoped};
 use crate::exchange::{Outcome, broke, foreign_tag};
-use crate::limits::{
-    APPLICANTS_MAX, EARLY_MESSAGES_MAX, EARLY_MESSAGES_PER_PEER_MAX, EARLY_SLICES_MAX,
-    ROUNDS_AHEAD_MAX,
-};
+use crate::limits::{APPLICANTS_MAX, EARLY_SLICES_MAX, ROUNDS_AHEAD_MAX};
 use crate::{Digest, FragmentId, Order, PeerError, PeerId, Round, SliceId, SliceMeta};
 
 impl GridExchange {
     /// Begins the round's parts for which something came early.
     pub(super) fn deliver_early(&mut self, cx: &mut Context) {
         let round = cx.round;
-        let due = self
-            .early
-            .slices
-            .extract_if(.., |(_, s, ..)| s.round == round);
-        for (from, slice, meta, digest) in due.collect::<Vec<_>>() {
+        let due = self.early.take_slices(|of, _| of == round);
+        for (from, slice, meta, digest) in due {
             if let Err(error) = self.arrived(cx, from, slice, meta, digest) {
                 cx.accuse(from, error.to_string());
             }
         }
-        let due = self
-            .early
-            .messages
-            .extract_if(.., |(_, m)| m.round == round);
-        for (from, message) in due.collect::<Vec<_>>() {
+        let due = self.early.take_messages(|of, _| of == round);
+        for (from, message) in due {
             if let Err(error) = self.deliver(cx, from, &message) {
                 cx.accuse(from, error.to_string());
             }
@@ -72,26 +63,15 @@ impl GridExchange {
 
     /// Keeps a slice of a later round, or of this one before it began here.
     fn keep_early(&mut self, cx: &mut Context, early: EarlySlice) -> Result<(), PeerError> {
-        let (from, slice, ..) = early;
-        let again = self.early.slices.iter_mut().find(|(_, s, ..)| *s == slice);
-        if let Some(again) = again {
-            *again = early;
-            return Ok(());
-        }
-        let ahead = slice.round >= cx.round && slice.round.since(cx.round) <= ROUNDS_AHEAD_MAX;
-        let of_sender = self.early.slices.iter().filter(|(f, ..)| *f == from);
-        if ahead && of_sender.count() < EARLY_SLICES_MAX {
-            self.early.slices.push(early);
-            self.look_ahead(cx);
-            return Ok(());
-        }
-        if !self.history.keeps(&slice) {
+        let (_, slice, ..) = early;
+        if slice.round >= cx.round && slice.round.since(cx.round) <= ROUNDS_AHEAD_MAX {
+            if self.early.keep_slice(cx, early, EARLY_SLICES_MAX)? {
+                self.look_ahead(cx);
+            }
+        } else if !self.history.keeps(&slice) {
             cx.order(Order::Release { slice });
         }
-        match ahead {
-            true => broke("too many early slices"),
-            false => Ok(()),
-        }
+        Ok(())
     }
 
     /// A peer in this round has another anchor or roll.
@@ -131,22 +111,13 @@ impl GridExchange {
     ) -> Result<(), PeerError> {
         let (round, fragment) = (message.round, message.fragment);
         if round < cx.round {
-            let answer = self.history.decision(round, fragment);
-            if message.body.asks()
-                && let Some(answer) = answer.cloned()
-            {
-                cx.send(from, answer);
-            }
+            self.history.tell(cx, from, message);
             return Ok(());
         }
         let open = self.seating.as_ref().filter(|s| s.round == round);
         let Some(seating) = open.cloned() else {
-            let ahead = round.since(cx.round) <= ROUNDS_AHEAD_MAX;
-            let of_sender = self.early.messages.iter().filter(|(f, _)| *f == from);
-            let room = of_sender.count() < EARLY_MESSAGES_PER_PEER_MAX
-                && self.early.messages.len() < EARLY_MESSAGES_MAX;
-            if ahead && room {
-                self.early.messages.push((from, message.clone()));
+            if round.since(cx.round) <= ROUNDS_AHEAD_MAX {
+                self.early.keep_message(from, message);
             }
             return Ok(());
         };

@@ -38,14 +38,13 @@ pub use message::GridMessage;
 use crate::core::FetchId;
 use crate::core::context::Context;
 use crate::core::timers::Timer;
-use crate::exchange::agreed::{AgreedMessage, Column, History, Scoped, ahead};
+use crate::exchange::agreed::{AgreedMessage, Column, Early, History, ahead};
 use crate::exchange::{
     Arrived, Ending, Exchange, ExchangeMessage, Outcome, PastRounds, Signal, foreign_message,
 };
 use crate::wire::PeerRecord;
 use crate::{
-    Digest, Event, FragmentId, GroupTag, Order, PeerError, PeerId, RollChange, SliceId, SliceMeta,
-    TrainSummary,
+    Digest, Event, FragmentId, GroupTag, Order, PeerError, PeerId, RollChange, TrainSummary,
 };
 use part::GridPart;
 use seating::Seating;
@@ -56,15 +55,6 @@ use std::sync::Arc;
 const EXCHANGE: &str = "agreement in a grid";
 
 /// A slice that came before its round.
-type EarlySlice = (PeerId, SliceId, SliceMeta, Option<Digest>);
-
-/// What comes before its round begins here.
-#[derive(Debug, Default)]
-struct Early {
-    slices: Vec<EarlySlice>,
-    messages: Vec<(PeerId, Scoped)>,
-}
-
 /// The exchange of one peer of a grid.
 pub(crate) struct GridExchange {
     /// Where this peer is in the round; none between rounds, and for a peer without a place.
@@ -129,13 +119,7 @@ impl GridExchange {
     /// A peer's link is gone.
     fn gone(&mut self, cx: &mut Context, peer: PeerId) {
         self.parts.values_mut().for_each(|part| part.gone(cx, peer));
-        self.early.slices.retain(|(from, slice, ..)| {
-            let keep = *from != peer;
-            if !keep {
-                cx.order(Order::Release { slice: *slice });
-            }
-            keep
-        });
+        self.early.drop_of(cx, peer);
     }
 
     /// Where others are rounds ahead, they go on without this peer, and tell it how its round ended. One
@@ -321,16 +305,8 @@ impl Exchange for GridExchange {
         }
         self.seating = None;
         self.outcome = None;
-        let round = cx.round;
-        let history = &self.history;
-        self.early.slices.retain(|(_, slice, ..)| {
-            let keep = slice.round > round;
-            if !keep && !history.keeps(slice) {
-                cx.order(Order::Release { slice: *slice });
-            }
-            keep
-        });
-        self.early.messages.retain(|(_, m)| m.round > round);
+        self.early
+            .forget_the_round(cx, |slice| self.history.keeps(slice));
     }
 
     fn group(&self) -> Option<GroupTag> {
@@ -346,6 +322,6 @@ impl Exchange for GridExchange {
     }
 
     fn waiting(&self) -> usize {
-        self.early.slices.len() + self.early.messages.len()
+        self.early.len()
     }
 }

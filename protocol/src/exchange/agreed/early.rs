@@ -1,0 +1,117 @@
+//! What comes before its round, group or fragment begins at a peer.
+
+use super::message::Scoped;
+use crate::core::context::Context;
+use crate::exchange::broke;
+use crate::limits::{EARLY_MESSAGES_MAX, EARLY_MESSAGES_PER_PEER_MAX};
+use crate::{Digest, FragmentId, Order, PeerError, PeerId, Round, SliceId, SliceMeta};
+
+/// A slice with its sender, header and digest.
+pub(in crate::exchange) type EarlySlice = (PeerId, SliceId, SliceMeta, Option<Digest>);
+
+/// Slices and messages that came early.
+#[derive(Debug, Default)]
+pub(in crate::exchange) struct Early {
+    slices: Vec<EarlySlice>,
+    messages: Vec<(PeerId, Scoped)>,
+}
+
+impl Early {
+    /// How many there are.
+    pub(in crate::exchange) fn len(&self) -> usize {
+        self.slices.len() + self.messages.len()
+    }
+
+    /// Keeps a message, while there is room.
+    pub(in crate::exchange) fn keep_message(&mut self, from: PeerId, message: &Scoped) {
+        let of_sender = self.messages.iter().filter(|(f, _)| *f == from);
+        let room = of_sender.count() < EARLY_MESSAGES_PER_PEER_MAX;
+        if room && self.messages.len() < EARLY_MESSAGES_MAX {
+            self.messages.push((from, message.clone()));
+        }
+    }
+
+    /// Keeps a slice: in place of the same of an earlier attempt, whose bytes it has replaced, or as a
+    /// further one of at most `most` of its sender. Says whether it is a further one.
+    ///
+    /// # Errors
+    /// When its sender has sent as many; then its bytes are released.
+    pub(in crate::exchange) fn keep_slice(
+        &mut self,
+        cx: &mut Context,
+        early: EarlySlice,
+        most: usize,
+    ) -> Result<bool, PeerError> {
+        let (from, slice, ..) = early;
+        if let Some(again) = self.slices.iter_mut().find(|(_, s, ..)| *s == slice) {
+            *again = early;
+            return Ok(false);
+        }
+        if self.slices.iter().filter(|(f, ..)| *f == from).count() < most {
+            self.slices.push(early);
+            return Ok(true);
+        }
+        cx.order(Order::Release { slice });
+        broke("too many early slices").map(|()| false)
+    }
+
+    /// Takes out the slices of rounds and fragments that begin.
+    pub(in crate::exchange) fn take_slices(
+        &mut self,
+        due: impl Fn(Round, FragmentId) -> bool,
+    ) -> Vec<EarlySlice> {
+        let slices = &mut self.slices;
+        slices
+            .extract_if(.., |(_, s, ..)| due(s.round, s.fragment))
+            .collect()
+    }
+
+    /// Takes out the messages of rounds and fragments that begin.
+    pub(in crate::exchange) fn take_messages(
+        &mut self,
+        due: impl Fn(Round, FragmentId) -> bool,
+    ) -> Vec<(PeerId, Scoped)> {
+        let messages = &mut self.messages;
+        messages
+            .extract_if(.., |(_, m)| due(m.round, m.fragment))
+            .collect()
+    }
+
+    /// A peer is gone, and its slices are for a group in which it would be.
+    pub(in crate::exchange) fn drop_of(&mut self, cx: &mut Context, peer: PeerId) {
+        self.retain_slices(cx, |(from, ..)| *from != peer, |_| false);
+    }
+
+    /// The round is over. Bytes that are `held` under the same name for something else stay.
+    pub(in crate::exchange) fn forget_the_round(
+        &mut self,
+        cx: &mut Context,
+        held: impl Fn(&SliceId) -> bool,
+    ) {
+        let round = cx.round;
+        self.retain_slices(cx, |(_, slice, ..)| slice.round > round, held);
+        self.messages.retain(|(_, message)| message.round > round);
+    }
+
+    /// Keeps the messages that are wanted.
+    pub(in crate::exchange) fn retain_messages(&mut self, wanted: impl Fn(&Scoped) -> bool) {
+        self.messages.retain(|(_, message)| wanted(message));
+    }
+
+    /// Keeps the slices that are wanted. The bytes of the others are released, unless they are `held`
+    /// under the same name for something else.
+    pub(in crate::exchange) fn retain_slices(
+        &mut self,
+        cx: &mut Context,
+        wanted: impl Fn(&EarlySlice) -> bool,
+        held: impl Fn(&SliceId) -> bool,
+    ) {
+        self.slices.retain(|early| {
+            let keep = wanted(early);
+            if !keep && !held(&early.1) {
+                cx.order(Order::Release { slice: early.1 });
+            }
+            keep
+        });
+    }
+}
