@@ -107,6 +107,7 @@ fn a_proposer_with_another_anchor_is_not_followed() {
                 taken: None,
             },
             anchor,
+            proposes: true,
         },
     );
     one.hear(peer(1), propose(&[(0, 8.0), (1, 8.0), (2, 8.0), (3, 8.0)]));
@@ -133,6 +134,7 @@ fn rivalled(first: u8) -> One {
                     taken: None,
                 },
                 anchor,
+                proposes: id == first,
             },
         );
     }

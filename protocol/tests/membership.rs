@@ -150,6 +150,7 @@ fn a_round_at_the_end_of_its_range_overflows_nothing() {
                     taken: None,
                 },
                 anchor,
+                proposes: true,
             },
         );
         one.work(honest);

@@ -138,6 +138,7 @@ fn what_an_observer_says_about_rounds_is_a_broken_rule() {
                 taken: None,
             },
             anchor: one.peer.digest(),
+            proposes: true,
         },
     );
     let broken = |output: &&Output| matches!(output, Output::Emit(Event::Misbehaved { .. }));

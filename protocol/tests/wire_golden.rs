@@ -141,7 +141,12 @@ fn messages() -> Vec<Message> {
             anchor: state.root,
         },
         TransferMessage::StateRefuse,
-        TransferMessage::HistoryAsk { round },
+        TransferMessage::HistoryAsk {
+            began: Base {
+                round,
+                anchor: state.root,
+            },
+        },
         TransferMessage::HistoryRefuse { round },
         TransferMessage::AnchorAsk { round },
         TransferMessage::Anchor {
@@ -157,6 +162,7 @@ fn messages() -> Vec<Message> {
                 taken: None,
             },
             anchor: state.root,
+            proposes: true,
         },
         FormingMessage::Propose {
             round,
@@ -171,6 +177,7 @@ fn messages() -> Vec<Message> {
         FormingMessage::SignedReady {
             round,
             anchor: state.root,
+            proposes: true,
             seat: seat(1),
         },
         FormingMessage::SignedPropose {

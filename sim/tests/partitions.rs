@@ -96,6 +96,27 @@ fn deaths_during_the_merge_leave_one_state() {
     }
 }
 
+/// Staggered fragments are not merged: one side takes over the other's state. Its members propose nothing
+/// until they have been in a group, and must not be waited for as if they did.
+#[test]
+fn sides_that_cannot_be_merged_soon_train_on_together() {
+    for seed in common::seeds(24) {
+        let staggered = |fragments: u64| format!("fragments = {fragments}\n");
+        let text = text(seed, "")
+            .replace(
+                &staggered(1 + 2 * (seed % 2)),
+                "fragments = 2\nstagger = 2\n",
+            )
+            .replace(&format!("loss = 0.0{}", seed % 3), "loss = 0.0");
+        let report = common::run(&text, None);
+        assert_eq!(report.consensus_distance, 0.0, "seed {seed}: {report}");
+        assert_eq!(report.counters.merges, 0, "seed {seed}: {report}");
+        // The first deadline: later ones are learned from what took longer.
+        let waited = report.counters.longest_wait_s;
+        assert!(waited <= 1.0, "seed {seed}: {waited} s: {report}");
+    }
+}
+
 /// Members that sign wait for those that they lost for longer than these partitions last, so no side
 /// decides anything that a side of most would have to give up.
 #[test]

@@ -6,7 +6,8 @@ use murmurate_protocol::wire::{
     PeerRecord, RecordFields, Said, Scoped, ShardVersion, TransferMessage,
 };
 use murmurate_protocol::{
-    Attempt, Digest, FragmentId, GroupTag, Members, Output, Peer, PeerId, Round, StateId, Time,
+    Attempt, Base, Digest, FragmentId, GroupTag, Members, Output, Peer, PeerId, Round, StateId,
+    Time,
 };
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
@@ -84,6 +85,7 @@ impl Noise {
                     taken: None,
                 },
                 anchor: self.anchor(peer),
+                proposes: self.below(2) == 0,
             }
             .into(),
             1 => FormingMessage::Propose {
@@ -102,7 +104,11 @@ impl Noise {
                 resync: self.below(2) == 0,
             }
             .into(),
-            4 => TransferMessage::HistoryAsk { round }.into(),
+            4 => {
+                let anchor = self.anchor(peer);
+                let began = Base { round, anchor };
+                TransferMessage::HistoryAsk { began }.into()
+            }
             5 => TransferMessage::StateOffer {
                 state: StateId {
                     round,

@@ -93,6 +93,13 @@ impl Split {
         }
     }
 
+    /// Whether this peer began a round with other parameters, as far as it remembers.
+    pub(crate) fn differs(&self, other: Base) -> bool {
+        let mut newest_first = self.trail.iter().rev();
+        let own = newest_first.find(|base| base.round == other.round);
+        own.is_some_and(|own| own.anchor != other.anchor)
+    }
+
     /// The last states of this peer up to a round, newest first.
     fn bases_of(&self, round: Round) -> [Option<Base>; BRANCH_BASES] {
         let past = self.trail.iter().rev().filter(|base| base.round <= round);

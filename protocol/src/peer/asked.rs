@@ -2,14 +2,14 @@
 
 use super::lag::Offer;
 use crate::limits::OPENINGS_MAX;
-use crate::{Base, Digest, OrderId, PeerId, Round, Time};
+use crate::{Base, Digest, OrderId, PeerId, Time};
 use std::collections::VecDeque;
 
 /// Peers that asked for a state or a past round, and the pinned state.
 #[derive(Debug, Default)]
 pub(super) struct Donor {
     pub(super) askers: Vec<PeerId>,
-    pub(super) history_askers: Vec<(PeerId, Round)>,
+    pub(super) history_askers: Vec<(PeerId, Base)>,
     /// The order to pin a state, and the hash of its parameters.
     pub(super) pinning: Option<(OrderId, Digest)>,
     pub(super) pinned: Option<(Offer, Time)>,

@@ -8,7 +8,7 @@ use crate::limits::{PIN_LIFETIME, VIEW_PEERS_MAX};
 use crate::peer::Peer;
 use crate::peer::lag::Offer;
 use crate::wire::{Scoped, TransferMessage};
-use crate::{Done, Order, OrderId, PeerId, Round};
+use crate::{Base, Done, Order, OrderId, PeerId, Round};
 
 impl Peer {
     pub(super) fn state_asked(&mut self, from: PeerId, at_least: Round) {
@@ -100,7 +100,13 @@ impl Peer {
         true
     }
 
-    pub(super) fn history_asked(&mut self, from: PeerId, round: Round) {
+    pub(super) fn history_asked(&mut self, from: PeerId, began: Base) {
+        let round = began.round;
+        if self.cx.view.split.differs(began) {
+            // It comes from another branch: what was decided in this one is no mean of its own.
+            self.cx.send(from, TransferMessage::HistoryRefuse { round });
+            return;
+        }
         if let Some(decisions) = self.history(round) {
             for decision in decisions {
                 self.cx.send(from, decision);
@@ -110,8 +116,8 @@ impl Peer {
         let under_way = matches!(self.phase, Phase::Exchange | Phase::Apply);
         let askers = &mut self.donor.history_askers;
         if round == self.cx.round && under_way && askers.len() < VIEW_PEERS_MAX {
-            if !askers.contains(&(from, round)) {
-                askers.push((from, round));
+            if !askers.contains(&(from, began)) {
+                askers.push((from, began));
             }
         } else {
             self.cx.send(from, TransferMessage::HistoryRefuse { round });
@@ -120,8 +126,8 @@ impl Peer {
 
     /// A round ended: serves the peers that waited for its state.
     pub(super) fn donor_round_ended(&mut self) {
-        for (peer, round) in std::mem::take(&mut self.donor.history_askers) {
-            self.history_asked(peer, round);
+        for (peer, began) in std::mem::take(&mut self.donor.history_askers) {
+            self.history_asked(peer, began);
         }
         if !self.donor.askers.is_empty() {
             self.pin();

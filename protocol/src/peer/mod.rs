@@ -321,7 +321,7 @@ impl Peer {
             TransferMessage::AnchorAsk { round } => self.anchor_asked(from, *round),
             TransferMessage::Anchor { round, anchor } => self.anchor_said(from, *round, *anchor),
             TransferMessage::StateRefuse => self.state_refused(from),
-            TransferMessage::HistoryAsk { round } => self.history_asked(from, *round),
+            TransferMessage::HistoryAsk { began } => self.history_asked(from, *began),
             TransferMessage::HistoryRefuse { round } => self.history_refused(from, *round),
         }
         Ok(())

@@ -6,7 +6,7 @@ use crate::core::{Event, FetchId, Output, PeerError, Wait};
 use crate::exchange::{digests_of, inputs_of, proven, slices_of};
 use crate::peer::Peer;
 use crate::wire::{AgreedMessage, ExchangeMessage, FragmentMessage, Scoped, TransferMessage};
-use crate::{Done, FragmentId, Order, PeerId, Round, SliceId};
+use crate::{Base, Done, FragmentId, Order, PeerId, Round, SliceId};
 
 /// Replayed rounds over which a straggler's own delta is kept.
 pub(super) const STALENESS_MAX: u32 = 2;
@@ -14,8 +14,9 @@ pub(super) const STALENESS_MAX: u32 = 2;
 impl Peer {
     /// Asks for the decisions of the round this peer is in.
     pub(super) fn replay(&mut self, donor: PeerId, replayed: u32) {
-        let round = self.cx.round;
-        self.cx.send(donor, TransferMessage::HistoryAsk { round });
+        let (round, anchor) = (self.cx.round, self.cx.anchor());
+        let began = Base { round, anchor };
+        self.cx.send(donor, TransferMessage::HistoryAsk { began });
         self.wait_for_state(self.cx.deadlines.allow(Wait::Agreement, [donor]));
         self.catch_up = CatchUp::Replaying(Replay {
             donor: Some(donor),

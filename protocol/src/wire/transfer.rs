@@ -3,7 +3,7 @@
 use crate::limits::STATE_BYTES_MAX;
 use crate::wire::WireError;
 use crate::wire::check::ok;
-use crate::{Digest, Round, StateId};
+use crate::{Base, Digest, Round, StateId};
 use serde::{Deserialize, Serialize};
 
 /// A message between a peer that catches up and one that helps it.
@@ -25,10 +25,10 @@ pub enum TransferMessage {
     StateRefuse,
     /// Asks for the decisions of a past round.
     HistoryAsk {
-        /// The round whose decisions the sender lacks.
-        round: Round,
+        /// The round whose decisions the sender lacks, and the parameters with which it begins it.
+        began: Base,
     },
-    /// The sender does not have the decisions of that round.
+    /// The sender does not have the decisions of that round, or began it with other parameters.
     HistoryRefuse {
         /// The round.
         round: Round,

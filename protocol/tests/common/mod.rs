@@ -214,9 +214,13 @@ fn any_side() -> impl Strategy<Value = MergeSide> {
     })
 }
 
+fn any_base() -> impl Strategy<Value = Base> {
+    (any_round(), any_digest()).prop_map(|(round, anchor)| Base { round, anchor })
+}
+
 /// A branch of a state that other branches may share.
 fn any_branch() -> impl Strategy<Value = Branch> {
-    let base = (any_round(), any_digest()).prop_map(|(round, anchor)| Base { round, anchor });
+    let base = any_base();
     (vec(base, 0..3), 1u16..5, 0.0..1e3).prop_map(|(known, members, weight)| Branch {
         bases: core::array::from_fn(|at| known.get(at).copied()),
         members,
@@ -424,7 +428,7 @@ pub(crate) fn any_message() -> impl Strategy<Value = Message> {
         2 => alive,
     ];
     let transfer = prop_oneof![
-        any_round().prop_map(|round| TransferMessage::HistoryAsk { round }),
+        any_base().prop_map(|began| TransferMessage::HistoryAsk { began }),
         any_round().prop_map(|round| TransferMessage::HistoryRefuse { round }),
         any_round().prop_map(|at_least| TransferMessage::StateAsk { at_least }),
         (any_state(), any_digest())
@@ -435,9 +439,9 @@ pub(crate) fn any_message() -> impl Strategy<Value = Message> {
         Just(TransferMessage::StateRefuse),
     ];
     let forming = prop_oneof![
-        4 => (any_round(), any_weight(), any_digest(), option::of(any_taken()))
-            .prop_map(|(round, weight, anchor, taken)| {
-                FormingMessage::Ready { round, said: Said { weight, taken }, anchor }
+        4 => (any_base(), any_weight(), any::<bool>(), option::of(any_taken()))
+            .prop_map(|(Base { round, anchor }, weight, proposes, taken)| {
+                FormingMessage::Ready { round, said: Said { weight, taken }, anchor, proposes }
             }),
         4 => (any_round(), 0u8..4, any_members())
             .prop_map(|(round, term, members)| FormingMessage::Propose { round, term, members }),

@@ -21,16 +21,24 @@ pub(super) fn is_away(cx: &Context, peer: PeerId) -> bool {
     remote.is_some_and(|remote| remote.conduct.absence.is_away(cx.round))
 }
 
-/// The ready peers that may propose. Newcomers may not, because they would leave out the peers that
-/// they have not met yet. Where members sign, a round never ends without a group: if all are
-/// newcomers, one of them proposes once an attempt has failed.
-pub(super) fn proposers(cx: &Context, ready: Vec<PeerId>, attempts: u64) -> Vec<PeerId> {
-    let settled = |id: &PeerId| match cx.view.get(*id) {
-        Some(remote) => !remote.probation && !is_away(cx, *id),
-        None => !cx.this_life.newcomer || (signs(cx) && attempts > 0),
-    };
+/// Whether this peer proposes groups. A newcomer does not, because it would leave out the peers that it
+/// has not met yet. Where members sign, a round never ends without a group: if all are newcomers, one of
+/// them proposes once an attempt has failed.
+pub(super) fn proposes(cx: &Context, attempts: u64) -> bool {
+    !cx.this_life.newcomer || (signs(cx) && attempts > 0)
+}
+
+/// Those of the ready peers that come before the others as proposers: they trained, are not away and,
+/// `in_their_words`, may propose. All peers hear the same words, so all wait for the same proposer. What
+/// each has seen of the others would not do: after a split two peers could wait for each other.
+pub(super) fn proposers(
+    cx: &Context,
+    ready: Vec<PeerId>,
+    in_their_words: impl Fn(&PeerId) -> bool,
+) -> Vec<PeerId> {
     let ready = active(cx, ready);
-    let known: Vec<PeerId> = ready.iter().copied().filter(settled).collect();
+    let may = |id: &PeerId| in_their_words(id) && !is_away(cx, *id);
+    let known: Vec<PeerId> = ready.iter().copied().filter(may).collect();
     if known.is_empty() { ready } else { known }
 }
 
@@ -39,13 +47,10 @@ pub(super) fn signs(cx: &Context) -> bool {
     cx.plan.agreement.signs()
 }
 
-/// Whether a peer may propose, as far as this one knows.
-pub(super) fn may_propose(cx: &Context, peer: PeerId) -> bool {
-    let settled = match cx.view.get(peer) {
-        Some(remote) => remote.linked && !remote.probation && !remote.suspected,
-        None => !cx.this_life.newcomer,
-    };
-    settled && cx.plan.draws(cx.round, peer) && !is_away(cx, peer)
+/// Whether this peer can expect a proposal of another one that may propose, or of itself.
+pub(super) fn can_propose(cx: &Context, peer: PeerId) -> bool {
+    let here = |remote: &Remote| remote.linked && !remote.suspected;
+    cx.view.get(peer).is_none_or(here) && cx.plan.draws(cx.round, peer) && !is_away(cx, peer)
 }
 
 /// The peer that is furthest ahead, if at least half of the others are more than `by` rounds further, in

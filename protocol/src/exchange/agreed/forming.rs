@@ -9,13 +9,14 @@ use super::fragment::FragmentRound;
 use super::group::Group;
 use super::message::{FormingMessage, Member, Scoped};
 use super::proven::proven;
+use super::ready::Ready;
 use super::sealed::Proposal;
 use crate::core::context::Context;
 use crate::core::timers::Timer;
 use crate::exchange::broke;
 use crate::exchange::{Ending, Outcome};
 use crate::limits::GROUP_MEMBERS_MAX;
-use crate::{Event, GroupTag, Members, PeerError, PeerId, Round};
+use crate::{Base, Event, GroupTag, Members, PeerError, PeerId, Round};
 
 impl Agreed {
     pub(super) fn formed(&mut self, cx: &mut Context, formed: Formed) {
@@ -131,7 +132,8 @@ impl Agreed {
 
     /// A peer is ready for a round that has its group here, or is over. Its message may have been
     /// overtaken, on another link, by the proposal that follows from it: a member is not late.
-    pub(super) fn late(&mut self, cx: &mut Context, from: PeerId, round: Round) {
+    pub(super) fn late(&mut self, cx: &mut Context, from: PeerId, ready: Ready) {
+        let (round, anchor) = (ready.round, ready.anchor);
         if round == cx.round {
             self.grouping.late(cx, from);
         }
@@ -147,8 +149,9 @@ impl Agreed {
         if grouped.is_some_and(|last| last >= round) {
             return;
         }
+        // Past rounds can be replayed only on the parameters that they began with.
+        let resync = cx.view.split.differs(Base { round, anchor });
         let round = cx.round.max(round.next());
-        let resync = false;
         cx.send(from, FormingMessage::Behind { round, resync });
     }
 

@@ -18,6 +18,8 @@ pub enum FormingMessage {
         said: Said,
         /// Hash of the anchor it started from.
         anchor: Digest,
+        /// Whether it may propose a group: it has been in one since it took over a state.
+        proposes: bool,
     },
     /// The round's group.
     Propose {
@@ -49,6 +51,8 @@ pub enum FormingMessage {
         round: Round,
         /// Hash of the anchor it started from.
         anchor: Digest,
+        /// Whether it may propose a group.
+        proposes: bool,
         /// What the sender says of itself.
         seat: Seat,
     },

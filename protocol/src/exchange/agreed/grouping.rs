@@ -7,7 +7,8 @@
 //! With at most 64 members these are at most 63 small messages a peer and round.
 
 use super::electorate::{
-    ahead, allowed, common_anchor, electorate, is_away, is_enough, proposers, settled, signs,
+    ahead, allowed, common_anchor, electorate, is_away, is_enough, proposers, proposes, settled,
+    signs,
 };
 use super::formed::Formed;
 use super::group::Group;
@@ -18,13 +19,12 @@ use super::proposal::{self, Stated, Verdict};
 use super::quorum::Enough;
 use super::ready::Ready;
 use super::said::Said;
-use super::signed_message::Seat;
 use crate::core::context::Context;
 use crate::core::timers::Timer;
 use crate::exchange::Outcome;
 use crate::limits::{GROUP_MEMBERS_MAX, TERMS_MAX};
 use crate::rendezvous::rendezvous;
-use crate::{Base, Digest, GroupTag, PeerError, PeerId, Round, Taken, Time, Wait};
+use crate::{Base, Digest, GroupTag, PeerError, PeerId, Round, Time, Wait};
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -83,11 +83,13 @@ impl Grouping {
             }
         }
         let (round, anchor) = (cx.round, cx.anchor());
+        let proposes = proposes(cx, self.attempts);
         let greeted: Vec<PeerId> = cx.view.of_this_branch().map(|(id, _)| id).collect();
         let message = match signs(cx) {
             true => FormingMessage::SignedReady {
                 round,
                 anchor,
+                proposes,
                 seat: self.own_seat(cx),
             },
             false => FormingMessage::Ready {
@@ -97,6 +99,7 @@ impl Grouping {
                     taken: cx.data.taken,
                 },
                 anchor,
+                proposes,
             },
         };
         for peer in greeted {
@@ -138,26 +141,9 @@ impl Grouping {
     }
 
     /// Another peer is ready.
-    pub(super) fn ready(
-        &mut self,
-        cx: &mut Context,
-        from: PeerId,
-        round: Round,
-        (weight, anchor): (f64, Digest),
-        taken: Option<Taken>,
-        seat: Option<Seat>,
-    ) -> Formed {
-        self.ready.insert(
-            from,
-            Ready {
-                round,
-                weight,
-                anchor,
-                taken,
-                seat,
-            },
-        );
-        if !self.active || round != cx.round {
+    pub(super) fn ready(&mut self, cx: &mut Context, from: PeerId, ready: Ready) -> Formed {
+        self.ready.insert(from, ready);
+        if !self.active || ready.round != cx.round {
             return Formed::Waiting;
         }
         self.note_ready(cx, from);
@@ -324,6 +310,12 @@ impl Grouping {
         all
     }
 
+    /// Whether a ready peer, or this one, proposes groups in its own words.
+    pub(super) fn may_propose(&self, cx: &Context, peer: PeerId) -> bool {
+        let said = self.ready.get(&peer).map(|ready| ready.proposes);
+        said.unwrap_or_else(|| peer == cx.me() && proposes(cx, self.attempts))
+    }
+
     /// Who proposes, among the ready peers that share the most common anchor.
     fn elect(&mut self, cx: &mut Context) -> Formed {
         let all = self.all_ready(cx);
@@ -358,7 +350,8 @@ impl Grouping {
                 Formed::Alone
             };
         }
-        let untried = proposers(cx, agreed, self.attempts).into_iter();
+        let may = |id: &PeerId| self.may_propose(cx, *id);
+        let untried = proposers(cx, agreed, may).into_iter();
         let untried = untried.filter(|id| !self.tried.contains(id));
         let winner = untried.max_by_key(|id| (rendezvous(&cx.plan.run, cx.round, 0, *id), *id));
         self.proposer = winner;

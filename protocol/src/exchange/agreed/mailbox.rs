@@ -3,14 +3,14 @@
 use super::electorate::signs;
 use super::fragment::FragmentRound;
 use super::message::{AgreedMessage, FormingMessage, FragmentMessage, Scoped};
+use super::ready::Ready;
 use super::sealed::Proposal;
-use super::signed_message::Seat;
 use super::{Agreed, EXCHANGE};
 use crate::core::context::Context;
 use crate::exchange::broke;
 use crate::exchange::{ExchangeMessage, foreign_message, foreign_tag};
 use crate::limits::{EARLY_SCHEDULED_MAX, EARLY_SLICES_MAX, ROUNDS_AHEAD_MAX};
-use crate::{Digest, Order, PeerError, PeerId, Plan, Round, SliceId, SliceMeta, Taken};
+use crate::{Digest, Order, PeerError, PeerId, Plan, SliceId, SliceMeta};
 
 /// Slices of one peer that may wait for a round or a fragment.
 fn early_slices_max(plan: &Plan) -> usize {
@@ -46,8 +46,17 @@ impl Agreed {
                 round,
                 said,
                 anchor,
+                proposes,
             } => {
-                self.ready(cx, from, *round, (said.weight, *anchor), said.taken, None);
+                let ready = Ready {
+                    round: *round,
+                    weight: said.weight,
+                    anchor: *anchor,
+                    proposes: *proposes,
+                    taken: said.taken,
+                    seat: None,
+                };
+                self.ready(cx, from, ready);
                 Ok(())
             }
             FormingMessage::Propose {
@@ -80,9 +89,18 @@ impl Agreed {
             FormingMessage::SignedReady {
                 round,
                 anchor,
+                proposes,
                 seat,
             } => {
-                self.ready(cx, from, *round, (seat.weight, *anchor), None, Some(*seat));
+                let ready = Ready {
+                    round: *round,
+                    weight: seat.weight,
+                    anchor: *anchor,
+                    proposes: *proposes,
+                    taken: None,
+                    seat: Some(*seat),
+                };
+                self.ready(cx, from, ready);
             }
             FormingMessage::SignedPropose {
                 round,
@@ -118,20 +136,12 @@ impl Agreed {
         }
     }
 
-    fn ready(
-        &mut self,
-        cx: &mut Context,
-        from: PeerId,
-        round: Round,
-        of: (f64, Digest),
-        taken: Option<Taken>,
-        seat: Option<Seat>,
-    ) {
-        if round < cx.round || (round == cx.round && self.group.is_some()) {
-            self.late(cx, from, round);
+    fn ready(&mut self, cx: &mut Context, from: PeerId, ready: Ready) {
+        if ready.round < cx.round || (ready.round == cx.round && self.group.is_some()) {
+            self.late(cx, from, ready);
             return;
         }
-        let formed = self.grouping.ready(cx, from, round, of, taken, seat);
+        let formed = self.grouping.ready(cx, from, ready);
         self.formed(cx, formed);
     }
 

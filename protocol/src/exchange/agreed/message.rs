@@ -205,6 +205,7 @@ impl AgreedMessage {
                 round,
                 anchor,
                 seat,
+                ..
             }) => {
                 // A peer speaks for itself only.
                 seat.peer = from;

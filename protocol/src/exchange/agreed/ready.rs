@@ -9,6 +9,8 @@ pub(super) struct Ready {
     pub(super) round: Round,
     pub(super) weight: f64,
     pub(super) anchor: Digest,
+    /// Whether it may propose a group.
+    pub(super) proposes: bool,
     /// The data behind its contribution, where peers agree on the data.
     pub(super) taken: Option<Taken>,
     /// Its signed words, where members sign.

@@ -1,7 +1,7 @@
 //! Forming a group whose members sign what they say of themselves: a proposal carries the statements
 //! of all members, and every member checks that it may be proposed.
 
-use super::electorate::{electorate, is_away, may_propose};
+use super::electorate::{can_propose, electorate, is_away};
 use super::formed::Formed;
 use super::group::Group;
 use super::grouping::Grouping;
@@ -176,7 +176,10 @@ impl Grouping {
         let rank = |peer: PeerId| (rendezvous(&cx.plan.run, cx.round, 0, peer), peer);
         let before = proposal.members.iter().filter(|seat| {
             let ready = seat.peer == cx.me() || self.is_ready(cx, seat.peer);
-            rank(seat.peer) > rank(from) && ready && may_propose(cx, seat.peer)
+            rank(seat.peer) > rank(from)
+                && ready
+                && self.may_propose(cx, seat.peer)
+                && can_propose(cx, seat.peer)
         });
         before.count() <= usize::from(proposal.term)
     }
