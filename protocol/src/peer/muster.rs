@@ -142,9 +142,14 @@ impl Peer {
     }
 
     fn take_over(&mut self) {
+        self.stop_waiting_for_peers();
+        self.ask_state();
+    }
+
+    /// What it waited for other peers for is here.
+    pub(super) fn stop_waiting_for_peers(&mut self) {
         self.cx.waited(Wait::Peers, false);
         self.cx.timers.stop(Timer::Join);
-        self.ask_state();
     }
 
     fn fresh(&self) -> bool {

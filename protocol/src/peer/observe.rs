@@ -7,7 +7,6 @@
 
 use crate::PeerId;
 use crate::core::Phase;
-use crate::core::timers::Timer;
 use crate::limits::{ALIVE_EVERY, OBSERVE_EVERY};
 use crate::peer::Peer;
 use crate::peer::replay::STALENESS_MAX;
@@ -51,7 +50,7 @@ impl Peer {
         if ahead <= self.liars() || !due {
             return;
         }
-        self.cx.timers.stop(Timer::Join);
+        self.stop_waiting_for_peers();
         self.life.once.followed = self.cx.now;
         if begun && agrees && newest.since(round) <= REPLAYED_MAX {
             // It has no delta of its own to keep.
@@ -72,7 +71,7 @@ impl Peer {
     /// A state is here or a round replayed: evaluates and saves if due, then follows on.
     pub(super) fn looked(&mut self) {
         self.life.once.begun = true;
-        self.cx.timers.stop(Timer::Join);
+        self.stop_waiting_for_peers();
         self.enter(Phase::Settle);
         self.settle();
         self.tell_alive();

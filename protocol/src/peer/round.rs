@@ -2,7 +2,7 @@
 //! before the first round and the end after the last.
 
 use crate::core::timers::Timer;
-use crate::core::{Event, Phase, Remote, Wait};
+use crate::core::{Event, Phase, Remote};
 use crate::exchange::Outcome;
 use crate::limits::{ALIVE_EVERY, LINGER};
 use crate::peer::{Peer, SNAPSHOT_VERSION, Snapshot};
@@ -74,8 +74,7 @@ impl Peer {
             self.await_holders();
         }
         self.life.once.begun = true;
-        self.cx.waited(Wait::Peers, false);
-        self.cx.timers.stop(Timer::Join);
+        self.stop_waiting_for_peers();
         // The Executor trains one order at a time: a round that this peer has left must end first.
         self.life.held = self.life.ahead.is_some() || self.life.train.is_some();
         if self.life.held {
