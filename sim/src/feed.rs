@@ -113,16 +113,27 @@ impl Swarm<'_> {
 
     /// Sends one control message.
     fn tell(&mut self, index: usize, to: PeerId, message: Message) {
-        let frame = wire::encode(&message);
+        let timing = self.scenario.is_timing_only();
+        // Without tensors the trace holds the lengths of messages: a large swarm would spend most of
+        // its time on bytes that are read by none.
+        let (bytes, traced) = match timing {
+            true => {
+                let bytes = wire::frame_bytes(&message);
+                (bytes, (bytes as u64).to_le_bytes().to_vec())
+            }
+            false => {
+                let frame = wire::encode(&message);
+                (frame.len(), frame)
+            }
+        };
         let output = Output::Send { to, message };
-        self.trace.output(self.now, index, &output, Some(&frame));
-        let bytes = frame.len();
+        self.trace.output(self.now, index, &output, Some(&traced));
         let name = names::of_output(&output).0;
         let letter = match output {
-            Output::Send { message, .. } if self.scenario.is_timing_only() => {
+            Output::Send { message, .. } if timing => {
                 Letter::Message(Box::new(message), bytes as u32)
             }
-            _ => Letter::Frame(frame.into_boxed_slice()),
+            _ => Letter::Frame(traced.into_boxed_slice()),
         };
         self.send(index, to, (name, bytes), letter);
     }

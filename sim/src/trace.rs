@@ -1,8 +1,8 @@
 //! The trace: a running hash over all inputs and outputs of peers, and the same as JSON lines on
 //! request.
 //!
-//! Two runs with the same hash had bit-identical inputs and outputs. Without tensors they had the
-//! same messages, and inputs and outputs with the same names at the same times. Events for people
+//! Two runs with the same hash had bit-identical inputs and outputs. Without tensors they had
+//! messages of the same lengths, and inputs and outputs with the same names at the same times. Events for people
 //! are not part of the trace, because they never affect a decision.
 
 use crate::lines::Lines;
@@ -62,7 +62,7 @@ impl<'a> Trace<'a> {
         self.lines.input(at, peer, input);
     }
 
-    /// Notes an output of a peer. `frame` is the encoding of a sent message.
+    /// Notes an output of a peer. `frame` is the encoding of a sent message, or its length.
     pub(crate) fn output(&mut self, at: Time, peer: usize, output: &Output, frame: Option<&[u8]>) {
         self.lines.output(at, peer, output);
         if matches!(output, Output::Emit(_)) {

@@ -35,6 +35,7 @@ use crate::wire::{PeerRecord, WireError, canonical, decode_limited};
 use crate::{Digest, Locality, PeerId, RateClass, Round, Site};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::OnceLock;
 
 /// One peer's place in the roll.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -75,6 +76,8 @@ pub struct Roll {
     newest: Round,
     /// Whether it knows how fast some of its peers send.
     rated: bool,
+    /// Its bytes, once a state or a checkpoint needed them. Most rolls last for many of these.
+    bytes: OnceLock<Vec<u8>>,
 }
 
 impl PartialEq for Roll {
@@ -140,6 +143,7 @@ impl Roll {
             digest,
             newest: newest.unwrap_or_default(),
             rated,
+            bytes: OnceLock::new(),
         }
     }
 
@@ -272,7 +276,8 @@ impl Roll {
 
     /// As bytes, for states and checkpoints.
     pub fn to_bytes(&self) -> Vec<u8> {
-        crate::wire::encode_value(&self.content)
+        let encode = || crate::wire::encode_value(&self.content);
+        self.bytes.get_or_init(encode).clone()
     }
 
     /// From bytes.

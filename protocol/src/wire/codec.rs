@@ -5,6 +5,7 @@
 use crate::limits::VALUE_BYTES_MAX;
 use crate::wire::WireError;
 use bincode::config::{Configuration, Fixint, Limit, LittleEndian};
+use bincode::enc::write::SizeWriter;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -45,6 +46,17 @@ pub fn canonical<T: Serialize>(value: &T) -> Vec<u8> {
 pub(super) fn encode_limited<T: Serialize, const N: usize>(value: &T) -> Vec<u8> {
     bincode::serde::encode_to_vec(value, config::<N>())
         .expect("messages consist of types that always encode")
+}
+
+/// How many bytes [`encode_limited`] would write.
+///
+/// # Panics
+/// If they are more than `N`.
+pub(super) fn count_limited<T: Serialize, const N: usize>(value: &T) -> usize {
+    let mut counter = SizeWriter::default();
+    bincode::serde::encode_into_writer(value, &mut counter, config::<N>())
+        .expect("messages consist of types that always encode");
+    counter.bytes_written
 }
 
 /// Decodes a value of at most `N` bytes; nothing may be left over.

@@ -1,6 +1,6 @@
 //! Frames: a version byte, a kind byte and one message.
 
-use super::codec::{decode_limited, encode_limited};
+use super::codec::{count_limited, decode_limited, encode_limited};
 use crate::limits::FRAME_BYTES_MAX;
 use crate::wire::{Message, WIRE_VERSION, WireError};
 
@@ -22,6 +22,16 @@ pub fn encode(message: &Message) -> Vec<u8> {
         frame.len()
     );
     frame
+}
+
+/// Length in bytes of the frame that [`encode`] makes of a message, without making it.
+///
+/// # Panics
+/// As [`encode`].
+pub fn frame_bytes(message: &Message) -> usize {
+    let bytes = 2 + count_limited::<_, FRAME_BYTES_MAX>(message);
+    assert!(bytes <= FRAME_BYTES_MAX, "a message of {bytes} bytes");
+    bytes
 }
 
 /// Decodes one frame.

@@ -24,7 +24,7 @@ pub use crate::exchange::{
 pub(crate) use codec::decode_limited;
 pub use codec::{canonical, decode_value, encode_value};
 pub use error::WireError;
-pub use frame::{decode, encode};
+pub use frame::{decode, encode, frame_bytes};
 pub use membership::{Hello, MembershipMessage, Muster, Reason};
 pub use message::Message;
 pub use rates::Rates;

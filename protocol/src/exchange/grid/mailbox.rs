@@ -63,10 +63,10 @@ impl GridExchange {
 
     /// Keeps a slice of a later round, or of this one before it began here.
     fn keep_early(&mut self, cx: &mut Context, early: EarlySlice) -> Result<(), PeerError> {
-        let (_, slice, ..) = early;
+        let (from, slice, ..) = early;
         if slice.round >= cx.round && slice.round.since(cx.round) <= ROUNDS_AHEAD_MAX {
             if self.early.keep_slice(cx, early, EARLY_SLICES_MAX)? {
-                self.look_ahead(cx);
+                self.look_ahead(cx, from);
             }
         } else if !self.history.keeps(&slice) {
             cx.order(Order::Release { slice });

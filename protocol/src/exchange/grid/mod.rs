@@ -123,9 +123,12 @@ impl GridExchange {
     }
 
     /// Where others are rounds ahead, they go on without this peer, and tell it how its round ended. One
-    /// round is no more than the time that results take.
-    pub(super) fn look_ahead(&mut self, cx: &Context) {
-        if self.seating.is_some() && self.outcome.is_none() {
+    /// round is no more than the time that results take. Only a peer that is ahead, or that no longer
+    /// takes part, can change who is: the others are not counted again for each sign of life.
+    pub(super) fn look_ahead(&mut self, cx: &Context, heard: PeerId) {
+        let remote = cx.view.get(heard);
+        let news = remote.is_none_or(|r| !r.ready || r.round.since(cx.round) > 1);
+        if news && self.seating.is_some() && self.outcome.is_none() {
             let resync = false;
             let behind = ahead(cx, 1).map(|teller| Outcome::Behind { teller, resync });
             self.outcome = behind;
@@ -263,8 +266,8 @@ impl Exchange for GridExchange {
                 self.parts.values_mut().for_each(|part| part.timeout(cx));
                 Ok(())
             }
-            Signal::Heard(_) => {
-                self.look_ahead(cx);
+            Signal::Heard(peer) => {
+                self.look_ahead(cx, peer);
                 Ok(())
             }
             Signal::Fetched { .. } | Signal::FetchFailed { .. } => Ok(()),
