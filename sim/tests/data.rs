@@ -110,6 +110,12 @@ fn where_rounds_overlap_the_same_holds() {
     assert_eq!(data(&run(&late("")), 3).twice, 0);
     let churn = "[[fault]]\nkind = \"random-crashes\"\nmean_s = 6.0\nuntil_s = 40.0\n\
                  restart_after_s = 3.0\ndown_max = 1\n";
-    let data = data(&run(&late(churn)), 3);
-    assert!(share(&data) < 0.02, "{data:?}");
+    // How many machines die differs by seed, and each costs about three of its rounds.
+    let seeds = 1..17;
+    let shares = seeds.clone().map(|seed| {
+        let text = late(churn).replace("seed = 3\n", &format!("seed = {seed}\n"));
+        share(&data(&run(&text), 3))
+    });
+    let mean = shares.sum::<f64>() / seeds.count() as f64;
+    assert!(mean < 0.02, "{mean}");
 }

@@ -46,7 +46,11 @@ impl FragmentRound {
                     Some(within) => within.fed.map_or(Duration::ZERO, |fed| cx.now.since(fed)),
                     None => cx.now.since(self.since),
                 };
-                if self.stage == FragmentStage::Collecting && self.pipeline.is_none() {
+                // One that came after the deadline counts too: otherwise a deadline that is too short
+                // would stay so. Where members may lie, it would let a late one slow all others.
+                let in_time = self.stage == FragmentStage::Collecting;
+                let counts = in_time || (self.agreement.signed.is_none() && !self.over());
+                if counts && self.pipeline.is_none() {
                     cx.deadlines.record(Wait::Contributions, from, waited);
                 }
             }

@@ -32,6 +32,8 @@ pub(super) struct Ballots {
     pub(super) coordination: Option<Coordination>,
     /// A coordinator's question, answered once this peer's reductions are done.
     pub(super) asked: Option<(PeerId, Ballot)>,
+    /// The last ballot whose results were waited for after its contributions.
+    pub(super) extended: u8,
 }
 
 impl Ballots {

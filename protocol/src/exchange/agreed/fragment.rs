@@ -164,7 +164,7 @@ impl FragmentRound {
     }
 
     /// Whether a shard is missing whose owner is given up.
-    fn orphaned(&self) -> bool {
+    pub(super) fn orphaned(&self) -> bool {
         (0..self.scope.of).any(|shard| {
             let gone = self.targets.get(usize::from(shard));
             let gone = gone.is_some_and(|t| !self.hopeful.has(t.owner));

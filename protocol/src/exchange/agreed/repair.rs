@@ -6,6 +6,7 @@
 //! the highest ballot stay; a shard that some member holds stays; a successor reduces the others
 //! again.
 
+use super::ballot::ShardVersion;
 use super::ballot::{Ballot, ShardPlan};
 use super::ballots::Promised;
 use super::duty::Duty;
@@ -15,7 +16,7 @@ use super::state::{FragmentStage, Target};
 use crate::core::context::Context;
 use crate::limits::BALLOTS_MAX;
 use crate::rendezvous::rendezvous;
-use crate::{Digest, Members, PeerError, PeerId, SliceId, Wait};
+use crate::{Attempt, Digest, Members, PeerError, PeerId, SliceId, Wait};
 use core::time::Duration;
 
 impl FragmentRound {
@@ -213,7 +214,8 @@ impl FragmentRound {
                 }
                 ShardPlan::Keep { version, holder } => {
                     let here = self.fitting(shard).is_some();
-                    if !here && *holder != self.scope.group.peer(self.scope.group.me) {
+                    let own = *holder == self.scope.group.peer(self.scope.group.me);
+                    if !here && !own && !self.is_coming(version, *holder) {
                         self.fetch(cx, shard, version, *holder);
                     }
                 }
@@ -232,6 +234,34 @@ impl FragmentRound {
             }
         }
         self.advance(cx);
+    }
+
+    /// Whether the member that made a version is handing it out to all.
+    fn is_coming(&self, version: &ShardVersion, holder: PeerId) -> bool {
+        let owner = self.scope.group.index(holder);
+        let lives = owner.is_some_and(|index| self.hopeful.has(index));
+        let trusted = self.agreement.signed.is_none() && self.pipeline.is_none();
+        version.owner == holder && version.attempt == Attempt::FIRST && lives && trusted
+    }
+
+    /// Whether the time of a planned ballot's contributions is over and that of its results begins, as in
+    /// the first ballot. Once a ballot, and not where the next one is needed anyway.
+    fn waits_for_results(&mut self) -> bool {
+        let number = self.agreement.promised.number;
+        let planned = self.agreement.signed.is_none() && self.agreement.ballot.number == number;
+        let first = self.ballots.extended < number;
+        self.ballots.extended = number;
+        planned && first && !self.orphaned()
+    }
+
+    /// Fetches the kept versions that should have come by now.
+    fn fetch_overdue(&mut self, cx: &mut Context) {
+        for (shard, target) in (0u16..).zip(self.targets.clone()) {
+            let version = target.exact.filter(|_| self.fitting(shard).is_none());
+            if let Some(version) = version.filter(|v| self.is_coming(v, v.owner)) {
+                self.fetch(cx, shard, &version, version.owner);
+            }
+        }
     }
 
     fn target(&self, ballot: Ballot, shard: u16, plan: &ShardPlan) -> Option<Target> {
@@ -278,6 +308,12 @@ impl FragmentRound {
             missing.into_iter().for_each(|peer| cx.suspect(peer));
             self.wait_for_repair(cx, cx.deadlines.answer());
             self.advance(cx);
+            return;
+        }
+        if self.waits_for_results() {
+            self.fetch_overdue(cx);
+            let peers: Vec<PeerId> = self.scope.group.others().map(|(_, p)| p).collect();
+            self.wait_for_repair(cx, cx.deadlines.allow(Wait::Contributions, peers));
             return;
         }
         // If the plan never came, its coordinator failed. In the next ballot another one is picked,
