@@ -181,6 +181,7 @@ mod tests {
         let ready = FormingMessage::SignedReady {
             round,
             anchor,
+            proposes: true,
             seat,
         };
         Message::Exchange(ExchangeMessage::Agreed(AgreedMessage::Forming(ready)))
