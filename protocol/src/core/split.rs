@@ -299,6 +299,21 @@ mod tests {
     }
 
     #[test]
+    fn a_round_that_began_with_other_parameters_is_of_another_branch() {
+        let mut split = Split::default();
+        round(&mut split, 3, &[0, 1], &[]);
+        let other = Base {
+            round: Round(3),
+            ..base(4)
+        };
+        assert!(split.differs(other) && !split.differs(base(3)));
+        // It began this round in another way before, or does not remember it.
+        split.passed(other);
+        assert!(!split.differs(other) && split.differs(base(3)));
+        assert!(!split.differs(base(9)));
+    }
+
+    #[test]
     fn a_peer_that_says_goodbye_is_not_missing() {
         let mut split = Split::default();
         round(&mut split, 0, &[0, 1], &[]);
