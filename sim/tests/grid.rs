@@ -188,3 +188,50 @@ fn a_machine_that_was_away_takes_a_state_whose_roll_is_larger_than_the_model() {
     assert_eq!(report.consensus_distance, 0.0);
     assert_eq!(counters.voided + counters.rule_breaks, 0, "{report}");
 }
+
+/// A machine that sums rows for several shards may hear what a column decided, search for its bytes, and
+/// only then finish a reduction of its own. That opened a second clock, and the search outlasted its own.
+#[test]
+fn a_reduction_that_ends_after_the_decision_opens_no_other_clock() {
+    let report = run("seed = 29\n\
+         peers = 23\n\
+         rounds = 16\n\
+         save_every_s = 0.5\n\
+         [task]\n\
+         kind = \"quadratic\"\n\
+         dim = 48\n\
+         [strategy]\n\
+         preset = \"bsp\"\n\
+         [strategy.compression]\n\
+         codec = \"f32\"\n\
+         [strategy.overlap]\n\
+         fragments = 2\n\
+         [strategy.agreement]\n\
+         grouping = \"grid\"\n\
+         row = 6\n\
+         [strategy.deadlines]\n\
+         floor_ms = 300\n\
+         initial_ms = 1000\n\
+         ceiling_ms = 5000\n\
+         [limits]\n\
+         virtual_s = 3600.0\n\
+         events = 20_000_000\n\
+         [network]\n\
+         latency_ms = 13.0\n\
+         jitter_ms = 4.0\n\
+         loss = 0.01\n\
+         uplink_mbit = 20.0\n\
+         downlink_mbit = 50.0\n\
+         labels = \"none\"\n\
+         [[network.site]]\n\
+         name = \"site-0\"\n\
+         first = 0\n\
+         last = 22\n\
+         latency_ms = 1.0\n\
+         uplink_mbit = 20.0\n\
+         wan_uplink_mbit = 10.0\n\
+         [compute]\n\
+         step_ms = 10.0\n\
+         spread = 1.0\n");
+    assert!(report.counters.waits_expired > 0, "{report}");
+}

@@ -147,6 +147,10 @@ impl FragmentRound {
         cx.waited_in(self.scope.fragment, Wait::Contributions, false);
         self.stage = FragmentStage::Gathering;
         self.since = cx.now;
+        if self.agreement.decided.is_some() {
+            // Others decided first. Only bytes are missing, and the search for them has a clock.
+            return;
+        }
         let peers: Vec<PeerId> = self.scope.group.others().map(|(_, p)| p).collect();
         let deadlines = &cx.deadlines;
         let allowed = match &self.pipeline {
