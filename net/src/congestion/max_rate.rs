@@ -1,14 +1,15 @@
 //! [`MaxRate`]: hard limits on the sending rate, per peer and for the whole daemon, which can be
 //! changed at run time.
 //!
-//! A limit acts in two places. [`Limited`] caps the window of every controller at `limit *
-//! smoothed_rtt`, so that data waits in quinn's streams, where priorities order it, and not in
-//! flight. This alone cannot enforce a low limit on a short path: a window of two datagrams on a
-//! LAN of 0.1 ms is 20 MB/s. Exact is the [`Throttle`], from which a sender of bulk data draws its
-//! bytes: one token bucket for the peer and one for the daemon, shared by all senders. A throttle
-//! counts payload; headers, acknowledgements and retransmissions (a few percent) come on top. The
-//! window of one connection does not consider other connections, so only the throttle divides the
-//! daemon's limit.
+//! The [`Throttle`] enforces a limit: a sender of bulk data draws its bytes from one token bucket
+//! for the peer and one for the daemon, shared by all senders, on QUIC, on TLS over TCP and on
+//! streams of a link alike. It counts payload; headers, acknowledgements and retransmissions (a few
+//! percent) come on top.
+//!
+//! On a long path, [`Limited`] also caps the window of every controller, so that data waits in
+//! quinn's streams, where priorities order it, and not in flight. The cap is what the limit sends
+//! in a round trip. A path with a round trip below [`SHORT_PATH`] has no cap: there the cap would be a packet or two, each of which
+//! waits for a delayed acknowledgement, and a megabyte a second would become some kilobytes.
 
 use std::any::Any;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,8 +22,13 @@ use tokio::sync::watch;
 
 /// The bytes that an idle bucket saves, as time at its rate.
 const BURST: Duration = Duration::from_millis(50);
-/// The smallest window that keeps a connection alive, in bytes.
-const SMALLEST_WINDOW: u64 = 2 * 1200;
+/// The smallest cap in bytes: ten packets, with which connections begin (RFC 9002, section 7.2). With
+/// fewer, the last packet of a window waits until the remote's delayed acknowledgement.
+const SMALLEST_WINDOW: u64 = 14_720;
+/// Bytes of packets for each byte of payload, because a limit counts payload.
+const HEADERS: f64 = 1.04;
+/// Below this round trip the throttle alone enforces a limit.
+const SHORT_PATH: Duration = Duration::from_millis(5);
 
 /// Limits in bytes per second; `None` means no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -223,8 +229,8 @@ impl LimitedController {
     fn cap(&self, window: u64) -> u64 {
         let rate = self.limit.window_rate();
         match self.smoothed_rtt {
-            Some(rtt) if rate != u64::MAX => {
-                let cap = (rate as f64 * rtt.as_secs_f64()) as u64;
+            Some(rtt) if rate != u64::MAX && rtt >= SHORT_PATH => {
+                let cap = (rate as f64 * HEADERS * rtt.as_secs_f64()) as u64;
                 window.min(cap.max(SMALLEST_WINDOW))
             }
             _ => window,

@@ -69,21 +69,28 @@ async fn a_limit_of_zero_is_slow_and_no_panic() {
 }
 
 #[test]
-fn the_window_keeps_to_the_lower_limit() {
+fn the_window_keeps_to_the_lower_limit_on_a_long_path() {
     let rate = MaxRate::new(limits(Some(2_000_000), Some(1_000_000)));
-    let inner = Arc::new(quinn::congestion::NewRenoConfig::default());
-    let controller = LimitedController {
-        inner: inner.build(Instant::now(), 1200),
+    let mut wide = quinn::congestion::NewRenoConfig::default();
+    wide.initial_window(1 << 20);
+    let mut controller = LimitedController {
+        inner: Arc::new(wide).build(Instant::now(), 1200),
         limit: rate.clone(),
-        smoothed_rtt: Some(Duration::from_millis(10)),
+        smoothed_rtt: Some(Duration::from_millis(100)),
         least_rtt: None,
     };
-    assert_eq!(controller.window(), 10_000);
+    assert_eq!(controller.window(), 104_000);
     rate.set(limits(Some(1), None));
     assert_eq!(controller.window(), SMALLEST_WINDOW);
+    // The throttle alone limits a short path.
+    controller.smoothed_rtt = Some(SHORT_PATH - Duration::from_micros(1));
+    assert_eq!(controller.window(), 1 << 20);
+    controller.smoothed_rtt = Some(SHORT_PATH);
+    assert_eq!(controller.window(), SMALLEST_WINDOW);
     rate.set(limits(None, None));
-    assert_eq!(controller.window(), controller.initial_window());
+    assert_eq!(controller.window(), 1 << 20);
 }
+
 #[test]
 fn the_shortest_round_trip_is_never_none_at_all() {
     let inner = Arc::new(quinn::congestion::NewRenoConfig::default());
