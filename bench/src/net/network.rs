@@ -83,8 +83,10 @@ impl Network {
         let dropped = [
             up.dropped_queue,
             up.dropped_loss,
+            up.dropped_size,
             down.dropped_queue,
             down.dropped_loss,
+            down.dropped_size,
         ];
         Passed {
             offered: up.offered.bytes,

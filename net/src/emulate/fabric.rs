@@ -3,7 +3,7 @@
 
 use super::counters::LinkCounters;
 use super::nat::{Nat, NatKind, Ports};
-use super::shaper::{Fate, Shaper};
+use super::shaper::Shaper;
 use super::spec::{Direction, LinkSpec};
 use bytes::Bytes;
 use quinn::udp::EcnCodepoint;
@@ -225,22 +225,19 @@ impl Fabric {
             flow.dropped_queue.add(bytes);
             return true;
         }
-        match seat.up.offer(now, bytes + UDP_HEADERS) {
-            Fate::DropQueue => flow.dropped_queue.add(bytes),
-            Fate::DropLoss => flow.dropped_loss.add(bytes),
-            Fate::Deliver(at) => {
-                seat.under_way += bytes as u64;
-                self.push(Event {
-                    at,
-                    order: 0,
-                    stage: Stage::Between,
-                    sender,
-                    receiver,
-                    from: outer,
-                    to,
-                    load: Load::Datagram(payload, mark),
-                });
-            }
+        let fate = seat.up.offer(now, bytes + UDP_HEADERS);
+        if let Some(at) = flow.count(fate, bytes) {
+            seat.under_way += bytes as u64;
+            self.push(Event {
+                at,
+                order: 0,
+                stage: Stage::Between,
+                sender,
+                receiver,
+                from: outer,
+                to,
+                load: Load::Datagram(payload, mark),
+            });
         }
         true
     }
@@ -319,17 +316,8 @@ impl Fabric {
         let at = match &event.load {
             Load::Datagram(..) => {
                 let seat = &mut self.seats[event.receiver];
-                match seat.down.offer(event.at, bytes + UDP_HEADERS) {
-                    Fate::Deliver(at) => Some(at),
-                    Fate::DropQueue => {
-                        seat.counters.down.dropped_queue.add(bytes);
-                        None
-                    }
-                    Fate::DropLoss => {
-                        seat.counters.down.dropped_loss.add(bytes);
-                        None
-                    }
-                }
+                let fate = seat.down.offer(event.at, bytes + UDP_HEADERS);
+                seat.counters.down.count(fate, bytes)
             }
             Load::Chunk(pipe, _) => {
                 let (sender, receiver, stage) = (event.sender, event.receiver, Stage::Arrived);

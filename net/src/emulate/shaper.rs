@@ -24,6 +24,8 @@ pub struct ShaperSpec {
     pub burst: Option<f64>,
     /// The longest time that a datagram may wait in the queue.
     pub queue: Duration,
+    /// The largest packet in bytes, with its headers; `None` carries all sizes.
+    pub mtu: Option<usize>,
 }
 
 /// The result for a datagram.
@@ -35,6 +37,8 @@ pub enum Fate {
     DropQueue,
     /// The datagram was sent and then lost.
     DropLoss,
+    /// The datagram is larger than the link carries.
+    DropSize,
 }
 
 /// One direction of a link. Times count from a moment that the caller chooses.
@@ -78,6 +82,9 @@ impl Shaper {
 
     /// Offers a datagram of `bytes` at `now`, which must not be before the previous call.
     pub fn offer(&mut self, now: Duration, bytes: usize) -> Fate {
+        if self.spec.mtu.is_some_and(|mtu| bytes > mtu) {
+            return Fate::DropSize;
+        }
         if self.backlog(now) > self.spec.queue {
             return Fate::DropQueue;
         }
@@ -167,6 +174,15 @@ mod tests {
         assert_eq!(taken.count(), 6);
         assert_eq!(shaper.offer(Duration::ZERO, 1), Fate::DropQueue);
         assert_eq!(shaper.offer(MS, 1000), Fate::Deliver(27 * MS));
+    }
+
+    #[test]
+    fn a_datagram_that_is_too_large_never_arrives() {
+        let mtu = Some(1500);
+        let mut shaper = Shaper::new(ShaperSpec { mtu, ..spec() }, 1);
+        assert_eq!(shaper.offer(Duration::ZERO, 1501), Fate::DropSize);
+        let arrives = 20 * MS + Duration::from_micros(1500);
+        assert_eq!(shaper.offer(Duration::ZERO, 1500), Fate::Deliver(arrives));
     }
 
     #[test]

@@ -10,6 +10,12 @@ use std::time::Duration;
 /// Length of a link's queue if the specification does not give one.
 const QUEUE_DEFAULT: Duration = Duration::from_millis(100);
 
+/// The largest packet of Ethernet, in bytes.
+const MTU_DEFAULT: u16 = 1500;
+
+/// The smallest MTU: that of IPv6 (RFC 8200, section 5), which QUIC needs too.
+const MTU_MIN: u16 = 1280;
+
 /// The longest time in a specification.
 const TIME_MAX: Duration = Duration::from_secs(60);
 
@@ -30,8 +36,8 @@ pub enum Direction {
 
 /// A link of one daemon to all others.
 ///
-/// Its text is `RATE/RTT/LOSS`, followed by any of `queue=`, `jitter=`, `burst=`, `reorder=`, `up=`
-/// and `down=`, separated by `/` or `,`. `up=RATE,down=RATE` may replace RATE.
+/// Its text is `RATE/RTT/LOSS`, followed by any of `queue=`, `jitter=`, `burst=`, `reorder=`,
+/// `mtu=`, `up=` and `down=`, separated by `/` or `,`. `up=RATE,down=RATE` may replace RATE.
 ///
 /// The path between two daemons consists of their two links, each of which is half of it. With
 /// links `a` and `b`, `rtt = (rtt_a + rtt_b) / 2`, `loss = 1 - sqrt((1 - loss_a) (1 - loss_b))` in
@@ -56,6 +62,8 @@ pub struct LinkSpec {
     pub reorder: bool,
     /// Mean number of consecutively lost datagrams; `None` for independent losses.
     pub burst: Option<f64>,
+    /// The largest packet in bytes, with its headers.
+    pub mtu: u16,
 }
 
 impl Default for LinkSpec {
@@ -69,6 +77,7 @@ impl Default for LinkSpec {
             jitter: Duration::ZERO,
             reorder: false,
             burst: None,
+            mtu: MTU_DEFAULT,
         }
     }
 }
@@ -103,6 +112,7 @@ impl LinkSpec {
             loss: self.loss(),
             burst: self.burst,
             queue: self.queue,
+            mtu: Some(self.mtu.into()),
         }
     }
 
@@ -110,6 +120,11 @@ impl LinkSpec {
         match key {
             "queue" => self.queue = time(key, value)?,
             "jitter" => self.jitter = time(key, value)?,
+            "mtu" => {
+                let mtu = value.parse().ok().filter(|mtu| *mtu >= MTU_MIN);
+                let expected = "is not the size of a packet; write 1280 to 65535 bytes";
+                self.mtu = mtu.ok_or_else(|| SpecError::new(key, value, expected))?;
+            }
             "up" => self.up = value.parse().map_err(|e: SpecError| e.of(key))?,
             "down" => self.down = value.parse().map_err(|e: SpecError| e.of(key))?,
             "reorder" => {
@@ -126,7 +141,7 @@ impl LinkSpec {
                 self.burst = Some(burst.ok_or_else(|| SpecError::new(key, value, expected))?);
             }
             _ => {
-                let expected = "is no key; there are queue, jitter, reorder, burst, up, down";
+                let expected = "is no key; there are queue, jitter, reorder, burst, mtu, up, down";
                 return Err(SpecError::new("key", key, expected));
             }
         }
@@ -260,6 +275,9 @@ impl fmt::Display for LinkSpec {
         }
         if let Some(burst) = self.burst {
             write!(f, "/burst={burst}")?;
+        }
+        if self.mtu != MTU_DEFAULT {
+            write!(f, "/mtu={}", self.mtu)?;
         }
         Ok(())
     }

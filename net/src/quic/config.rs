@@ -2,10 +2,12 @@
 
 use crate::congestion::{self, MaxRate};
 use crate::quic::admission::Kind;
+use crate::quic::batches::PAYLOAD_MAX;
 use crate::quic::cipher::Cipher;
 use crate::quic::error::Error;
 use crate::quic::ids::Ids;
 use crate::quic::limits::Limits;
+use crate::quic::route;
 use crate::quic::tls::Tls;
 use crate::quic::verifier::Verifier;
 use crate::quic::windows::Windows;
@@ -13,17 +15,16 @@ use libp2p::identity::Keypair;
 use quinn::congestion::ControllerFactory;
 use quinn::{EndpointConfig, MtuDiscoveryConfig, ServerConfig, TransportConfig, VarInt};
 use std::fmt;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// Makes the congestion controllers of new connections.
 pub type Congestion = Arc<dyn ControllerFactory + Send + Sync>;
 
-/// The largest UDP payload on Ethernet: 1500 bytes minus the headers of IPv4 and UDP.
+/// The largest UDP payload that quinn receives without being told of more: 1500 bytes minus the
+/// headers of IPv4 and UDP.
 const ETHERNET_PAYLOAD: u16 = 1472;
-
-/// The largest UDP payload of a datagram with an IPv6 header.
-const PAYLOAD_MAX: u16 = 65_487;
 
 /// Bytes of an early connection attempt that are stored until it is handled, which is at once.
 const ATTEMPT_BUFFER: u64 = 16 << 10;
@@ -49,8 +50,9 @@ pub struct Config {
     pub limits: Limits,
     /// Requested size of each socket's receive and send buffer, bytes.
     pub socket_buffer: usize,
-    /// The largest UDP payload in bytes that path MTU discovery tries. 1452 fits Ethernet with IPv6,
-    /// 8932 fits jumbo frames.
+    /// The largest UDP payload in bytes that path MTU discovery tries, if the route to the peer
+    /// carries it. 1452 fits Ethernet with IPv6, 8932 jumbo frames; the default is the largest that
+    /// UDP has, which fits loopback.
     pub payload_max: u16,
     /// Packets per acknowledgement if the remote supports the extension; 0 keeps two.
     pub ack_every: u32,
@@ -81,7 +83,7 @@ impl Default for Config {
             windows: Windows::default(),
             limits: Limits::default(),
             socket_buffer: 4 << 20,
-            payload_max: 1452,
+            payload_max: PAYLOAD_MAX,
             ack_every: 0,
             migration: true,
             cipher: Cipher::Auto,
@@ -106,8 +108,12 @@ impl fmt::Debug for Config {
 impl Config {
     /// quinn's settings for a connection. Inbound connections begin with those of
     /// [`Kind::Control`], until the handshake shows their kind; then `Shared::settle` raises the
-    /// bounds of bulk connections.
-    pub(super) fn transport(&self, kind: Kind) -> Result<TransportConfig, Error> {
+    /// bounds of bulk connections. The route to `remote` bounds the size of packets.
+    pub(super) fn transport(
+        &self,
+        kind: Kind,
+        remote: Option<SocketAddr>,
+    ) -> Result<TransportConfig, Error> {
         let windows = self.windows;
         let (window, send) = match kind {
             Kind::Control => (windows.control, windows.send.min(windows.control)),
@@ -115,7 +121,8 @@ impl Config {
         };
         let (bi, uni) = self.streams(kind);
         let mut mtu = MtuDiscoveryConfig::default();
-        mtu.upper_bound(self.payload_max);
+        let route = remote.map_or(route::ETHERNET_PAYLOAD, route::payload_of);
+        mtu.upper_bound(self.payload_max.min(route));
         let idle = quinn::IdleTimeout::try_from(self.idle_timeout).map_err(|_| {
             let value = u64::try_from(self.idle_timeout.as_millis()).unwrap_or(u64::MAX);
             setting("idle_timeout", value, VarInt::MAX.into_inner())
@@ -174,7 +181,7 @@ impl Config {
         let attempts = self.limits.handshakes_max;
         let mut server = ServerConfig::with_crypto(Arc::new(tls.server()?));
         server
-            .transport_config(Arc::new(self.transport(Kind::Control)?))
+            .transport_config(Arc::new(self.transport(Kind::Control, None)?))
             .migration(self.migration)
             .max_incoming(attempts)
             .incoming_buffer_size(ATTEMPT_BUFFER)
@@ -188,9 +195,10 @@ impl Config {
         tls: &Tls,
         kind: Kind,
         verifier: Arc<Verifier>,
+        remote: Option<SocketAddr>,
     ) -> Result<quinn::ClientConfig, Error> {
         let mut client = quinn::ClientConfig::new(Arc::new(tls.client(kind, verifier)?));
-        client.transport_config(Arc::new(self.transport(kind)?));
+        client.transport_config(Arc::new(self.transport(kind, remote)?));
         Ok(client)
     }
 }
@@ -218,9 +226,9 @@ mod tests {
     #[test]
     fn what_quinn_would_not_take_is_refused_by_name() {
         let mut config = Config::default();
-        assert!(config.transport(Kind::Bulk).is_ok());
+        assert!(config.transport(Kind::Bulk, None).is_ok());
         config.windows.stream = u64::MAX;
-        let refused = config.transport(Kind::Bulk).map(drop).unwrap_err();
+        let refused = config.transport(Kind::Bulk, None).map(drop).unwrap_err();
         assert!(
             refused.to_string().starts_with("windows.stream = "),
             "{refused}"

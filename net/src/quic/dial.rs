@@ -31,7 +31,8 @@ impl Shared {
             self.may(peer, kind)?;
         }
         let verifier = Arc::new(Verifier::expecting(expected));
-        let client = self.config.client(&self.tls, kind, Arc::clone(&verifier))?;
+        let known = Arc::clone(&verifier);
+        let client = self.config.client(&self.tls, kind, known, Some(addr))?;
         let connecting = port.quinn.connect_with(client, bare(addr), SERVER_NAME)?;
         let wait = self.config.handshake_timeout;
         let connection = timeout(wait, connecting)

@@ -233,7 +233,8 @@ impl Endpoint {
         let _ = timeout(wait, futures::future::join_all(ends)).await;
     }
 
-    /// quinn's settings for an outbound connection, to compare with a bare quinn endpoint.
+    /// quinn's settings for an outbound connection, to compare with a bare quinn endpoint. Its
+    /// packets are those of Ethernet.
     ///
     /// # Errors
     /// As [`Endpoint::new`].
@@ -243,7 +244,8 @@ impl Endpoint {
         expected: Option<PeerId>,
     ) -> Result<quinn::ClientConfig, Error> {
         let verifier = Arc::new(Verifier::expecting(expected));
-        self.shared.config.client(&self.shared.tls, kind, verifier)
+        let (config, tls) = (&self.shared.config, &self.shared.tls);
+        config.client(tls, kind, verifier, None)
     }
 
     /// quinn's settings for the listening side, to compare with a bare quinn endpoint.

@@ -86,7 +86,12 @@ fn screen(shared: &Shared, incoming: Incoming) -> Option<(quinn::Connecting, Pla
         let _ = incoming.retry();
         return None;
     }
-    match incoming.accept() {
+    let accepted = match shared.server_for(incoming.remote_address()) {
+        Ok(server) => incoming.accept_with(Arc::new(server)),
+        // The same settings made the endpoint, so this is not reached.
+        Err(_) => incoming.accept(),
+    };
+    match accepted {
         Ok(connecting) => Some((connecting, shared.handshakes.take(Some(network_of(source))))),
         Err(error) => {
             count(&counts.failed);

@@ -1,10 +1,11 @@
 //! One UDP socket with a quinn endpoint. `inbound` handles the connections that arrive there.
 
 use crate::quic::addr::bare;
+use crate::quic::batches::Batches;
 use crate::quic::buffers::SocketBuffers;
 use crate::quic::error::Error;
 use libp2p::core::transport::ListenerId;
-use quinn::{EndpointConfig, ServerConfig, TokioRuntime};
+use quinn::{EndpointConfig, Runtime, ServerConfig, TokioRuntime};
 use socket2::{Domain, Protocol, Socket, Type};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -54,6 +55,7 @@ impl Port {
         endpoint: EndpointConfig,
         server: Option<(ListenerId, ServerConfig)>,
     ) -> Result<Self, Error> {
+        let payload_max = u16::try_from(endpoint.get_max_udp_payload_size()).unwrap_or(u16::MAX);
         let failed = |source| Error::socket(addr, source);
         let socket = Socket::new(Domain::for_address(addr), Type::DGRAM, Some(Protocol::UDP))
             .map_err(failed)?;
@@ -66,7 +68,10 @@ impl Port {
         let local = socket.local_addr().map_err(failed)?;
         let raw = socket.try_clone().map_err(failed)?;
         let (listener, server) = server.unzip();
-        let quinn = quinn::Endpoint::new(endpoint, server, socket, Arc::new(TokioRuntime))
+        let runtime = Arc::new(TokioRuntime);
+        let socket = runtime.wrap_udp_socket(socket).map_err(failed)?;
+        let socket = Arc::new(Batches::new(socket, payload_max));
+        let quinn = quinn::Endpoint::new_with_abstract_socket(endpoint, server, socket, runtime)
             .map_err(failed)?;
         Ok(Self {
             listener,

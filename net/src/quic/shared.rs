@@ -158,6 +158,14 @@ impl Shared {
         Ok(port)
     }
 
+    /// quinn's settings for a connection from `remote`.
+    pub(super) fn server_for(&self, remote: SocketAddr) -> Result<ServerConfig, Error> {
+        let transport = self.config.transport(Kind::Control, Some(remote))?;
+        let mut server = self.server.clone();
+        server.transport_config(Arc::new(transport));
+        Ok(server)
+    }
+
     /// Removes all ports, to shut them down.
     pub(super) fn take_ports(&self) -> Vec<Arc<Port>> {
         let Ports { listening, dialing } = std::mem::take(&mut *self.ports());

@@ -213,30 +213,3 @@ fn a_restarted_peer_is_noticed_before_the_idle_timeout() {
     let reason = ours.block_on(within(bulk.closed()));
     assert!(matches!(reason, ConnectionError::Reset), "{reason}");
 }
-
-#[tokio::test]
-async fn a_path_that_carries_jumbo_packets_is_found() {
-    within(async {
-        let config = Config {
-            payload_max: 8932,
-            ..Config::default()
-        };
-        let (here, there) = (node(config.clone()), node(config));
-        let at = here.listen();
-        let (dialed, arrived) = tokio::join!(
-            there.endpoint.dial_bulk(&at, here.peer),
-            here.endpoint.accept_bulk()
-        );
-        let (dialed, arrived) = (dialed.unwrap(), arrived.unwrap());
-        // Probes are sent beside other packets, so keep sending.
-        while dialed.stats().mtu < 8900 {
-            let mut stream = dialed.open_uni().await.unwrap();
-            stream.write_all(b"payload").await.unwrap();
-            stream.finish().unwrap();
-            let mut stream = arrived.accept_uni().await.unwrap();
-            assert_eq!(stream.read_to_end(9).await.unwrap(), b"payload");
-        }
-        there_and_back(&dialed, &arrived).await;
-    })
-    .await;
-}

@@ -9,5 +9,6 @@ mod bulk;
 mod echo;
 mod hostile;
 mod interop;
+mod jumbo;
 mod punch;
 mod support;

@@ -138,6 +138,8 @@ pub struct FlowEntry {
     pub dropped_queue: TallyEntry,
     /// Traffic that the link lost at random.
     pub dropped_loss: TallyEntry,
+    /// Traffic whose packets were larger than the link carries.
+    pub dropped_size: TallyEntry,
     /// Traffic that the router refused.
     pub dropped_nat: TallyEntry,
 }
@@ -180,6 +182,7 @@ impl From<FlowCounters> for FlowEntry {
             delivered: flow.delivered.into(),
             dropped_queue: flow.dropped_queue.into(),
             dropped_loss: flow.dropped_loss.into(),
+            dropped_size: flow.dropped_size.into(),
             dropped_nat: flow.dropped_nat.into(),
         }
     }

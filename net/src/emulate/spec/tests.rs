@@ -26,16 +26,20 @@ fn the_usual_link() {
 
 #[test]
 fn asymmetric_links_and_keys() {
-    let text = "up=20mbit,down=100mbit/40ms/0.1%/queue=20ms,jitter=1.5ms,reorder=yes,burst=8";
+    let text =
+        "up=20mbit,down=100mbit/40ms/0.1%/queue=20ms,jitter=1.5ms,reorder=yes,burst=8,mtu=9000";
     let link: LinkSpec = text.parse().unwrap();
     assert_eq!(
         (link.up.bits(), link.down.bits()),
         (Some(20_000_000), Some(100_000_000))
     );
-    assert_eq!((link.burst, link.reorder), (Some(8.0), true));
+    assert_eq!(
+        (link.burst, link.reorder, link.mtu),
+        (Some(8.0), true, 9000)
+    );
     assert_eq!(
         link.to_string(),
-        "up=20mbit,down=100mbit/40ms/0.1%/queue=20ms/jitter=1500us/reorder=yes/burst=8"
+        "up=20mbit,down=100mbit/40ms/0.1%/queue=20ms/jitter=1500us/reorder=yes/burst=8/mtu=9000"
     );
     let other: LinkSpec = "100mbit/40ms/0.1%/up=20mbit".parse().unwrap();
     assert_eq!((other.up, other.down), (link.up, link.down));
@@ -87,6 +91,10 @@ fn errors_name_the_part_and_say_what_is_expected() {
         ("50mbit/100ms/1%/queue=5", "queue: `5` is not a time"),
         ("50mbit/100ms/1%/up=5", "up: `5` is not a rate"),
         (
+            "50mbit/100ms/1%/mtu=1279",
+            "mtu: `1279` is not the size of a packet",
+        ),
+        (
             "50mbit/100ms/1%/burst=0.5",
             "burst: `0.5` is not a mean count",
         ),
@@ -121,12 +129,14 @@ prop_compose! {
         micros in prop::array::uniform3(0u64..=60_000_000),
         loss_ppm in 0u32..=1_000_000, reorder in any::<bool>(),
         burst in prop::option::of(1.0..10_000.0f64),
+        mtu in 1280..=u16::MAX,
     ) -> LinkSpec {
         let [rtt, queue, jitter] = micros.map(Duration::from_micros);
         let loss = f64::from(loss_ppm) / 1e6;
         LinkSpec {
             up, down, rtt, loss_ppm, queue, jitter,
             reorder: reorder && !jitter.is_zero(),
+            mtu,
             burst: burst.filter(|b| loss <= b / (b + 1.0)),
         }
     }
