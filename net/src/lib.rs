@@ -10,5 +10,7 @@
 pub mod congestion;
 pub mod emulate;
 pub mod free;
+pub mod mux;
 pub mod places;
 pub mod quic;
+pub mod tcp;

@@ -20,7 +20,7 @@ struct Bucket {
 }
 
 /// A token bucket for each source address, with `rate` tokens per second and at most `burst`.
-pub(super) struct Arrivals {
+pub(crate) struct Arrivals {
     rate: f64,
     burst: f64,
     hasher: RandomState,
@@ -28,7 +28,7 @@ pub(super) struct Arrivals {
 }
 
 impl Arrivals {
-    pub(super) fn new(per_second: u32, burst: u32, now: Instant) -> Self {
+    pub(crate) fn new(per_second: u32, burst: u32, now: Instant) -> Self {
         let burst = f64::from(burst.max(1));
         let full = Bucket {
             tokens: burst,
@@ -43,7 +43,7 @@ impl Arrivals {
     }
 
     /// Takes a token of the source. Returns false if it has none.
-    pub(super) fn take(&self, source: IpAddr, now: Instant) -> bool {
+    pub(crate) fn take(&self, source: IpAddr, now: Instant) -> bool {
         let slot = self.hasher.hash_one(site(source)) % SLOTS as u64;
         let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(bucket) = usize::try_from(slot).ok().and_then(|i| buckets.get_mut(i)) else {

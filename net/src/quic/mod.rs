@@ -31,6 +31,7 @@ mod arrivals;
 mod batches;
 mod buffers;
 mod bulk;
+mod bulk_tls;
 mod cipher;
 mod close;
 mod config;
@@ -59,8 +60,10 @@ mod windows;
 
 pub use addr::{QuicAddr, multiaddr_of};
 pub use admission::{Admission, Kind};
+pub(crate) use arrivals::Arrivals;
 pub use buffers::{BufferCap, SocketBuffers};
 pub use bulk::BulkConnection;
+pub(crate) use bulk_tls::{BulkTls, peer_of_certificates};
 pub use cipher::Cipher;
 pub use close::CloseCode;
 pub use config::{Config, Congestion};

@@ -1,12 +1,13 @@
 //! TLS 1.3 as used by libp2p: ciphers, certificates and protocols.
 //!
-//! The ciphers are ring's (measured faster than aws-lc-rs's): AES-128-GCM first if the machine has
+//! QUIC's ciphers are ring's (measured faster there than aws-lc-rs's): AES-128-GCM first if the machine has
 //! AES instructions, otherwise ChaCha20-Poly1305. The server follows the client's preference.
 //! Sessions are never resumed, because a resumed session would skip the check of the peer's
 //! identity, and all peers share one server name. So there is no 0-RTT either.
 
 use crate::quic::admission::Kind;
 use crate::quic::cipher::Cipher;
+use crate::quic::config::Config;
 use crate::quic::error::Error;
 use crate::quic::reset::ResetKey;
 use crate::quic::verifier::Verifier;
@@ -15,7 +16,7 @@ use libp2p::identity::Keypair;
 use libp2p::tls::certificate;
 use quinn::crypto::rustls::{HandshakeData, QuicClientConfig, QuicServerConfig};
 use rustls::client::Resumption;
-use rustls::crypto::{CryptoProvider, aws_lc_rs, ring};
+use rustls::crypto::{CryptoProvider, SecureRandom, aws_lc_rs, ring};
 use rustls::pki_types::CertificateDer;
 use rustls::server::NoServerSessionStorage;
 use rustls::sign::{CertifiedKey, SingleCertAndKey};
@@ -40,9 +41,25 @@ impl Tls {
         post_quantum: bool,
         key_log: bool,
     ) -> Result<Self, Error> {
+        Self::with(identity, provider(cipher, post_quantum), key_log)
+    }
+
+    /// The same for records of TCP, which aws-lc-rs encrypts faster than ring.
+    pub(super) fn for_tcp(identity: &Keypair, config: &Config) -> Result<Self, Error> {
+        let mut provider = provider(config.cipher, config.post_quantum);
+        let fast = aws_lc_rs::default_provider().cipher_suites;
+        for suite in &mut provider.cipher_suites {
+            if let Some(same) = fast.iter().find(|other| other.suite() == suite.suite()) {
+                *suite = *same;
+            }
+        }
+        Self::with(identity, provider, config.key_log)
+    }
+
+    fn with(identity: &Keypair, provider: CryptoProvider, key_log: bool) -> Result<Self, Error> {
         let (cert, key) = certificate::generate(identity)
             .map_err(|error| Error::Certificate(error.to_string()))?;
-        let provider = Arc::new(provider(cipher, post_quantum));
+        let provider = Arc::new(provider);
         let key = provider.key_provider.load_private_key(key)?;
         // `with_single_cert` refuses libp2p's critical extension.
         let certified = CertifiedKey::new(vec![cert], key);
@@ -53,6 +70,48 @@ impl Tls {
         })
     }
 
+    /// rustls's settings of the dialling side.
+    pub(super) fn client_config(
+        &self,
+        alpn: &[u8],
+        verifier: Arc<Verifier>,
+    ) -> Result<ClientConfig, rustls::Error> {
+        let mut config = ClientConfig::builder_with_provider(Arc::clone(&self.provider))
+            .with_protocol_versions(&[&rustls::version::TLS13])?
+            .dangerous()
+            .with_custom_certificate_verifier(verifier)
+            .with_client_cert_resolver(Arc::clone(&self.certificate) as Arc<_>);
+        config.alpn_protocols = vec![alpn.to_vec()];
+        config.resumption = Resumption::disabled();
+        config.enable_early_data = false;
+        config.enable_sni = false;
+        if self.key_log {
+            config.key_log = Arc::new(KeyLogFile::new());
+        }
+        Ok(config)
+    }
+
+    /// rustls's settings of the listening side.
+    pub(super) fn server_config(&self, alpn: &[&[u8]]) -> Result<ServerConfig, rustls::Error> {
+        let mut config = ServerConfig::builder_with_provider(Arc::clone(&self.provider))
+            .with_protocol_versions(&[&rustls::version::TLS13])?
+            .with_client_cert_verifier(Arc::new(Verifier::default()))
+            .with_cert_resolver(Arc::clone(&self.certificate) as Arc<_>);
+        config.alpn_protocols = alpn.iter().map(|alpn| alpn.to_vec()).collect();
+        config.session_storage = Arc::new(NoServerSessionStorage {});
+        config.send_tls13_tickets = 0;
+        config.max_early_data_size = 0;
+        if self.key_log {
+            config.key_log = Arc::new(KeyLogFile::new());
+        }
+        Ok(config)
+    }
+
+    /// The source of random bytes.
+    pub(super) fn random(&self) -> &'static dyn SecureRandom {
+        self.provider.secure_random
+    }
+
     /// The configuration of the dialling side. The caller keeps the verifier to learn which peer
     /// answered.
     pub(super) fn client(
@@ -60,18 +119,7 @@ impl Tls {
         kind: Kind,
         verifier: Arc<Verifier>,
     ) -> Result<QuicClientConfig, Error> {
-        let mut config = ClientConfig::builder_with_provider(Arc::clone(&self.provider))
-            .with_protocol_versions(&[&rustls::version::TLS13])?
-            .dangerous()
-            .with_custom_certificate_verifier(verifier)
-            .with_client_cert_resolver(Arc::clone(&self.certificate) as Arc<_>);
-        config.alpn_protocols = vec![kind.alpn().to_vec()];
-        config.resumption = Resumption::disabled();
-        config.enable_early_data = false;
-        config.enable_sni = false;
-        if self.key_log {
-            config.key_log = Arc::new(KeyLogFile::new());
-        }
+        let config = self.client_config(kind.alpn(), verifier)?;
         let suite = initial_suite(&self.provider)?;
         QuicClientConfig::with_initial(Arc::new(config), quic_suite(suite)?)
             .map_err(|error| Error::Tls(rustls::Error::General(error.to_string())))
@@ -79,17 +127,7 @@ impl Tls {
 
     /// The configuration of the listening side, for both kinds.
     pub(super) fn server(&self) -> Result<QuicServerConfig, Error> {
-        let mut config = ServerConfig::builder_with_provider(Arc::clone(&self.provider))
-            .with_protocol_versions(&[&rustls::version::TLS13])?
-            .with_client_cert_verifier(Arc::new(Verifier::default()))
-            .with_cert_resolver(Arc::clone(&self.certificate) as Arc<_>);
-        config.alpn_protocols = vec![Kind::Control.alpn().to_vec(), Kind::Bulk.alpn().to_vec()];
-        config.session_storage = Arc::new(NoServerSessionStorage {});
-        config.send_tls13_tickets = 0;
-        config.max_early_data_size = 0;
-        if self.key_log {
-            config.key_log = Arc::new(KeyLogFile::new());
-        }
+        let config = self.server_config(&[Kind::Control.alpn(), Kind::Bulk.alpn()])?;
         let suite = initial_suite(&self.provider)?;
         QuicServerConfig::with_initial(Arc::new(config), quic_suite(suite)?)
             .map_err(|error| Error::Tls(rustls::Error::General(error.to_string())))
