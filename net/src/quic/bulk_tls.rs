@@ -39,7 +39,7 @@ impl Expected {
 
 impl Connector {
     /// Completes the handshake on a connection.
-    pub(crate) async fn await_on(self, stream: TcpStream) -> io::Result<TlsStream<TcpStream>> {
+    pub(crate) async fn shake(self, stream: TcpStream) -> io::Result<TlsStream<TcpStream>> {
         self.tls.connect(self.name, stream).await
     }
 }

@@ -44,7 +44,7 @@ async fn connect(
     tune(&stream, shared.patience);
     let local = stream.local_addr().map_err(unreachable)?;
     let (connector, expected) = shared.tls.connector(peer)?;
-    let shaken = connector.await_on(stream).await;
+    let shaken = connector.shake(stream).await;
     let mut stream = shaken.map_err(|source| match expected.mismatch() {
         Some(found) => Error::WrongPeer {
             expected: peer,

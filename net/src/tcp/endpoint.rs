@@ -50,6 +50,8 @@ pub(super) struct Shared {
     admission: Arc<dyn Admission>,
     tokens: Mutex<Tokens>,
     held: Mutex<BTreeMap<PeerId, Held>>,
+    /// Bytes of connections that have ended.
+    gone: Mutex<Volume>,
     next: std::sync::atomic::AtomicU64,
     listening: Mutex<Vec<(SocketAddr, AbortHandle)>>,
 }
@@ -93,6 +95,7 @@ impl Drop for Hold {
         let session = held.sessions.remove(&self.id).flatten();
         if let Some(session) = &session {
             held.past = sum(held.past, session.volume());
+            self.shared.is_gone(session);
         }
         drop(all);
         // The last handle of a session ends it, which wakes others: outside the lock.
@@ -132,6 +135,11 @@ impl Shared {
         drop(all);
         let shared = Arc::clone(self);
         Some(Hold { shared, peer, id })
+    }
+
+    fn is_gone(&self, session: &Session) {
+        let mut gone = lock(&self.gone);
+        *gone = sum(*gone, session.volume());
     }
 
     pub(super) fn token_is_good(&self, peer: &PeerId, token: &Token) -> bool {
@@ -179,6 +187,7 @@ impl Endpoint {
             admission,
             tokens: Mutex::default(),
             held: Mutex::default(),
+            gone: Mutex::default(),
             next: std::sync::atomic::AtomicU64::new(0),
             listening: Mutex::default(),
         };
@@ -235,7 +244,20 @@ impl Endpoint {
             .flatten()
         {
             session.close();
+            self.shared().is_gone(&session);
         }
+    }
+
+    /// Bytes of frames with all peers since the start.
+    #[must_use]
+    pub fn volume(&self) -> Volume {
+        let open = self.shared().held();
+        let sessions = open
+            .values()
+            .flat_map(|held| held.sessions.values())
+            .flatten();
+        let open = sessions.map(Session::volume).fold(Volume::default(), sum);
+        sum(open, *lock(&self.shared().gone))
     }
 
     /// Accepts the offer of a peer whose address is `remote`, whatever its port is.

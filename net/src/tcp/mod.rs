@@ -17,6 +17,7 @@
 //! connections each. A session's memory is bounded as [`mux`](crate::mux) tells.
 
 mod accept;
+mod choice;
 mod connection;
 mod dial;
 mod endpoint;
@@ -25,6 +26,7 @@ mod info;
 mod offer;
 mod tokens;
 
+pub use choice::{BulkChoice, UnknownBulkChoice};
 pub use connection::Connection;
 pub use endpoint::Endpoint;
 pub use error::Error;

@@ -17,9 +17,9 @@ pub struct LinkStatus {
     /// Transport of slices and states: `quic` (a connection of their own), `stream` (streams of the
     /// link) or `unused` (none was sent yet).
     pub bulk: &'static str,
-    /// Why the transport is not `quic`.
+    /// Why it is this transport, if there was a choice or a failure.
     pub reason: Option<String>,
-    /// Seconds until `quic` is tried again.
+    /// Seconds until another transport is tried.
     pub retry_in_s: Option<f64>,
     /// Smoothed round-trip time, seconds.
     pub rtt_s: Option<f64>,
@@ -37,7 +37,7 @@ pub struct LinkStatus {
     pub congestion_window: Option<u64>,
     /// Time that pushes waited for their turn, seconds, smoothed.
     pub queueing_s: Option<f64>,
-    /// Bytes sent to the peer. `wire` counts its QUIC connections since the link came up.
+    /// Bytes sent to the peer. `wire` counts its connections over QUIC and TLS since the link came up.
     pub sent: Traffic,
     /// Bytes received from the peer.
     pub received: Traffic,
@@ -51,6 +51,7 @@ impl LinkStatus {
             bulk: match view.bulk.path {
                 BulkPath::Unused => "unused",
                 BulkPath::Quic => "quic",
+                BulkPath::Tls => "tls",
                 BulkPath::Stream => "stream",
             },
             reason: view.bulk.reason.clone(),
@@ -66,12 +67,12 @@ impl LinkStatus {
             sent: Traffic {
                 payload: payload_sent,
                 encoded: view.traffic.bulk_out,
-                wire: quic.map_or(0, |quic| quic.sent),
+                wire: quic.map_or(0, |quic| quic.sent) + view.tls.sent,
             },
             received: Traffic {
                 payload: payload_received,
                 encoded: view.traffic.bulk_in,
-                wire: quic.map_or(0, |quic| quic.received),
+                wire: quic.map_or(0, |quic| quic.received) + view.tls.received,
             },
         }
     }

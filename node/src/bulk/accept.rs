@@ -2,8 +2,7 @@
 
 use crate::bulk::remote::Remote;
 use crate::bulk::serve::serve;
-use crate::bulk::{Core, Pipe};
-use murmurate_net::quic::{BulkConnection, CloseCode};
+use crate::bulk::{Core, Served};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinSet;
@@ -15,7 +14,7 @@ const IDLE_WAIT: Duration = Duration::from_secs(30);
 
 /// Serves streams until the connection ends. Beyond the remote's limit of streams, a new stream
 /// waits in QUIC until an earlier one ends; none is lost.
-pub(crate) async fn accept_streams(core: Arc<Core>, remote: Remote, connection: BulkConnection) {
+pub(crate) async fn accept_streams(core: Arc<Core>, remote: Remote, connection: Served) {
     let mut served = JoinSet::new();
     loop {
         // The semaphore is never closed.
@@ -24,24 +23,25 @@ pub(crate) async fn accept_streams(core: Arc<Core>, remote: Remote, connection: 
         };
         let opened = loop {
             tokio::select! {
-                opened = connection.accept_bi() => break opened.ok(),
-                // The protocol has no unidirectional streams: dropping the stream refuses it.
-                Ok(_unwanted) = connection.accept_uni() => {}
+                opened = connection.accept() => break opened,
+                Some((from, stream)) = connection.accept_told() => {
+                    core.transport.told(&from, stream);
+                }
                 Some(ended) = served.join_next(), if !served.is_empty() => report(ended),
                 () = sleep(IDLE_WAIT), if served.is_empty() => {
                     if !core.transport.keeps(&connection) {
-                        connection.close(CloseCode::Done);
+                        connection.close();
                         break None;
                     }
                 }
             }
         };
-        let Some(halves) = opened else {
+        let Some(pipe) = opened else {
             break;
         };
         let (core, remote) = (Arc::clone(&core), remote.clone());
         served.spawn(async move {
-            serve(&core, &remote, Pipe::of_quic(halves)).await;
+            serve(&core, &remote, pipe).await;
             drop(permit);
         });
     }

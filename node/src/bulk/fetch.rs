@@ -6,7 +6,7 @@ use crate::bulk::serve::digest_of;
 use crate::bulk::wire::{
     Reply, Request, StreamError, finish, read_body, read_header, write_header,
 };
-use crate::bulk::{BulkEvent, BulkFault, Core, Pipe, Refusal};
+use crate::bulk::{BulkEvent, BulkFault, Core, Pipe, Refusal, Way};
 use crate::spans;
 use bytes::Bytes;
 use murmurate_protocol::{FetchId, PeerId, SliceId, SliceMeta};
@@ -24,22 +24,42 @@ pub(crate) enum FetchError {
     Refused,
 }
 
-/// Sends a request to one donor and reads the reply's bytes. Reports faults of the donor.
+/// Sends a request to one donor and reads the reply's bytes. Reports faults of the donor. A request
+/// whose connection over TCP breaks is sent once more, over QUIC.
 ///
 /// `bytes_of` returns how many bytes may follow a reply, or why the reply is wrong.
 pub(crate) async fn ask<T>(
     core: &Core,
     donor: PeerId,
     request: Request,
-    bytes_of: impl FnOnce(Reply) -> Result<(T, u64), FetchError>,
+    bytes_of: impl Fn(Reply) -> Result<(T, u64), FetchError>,
+) -> Result<(T, Bytes), FetchError> {
+    let open = async || core.transport.open(donor).await;
+    let pipe = open().await.map_err(|_| FetchError::Broken)?;
+    let way = pipe.way();
+    match ask_on(core, pipe, donor, &request, &bytes_of).await {
+        Err(FetchError::Broken) if way == Way::Tls => {
+            let pipe = open().await.map_err(|_| FetchError::Broken)?;
+            ask_on(core, pipe, donor, &request, &bytes_of).await
+        }
+        ended => ended,
+    }
+}
+
+async fn ask_on<T>(
+    core: &Core,
+    pipe: Pipe,
+    donor: PeerId,
+    request: &Request,
+    bytes_of: impl Fn(Reply) -> Result<(T, u64), FetchError>,
 ) -> Result<(T, Bytes), FetchError> {
     let asked = async {
         let Pipe {
             mut write,
             mut read,
-        } = core.transport.open(donor).await?;
+        } = pipe;
         write.set_urgency(ANSWER);
-        write_header(&mut write, &request, core.limits.header_wait).await?;
+        write_header(&mut write, request, core.limits.header_wait).await?;
         write.release();
         finish(&mut write, core.limits.header_wait).await?;
         let reply = read_header::<Reply>(&mut read, core.limits.header_wait).await?;

@@ -10,6 +10,7 @@
 
 mod accept;
 mod chunks;
+mod connection;
 mod core;
 mod event;
 mod fault;
@@ -26,6 +27,7 @@ mod state;
 mod store;
 mod transfers;
 mod transport;
+mod way;
 mod wire;
 
 pub use chunks::{Manifest, ManifestError, chunk, state_id_of};
@@ -36,7 +38,9 @@ pub use no_store::NoStore;
 pub use pipe::{ByteStream, Pipe, PipeReader, PipeWriter};
 pub use store::{BulkStore, Refusal};
 pub use transport::BulkTransport;
+pub use way::Way;
 
+pub use connection::Served;
 pub(crate) use core::Core;
 pub(crate) use push::PushJob;
 pub(crate) use transfers::Bulk;

@@ -1,11 +1,14 @@
-//! The two halves of a bulk stream: a QUIC stream of our own, or any other byte stream.
+//! The two halves of a bulk stream: one of a bulk connection over QUIC or TLS, or any other byte
+//! stream.
 //!
-//! A QUIC stream takes bodies as [`Bytes`] without copying them and has a priority among the
+//! A bulk connection's stream takes bodies as [`Bytes`] without copying them and has a priority among the
 //! streams of its connection. Dropping a writer discards the bytes that were not yet sent, unless
 //! it was [released](PipeWriter::release). Dropping a reader tells the other end to stop.
 
+use crate::bulk::Way;
 use bytes::Bytes;
 use futures::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadHalf, WriteHalf};
+use murmurate_net::mux;
 use murmurate_net::quic::{RecvStream, SendStream, VarInt};
 use std::io;
 
@@ -32,6 +35,29 @@ pub struct Pipe {
 }
 
 impl Pipe {
+    /// Wraps a stream of a connection over TLS and TCP.
+    pub fn of_tls((send, receive): (mux::Sender, mux::Receiver)) -> Self {
+        Self {
+            write: PipeWriter {
+                half: Writer::Tls(send),
+                released: false,
+            },
+            read: PipeReader {
+                half: Reader::Tls(receive),
+                scratch: Vec::new(),
+            },
+        }
+    }
+
+    /// What carries it.
+    pub fn way(&self) -> Way {
+        match &self.read.half {
+            Reader::Quic(_) => Way::Quic,
+            Reader::Tls(_) => Way::Tls,
+            Reader::Stream(_) => Way::Link,
+        }
+    }
+
     /// Wraps a QUIC stream.
     pub fn of_quic((send, receive): (SendStream, RecvStream)) -> Self {
         Self {
@@ -65,6 +91,7 @@ impl Pipe {
 
 enum Writer {
     Quic(SendStream),
+    Tls(mux::Sender),
     Stream(WriteHalf<Box<dyn ByteStream>>),
 }
 
@@ -79,6 +106,7 @@ impl PipeWriter {
     pub(crate) async fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
         match &mut self.half {
             Writer::Quic(send) => Ok(send.write_all(bytes).await?),
+            Writer::Tls(send) => Ok(send.write(Bytes::copy_from_slice(bytes)).await?),
             Writer::Stream(write) => {
                 write.write_all(bytes).await?;
                 write.flush().await
@@ -90,6 +118,7 @@ impl PipeWriter {
     pub(crate) async fn write_bytes(&mut self, bytes: Bytes) -> io::Result<()> {
         match &mut self.half {
             Writer::Quic(send) => Ok(send.write_chunk(bytes).await?),
+            Writer::Tls(send) => Ok(send.write(bytes).await?),
             Writer::Stream(write) => write.write_all(&bytes).await,
         }
     }
@@ -101,6 +130,7 @@ impl PipeWriter {
                 let gone = |_| io::ErrorKind::NotConnected.into();
                 send.finish().map_err(gone)
             }
+            Writer::Tls(send) => Ok(send.finish()?),
             Writer::Stream(write) => write.close().await,
         }
     }
@@ -112,26 +142,32 @@ impl PipeWriter {
 
     /// Sets the stream's urgency. Higher urgencies are sent first; the default is 0.
     pub(crate) fn set_urgency(&self, urgency: i32) {
-        if let Writer::Quic(send) = &self.half {
+        match &self.half {
             // An error means that the stream has ended.
-            let _ = send.set_priority(urgency);
+            Writer::Quic(send) => _ = send.set_priority(urgency),
+            Writer::Tls(send) => send.set_urgency(urgency),
+            Writer::Stream(_) => {}
         }
     }
 }
 
 impl Drop for PipeWriter {
     fn drop(&mut self) {
-        if let Writer::Quic(send) = &mut self.half
-            && !self.released
-        {
-            // Otherwise quinn would continue to send the buffered bytes.
-            let _ = send.reset(GIVEN_UP);
+        if self.released {
+            return;
+        }
+        match &mut self.half {
+            // Otherwise the buffered bytes would still be sent.
+            Writer::Quic(send) => _ = send.reset(GIVEN_UP),
+            Writer::Tls(send) => send.reset(),
+            Writer::Stream(_) => {}
         }
     }
 }
 
 enum Reader {
     Quic(RecvStream),
+    Tls(mux::Receiver),
     Stream(ReadHalf<Box<dyn ByteStream>>),
 }
 
@@ -147,6 +183,11 @@ impl PipeReader {
     pub(crate) async fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
         match &mut self.half {
             Reader::Quic(receive) => Ok(receive.read(to).await?.unwrap_or(0)),
+            Reader::Tls(receive) => {
+                let bytes = receive.read(to.len()).await?;
+                to.iter_mut().zip(&bytes).for_each(|(to, from)| *to = *from);
+                Ok(bytes.len())
+            }
             Reader::Stream(read) => read.read(to).await,
         }
     }
@@ -180,6 +221,13 @@ impl PipeReader {
                     came.iter().for_each(|chunk| body.extend_from_slice(chunk));
                 }
                 Ok(bytes)
+            }
+            Reader::Tls(receive) => {
+                let bytes = receive.read(usize::MAX).await?;
+                if bytes.len() <= whole.saturating_sub(body.len()) {
+                    body.extend_from_slice(&bytes);
+                }
+                Ok(bytes.len())
             }
             Reader::Stream(read) => {
                 self.scratch.resize(READ_BYTES, 0);

@@ -2,7 +2,8 @@
 
 use crate::bulk::remote::Remote;
 use crate::bulk::wire::{ACK_REFUSED, ACK_TAKEN, Request, finish, write_body, write_header};
-use crate::bulk::{Core, Pipe, PipeReader};
+use crate::bulk::{Core, Pipe, PipeReader, Way};
+use bytes::Bytes;
 use murmurate_protocol::{PushOutcome, SliceId, SliceMeta};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -88,10 +89,33 @@ async fn transfer(
         tracing::debug!("push dropped: the slice was released while it waited");
         return Some(PushOutcome::Lost);
     };
+    let pipe = core.transport.open(to).await.ok()?;
+    let way = pipe.way();
+    let sent = send(core, remote, job, (pipe, urgency), &bytes, all_sent).await;
+    if sent.is_some() || way != Way::Tls {
+        return sent;
+    }
+    // The connection over TCP broke. QUIC is still there, and a slice that arrived is not taken
+    // twice.
+    let pipe = core.transport.open(to).await.ok()?;
+    send(core, remote, job, (pipe, urgency), &bytes, all_sent).await
+}
+
+/// Sends a slice on an open stream and waits for the answer.
+async fn send(
+    core: &Core,
+    remote: &Remote,
+    job: PushJob,
+    (pipe, urgency): (Pipe, i32),
+    bytes: &Bytes,
+    all_sent: &AtomicBool,
+) -> Option<PushOutcome> {
+    let PushJob { slice, meta, .. } = job;
+    let (to, way) = (remote.peer, pipe.way());
     let Pipe {
         mut write,
         mut read,
-    } = core.transport.open(to).await.ok()?;
+    } = pipe;
     write.set_urgency(urgency);
     let began = Instant::now();
     let outcome = {
@@ -102,7 +126,7 @@ async fn transfer(
             let left = |n| remote.tally.bulk_out(n);
             // The push has its own deadline, and more urgent ones may delay it.
             let wait = Duration::MAX;
-            write_body(&mut write, &bytes, wait, &remote.throttle, left).await?;
+            write_body(&mut write, bytes, wait, &remote.throttle, left).await?;
             all_sent.store(true, Ordering::Relaxed);
             finish(&mut write, limits.piece_wait).await
         };
@@ -122,6 +146,7 @@ async fn transfer(
         let took = remote.delivered(began, Instant::now());
         if meta.bytes >= RATED_BYTES_MIN {
             core.measured_push(to, meta.bytes, took);
+            core.transport.measured(to, way, meta.bytes, took);
         }
     }
     outcome

@@ -6,8 +6,7 @@ use crate::bulk::lane::{LaneCommand, run_lane};
 use crate::bulk::remote::Remote;
 use crate::bulk::serve::serve;
 use crate::bulk::state::fetch_state;
-use crate::bulk::{BulkEvent, Core, Pipe, PushJob};
-use murmurate_net::quic::BulkConnection;
+use crate::bulk::{BulkEvent, Core, Pipe, PushJob, Served};
 use murmurate_protocol::{FetchId, PeerId, PushOutcome, SliceId};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -120,7 +119,7 @@ impl Bulk {
     pub(crate) fn serve_connection(
         &mut self,
         from: PeerId,
-        connection: BulkConnection,
+        connection: Served,
         tasks: &mut JoinSet<()>,
     ) {
         let remote = self.remote(from);

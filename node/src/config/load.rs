@@ -200,6 +200,10 @@ fn network(raw: &RawConfig) -> Result<NetworkConfig, Wrong> {
             let message = format!("`network.congestion`: {e}");
             Wrong::new("network.congestion", message)
         })?,
+        bulk: raw.network.bulk.parse().map_err(|e| {
+            let message = format!("`network.bulk`: {e}");
+            Wrong::new("network.bulk", message)
+        })?,
         site: raw.network.site.as_deref().map(site).transpose()?,
         max_rate: Limits {
             peer: rate("network.max_rate_per_peer", &raw.network.max_rate_per_peer)?,

@@ -19,6 +19,7 @@ pub use watch::WatchConfig;
 
 use libp2p::Multiaddr;
 use murmurate_net::congestion::{Congestion, Limits};
+use murmurate_net::tcp::BulkChoice;
 use murmurate_protocol::{Digest, RunId, Site};
 use murmurate_strategies::grid::Strategy;
 use murmurate_tasks::data::Shards;
@@ -93,6 +94,8 @@ pub struct NetworkConfig {
     pub relay: bool,
     /// The congestion control of QUIC.
     pub congestion: Congestion,
+    /// How bulk streams travel.
+    pub bulk: BulkChoice,
     /// The label of this daemon's site, if it is not to be measured.
     pub site: Option<Site>,
     /// Hard limits on bytes sent per second.

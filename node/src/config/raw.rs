@@ -76,6 +76,7 @@ pub(super) struct RawNetwork {
     pub(super) mdns: bool,
     pub(super) relay: bool,
     pub(super) congestion: String,
+    pub(super) bulk: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) site: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -94,6 +95,7 @@ impl Default for RawNetwork {
             mdns: true,
             relay: false,
             congestion: "bbr3".to_owned(),
+            bulk: "auto".to_owned(),
             site: None,
             max_rate: None,
             max_rate_per_peer: None,

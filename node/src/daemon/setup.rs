@@ -174,6 +174,7 @@ pub(super) fn network_config(
     net.mdns = config.network.mdns;
     net.relay = config.network.relay;
     net.congestion = config.network.congestion;
+    net.bulk = config.network.bulk;
     net.max_rate.set(config.network.max_rate);
     net.locality = finder(store.identity().peer(), &config.network).locality();
     net

@@ -5,6 +5,7 @@ use crate::ports::Ports;
 use libp2p::Multiaddr;
 use libp2p::identity::Keypair;
 use murmurate_net::congestion::{Congestion, MaxRate};
+use murmurate_net::tcp::BulkChoice;
 use murmurate_protocol::{Locality, RunId};
 use std::fmt;
 use std::sync::Arc;
@@ -38,6 +39,8 @@ pub struct NetConfig {
     pub keep_alive: Duration,
     /// The congestion control of QUIC.
     pub congestion: Congestion,
+    /// How bulk streams travel.
+    pub bulk: BulkChoice,
     /// What this peer's record says of its place in the network at the start.
     pub locality: Locality,
     /// Limits on the sending rate. A clone of the handle can change them at any time.
@@ -61,6 +64,7 @@ impl NetConfig {
             idle: Duration::from_secs(5),
             keep_alive: Duration::from_secs(1),
             congestion: Congestion::default(),
+            bulk: BulkChoice::default(),
             locality: Locality::default(),
             max_rate: MaxRate::default(),
         }

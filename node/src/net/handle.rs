@@ -7,6 +7,7 @@ use crate::net::outboxes::{Busy, Outboxes};
 use crate::net::paths::Paths;
 use crate::net::swarm::{Network, Parts};
 use crate::net::view::{LinkView, Views};
+use crate::net::ways::Ways;
 use crate::net::{NetConfig, NetError, NetEvent, quic};
 use crate::traffic::{CounterSnapshot, Counters};
 use murmurate_net::congestion::MaxRate;
@@ -65,10 +66,12 @@ pub fn start(
     let counters = Arc::new(Counters::default());
     let (quic, transport) = quic::endpoint(&config)?;
     let (words, internal) = mpsc::channel(INTERNAL_MAX);
+    let tcp = quic::tcp_endpoint(&config)?;
+    let ways = Ways::new(config.bulk, tcp, words.clone());
     let opener = Opener { network: words };
     let views = Views {
         quic: quic.clone(),
-        paths: Paths::new(quic.clone(), opener.clone()),
+        paths: Paths::new(quic.clone(), opener.clone(), ways),
         meters: Arc::default(),
     };
     let net = Net {
@@ -204,12 +207,23 @@ impl Net {
         let quic = self.views.quic.traffic();
         snapshot.wire_in += quic.received;
         snapshot.wire_out += quic.sent;
+        if let Some(tcp) = self.views.paths.tcp() {
+            let volume = tcp.volume();
+            snapshot.wire_in += volume.received;
+            snapshot.wire_out += volume.sent;
+        }
         snapshot
     }
 
     /// The state of the link to each linked peer.
     pub fn links(&self) -> BTreeMap<PeerId, LinkView> {
         self.views.read(&self.counters)
+    }
+
+    /// Breaks the connection over TCP to a peer, as a router that drops it would.
+    #[cfg(test)]
+    pub(crate) fn break_tls(&self, peer: &PeerId) {
+        self.views.paths.break_tls(peer);
     }
 
     /// The limits on the sending rate. Changes apply at once.

@@ -1,6 +1,6 @@
 //! The life of links, from the first connection to the last.
 
-use crate::bulk::Pipe;
+use crate::bulk::{Pipe, Served};
 use crate::net::NetEvent;
 use crate::net::control::read_frames;
 use crate::net::discovery::AVOID;
@@ -16,6 +16,7 @@ use libp2p::core::transport::PortUse;
 use libp2p::swarm::ConnectionId;
 use libp2p::{Stream, identity, ping};
 use murmurate_net::quic::{BulkConnection, CloseCode};
+use murmurate_net::tcp;
 use murmurate_protocol::PeerId;
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -200,9 +201,12 @@ impl Network {
     pub(super) fn on_bulk(&mut self, connection: BulkConnection, again: bool) {
         let peer = from_libp2p(&connection.peer());
         match peer.filter(|peer| self.paths.offer(*peer, &connection)) {
-            Some(peer) => self
-                .bulk
-                .serve_connection(peer, connection, &mut self.tasks),
+            Some(peer) => {
+                self.paths.offer_tcp(&connection);
+                let connection = Served::Quic(connection);
+                self.bulk
+                    .serve_connection(peer, connection, &mut self.tasks);
+            }
             None if again => connection.close(CloseCode::Denied),
             None => {
                 let network = self.opener.network.clone();
@@ -216,6 +220,19 @@ impl Network {
                     let _ = network.send(word).await;
                 });
             }
+        }
+    }
+
+    /// Handles an open connection over TCP.
+    pub(super) fn on_tcp(&mut self, connection: tcp::Connection) {
+        let peer = from_libp2p(&connection.peer());
+        match peer.filter(|peer| self.paths.opened_tcp(*peer, &connection)) {
+            Some(peer) => {
+                let connection = Served::Tcp(connection);
+                self.bulk
+                    .serve_connection(peer, connection, &mut self.tasks);
+            }
+            None => connection.session().close(),
         }
     }
 

@@ -34,6 +34,7 @@ mod record;
 mod streams;
 mod swarm;
 mod view;
+mod ways;
 mod wiretap;
 
 pub use config::{ListenFailure, NetConfig, NetError};

@@ -4,6 +4,7 @@ use crate::net::gate::Passed;
 use crate::net::streams::{Kind, Reply};
 use libp2p::{Stream, identity};
 use murmurate_net::quic::BulkConnection;
+use murmurate_net::tcp;
 use murmurate_protocol::PeerId;
 use murmurate_trust::Learned;
 use std::io;
@@ -53,6 +54,11 @@ pub(super) enum Internal {
         connection: BulkConnection,
         /// Whether this is the second look, because the peer was not linked at the first.
         again: bool,
+    },
+    /// A bulk connection over TLS and TCP is open. Either end may have dialled it.
+    Tcp {
+        /// The connection.
+        connection: tcp::Connection,
     },
     /// All frames of this link were written, so its connections can be closed.
     Close {

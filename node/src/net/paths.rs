@@ -6,14 +6,18 @@
 //! If both dial at once, both use the connection that the smaller PeerId dialled; the other one
 //! ends when it is idle.
 
-use crate::bulk::{BulkTransport, Pipe};
+use crate::bulk::{BulkTransport, Pipe, Served, Way};
 use crate::net::ids::from_libp2p;
 use crate::net::opener::{Internal, Opener};
 use crate::net::streams::Kind;
+use crate::net::ways::Ways;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use libp2p::identity;
-use murmurate_net::quic::{BulkConnection, CloseCode, ConnectionError, Endpoint, Error};
+use murmurate_net::quic::{
+    BulkConnection, CloseCode, ConnectionError, Endpoint, Error, RecvStream,
+};
+use murmurate_net::tcp;
 use murmurate_protocol::PeerId;
 use std::collections::BTreeMap;
 use std::io;
@@ -52,6 +56,8 @@ pub enum BulkPath {
     Unused,
     /// A QUIC connection of their own.
     Quic,
+    /// A connection of their own over TLS and TCP.
+    Tls,
     /// Streams of the link.
     Stream,
 }
@@ -61,9 +67,9 @@ pub enum BulkPath {
 pub struct PathView {
     /// The transport.
     pub path: BulkPath,
-    /// Why it is not a QUIC connection of its own.
+    /// Why it is this one, if there was a choice or a failure.
     pub reason: Option<String>,
-    /// Time until a QUIC connection is tried again, by the first push after it.
+    /// Time until a better one is tried again, by the first push after it.
     pub retry_in: Option<Duration>,
 }
 
@@ -168,17 +174,44 @@ struct Slot {
 pub(super) struct Paths {
     quic: Endpoint,
     opener: Opener,
+    ways: Ways,
     slots: Arc<Mutex<BTreeMap<PeerId, Arc<Slot>>>>,
 }
 
 impl Paths {
     /// Starts without linked peers.
-    pub(super) fn new(quic: Endpoint, opener: Opener) -> Self {
+    pub(super) fn new(quic: Endpoint, opener: Opener, ways: Ways) -> Self {
         Self {
             quic,
             opener,
+            ways,
             slots: Arc::default(),
         }
+    }
+
+    #[cfg(test)]
+    pub(super) fn break_tls(&self, peer: &PeerId) {
+        self.ways.break_open(peer);
+    }
+
+    /// The endpoint of connections over TCP, if there may be some.
+    pub(super) fn tcp(&self) -> Option<&tcp::Endpoint> {
+        self.ways.endpoint()
+    }
+
+    /// Offers TCP on a bulk connection that a peer dialled.
+    pub(super) fn offer_tcp(&self, connection: &BulkConnection) {
+        self.ways.offer(connection, &self.quic.listening());
+    }
+
+    /// Stores a connection over TCP that either end dialled. Returns false if the peer is not
+    /// linked.
+    pub(super) fn opened_tcp(&self, peer: PeerId, connection: &tcp::Connection) -> bool {
+        let linked = self.slot(&peer).is_some();
+        if linked {
+            self.ways.opened(peer, connection.clone());
+        }
+        linked
     }
 
     /// Adds a connected peer.
@@ -192,10 +225,11 @@ impl Paths {
     /// Removes a peer whose last connection is closed, or whose link belongs to an earlier life of
     /// it.
     pub(super) fn forget(&self, peer: &PeerId) {
-        let slot = self.slots().remove(peer);
-        if let Some(slot) = slot
-            && let Path::Direct { connection, .. } = &*slot.path.borrow()
-        {
+        let Some(slot) = self.slots().remove(peer) else {
+            return;
+        };
+        self.ways.forget(peer, &slot.theirs);
+        if let Path::Direct { connection, .. } = &*slot.path.borrow() {
             connection.close(CloseCode::Done);
         }
     }
@@ -255,9 +289,24 @@ impl Paths {
                 retry_in: Some(retry_at.saturating_duration_since(now)),
             },
         };
+        let both = |peer: &PeerId, slot: &Slot| {
+            let (view, way) = (view(slot), self.ways.view(peer));
+            match view.path {
+                BulkPath::Quic => PathView {
+                    path: if way.tls {
+                        BulkPath::Tls
+                    } else {
+                        BulkPath::Quic
+                    },
+                    reason: way.reason,
+                    retry_in: way.retry_in,
+                },
+                _ => view,
+            }
+        };
         slots
             .iter()
-            .map(|(peer, slot)| (*peer, view(slot)))
+            .map(|(peer, slot)| (*peer, both(peer, slot)))
             .collect()
     }
 
@@ -317,6 +366,11 @@ impl Paths {
 
     async fn open(self, to: PeerId) -> io::Result<Pipe> {
         let slot = self.slot(&to).ok_or(io::ErrorKind::NotConnected)?;
+        if let Some(connection) = self.ways.chosen(to, slot.theirs)
+            && let Ok(halves) = connection.session().open_bi()
+        {
+            return Ok(Pipe::of_tls(halves));
+        }
         // The connection may have ended unnoticed. Then dial once more.
         for _ in 0..2 {
             let Some(connection) = self.direct(&slot).await else {
@@ -337,7 +391,11 @@ impl BulkTransport for Paths {
         self.clone().open(to).boxed()
     }
 
-    fn keeps(&self, connection: &BulkConnection) -> bool {
+    fn keeps(&self, connection: &Served) -> bool {
+        let connection = match connection {
+            Served::Quic(connection) => connection,
+            Served::Tcp(connection) => return connection.session().ended().is_none(),
+        };
         let slot = from_libp2p(&connection.peer()).and_then(|peer| self.slot(&peer));
         slot.is_some_and(|slot| match &*slot.path.borrow() {
             Path::Direct {
@@ -345,6 +403,20 @@ impl BulkTransport for Paths {
             } => same(held, connection),
             _ => false,
         })
+    }
+
+    fn told(&self, from: &BulkConnection, stream: RecvStream) {
+        self.ways.offered(from, stream);
+    }
+
+    fn measured(&self, to: PeerId, way: Way, bytes: u64, took: Duration) {
+        let slot = self.slot(&to);
+        let connection = slot.and_then(|slot| match &*slot.path.borrow() {
+            Path::Direct { connection, .. } => Some(connection.clone()),
+            _ => None,
+        });
+        self.ways
+            .pushed(to, way, (bytes, took), connection.as_ref());
     }
 }
 

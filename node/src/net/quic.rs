@@ -2,6 +2,7 @@
 
 use crate::net::{NetConfig, NetError};
 use murmurate_net::quic::{Config, Endpoint, Transport, Windows};
+use murmurate_net::tcp::{self, BulkChoice};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -41,6 +42,21 @@ pub(super) fn settings(config: &NetConfig) -> Config {
         congestion: config.congestion.factory(&config.max_rate),
         ..Config::default()
     }
+}
+
+/// Creates the endpoint of bulk connections over TCP; `None` if they are not wanted. Opens no port
+/// yet.
+pub(super) fn tcp_endpoint(config: &NetConfig) -> Result<Option<tcp::Endpoint>, NetError> {
+    if config.bulk == BulkChoice::Quic {
+        return Ok(None);
+    }
+    // A token is given only to peers that have a bulk connection over QUIC.
+    let anybody = |_: &libp2p::PeerId, _| true;
+    let made = tcp::Endpoint::new(&settings(config), &config.identity, Arc::new(anybody));
+    made.map(Some).map_err(|error| NetError::Transport {
+        transport: "tls over tcp",
+        reason: error.to_string(),
+    })
 }
 
 /// Creates the endpoint and the swarm's transport on it. Binds no port yet.

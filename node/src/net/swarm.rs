@@ -15,7 +15,7 @@ use crate::net::paths::Paths;
 use crate::net::pending::Pending;
 use crate::net::record::{OwnRecord, REFRESH};
 use crate::net::view::Views;
-use crate::net::{NetConfig, NetError, NetEvent};
+use crate::net::{NetConfig, NetError, NetEvent, ways};
 use crate::traffic::{Counters, LinkMeters};
 use futures::StreamExt;
 use libp2p::swarm::{ConnectionId, Swarm, SwarmEvent};
@@ -118,6 +118,9 @@ impl Network {
         }
         let mut tasks = JoinSet::new();
         tasks.spawn(accept_bulk(quic.clone(), opener.clone()));
+        if let Some(tcp) = paths.tcp() {
+            tasks.spawn(ways::accept(tcp.clone(), opener.network.clone()));
+        }
         let bulk = Bulk::new(Core {
             store,
             transport: Arc::new(paths.clone()),
@@ -314,6 +317,7 @@ impl Network {
             Internal::Learned { from, learned } => self.on_learned(from, &learned),
             Internal::NewsRead { from } => self.gate.told(&from),
             Internal::Bulk { connection, again } => self.on_bulk(connection, again),
+            Internal::Tcp { connection } => self.on_tcp(connection),
             Internal::Close { peer, link } => {
                 if let Some(theirs) = self.current(&peer, link).map(|link| link.end.theirs) {
                     // An error means that the connection is already closed.

@@ -4,7 +4,9 @@
 use crate::net::from_libp2p;
 use crate::net::paths::{PathView, Paths};
 use crate::traffic::{Counters, LinkMeters, Reading, Traffic};
-use murmurate_net::quic::{Endpoint, Kind, LinkStats, Traffic as Gone};
+use murmurate_net::mux::Volume;
+use murmurate_net::quic::{self, Kind, LinkStats, Traffic as Gone};
+use murmurate_net::tcp::Endpoint;
 use murmurate_protocol::PeerId;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -24,6 +26,8 @@ pub struct LinkView {
     pub queueing: Option<Duration>,
     /// Measurements of its QUIC connections; `None` over TCP and relays.
     pub quic: Option<QuicView>,
+    /// Bytes over TLS and TCP since the peer was linked.
+    pub tls: Volume,
 }
 
 /// Measurements of a peer's QUIC connections. Estimates are those of the open connections; bytes
@@ -54,7 +58,7 @@ impl QuicView {
 /// The sources of the figures.
 #[derive(Clone)]
 pub(super) struct Views {
-    pub(super) quic: Endpoint,
+    pub(super) quic: quic::Endpoint,
     pub(super) paths: Paths,
     pub(super) meters: std::sync::Arc<LinkMeters>,
 }
@@ -68,6 +72,11 @@ impl Views {
             .iter()
             .filter_map(|(peer, gone)| Some((from_libp2p(peer)?, *gone)))
             .collect();
+        let volumes = self.paths.tcp().map(Endpoint::volumes).unwrap_or_default();
+        let tls: BTreeMap<PeerId, Volume> = volumes
+            .iter()
+            .filter_map(|(peer, volume)| Some((from_libp2p(peer)?, *volume)))
+            .collect();
         let mut quic: BTreeMap<PeerId, Vec<LinkStats>> = BTreeMap::new();
         for link in self.quic.links() {
             if let Some(peer) = from_libp2p(&link.peer) {
@@ -79,7 +88,9 @@ impl Views {
             let traffic = traffic.get(&peer).copied().unwrap_or_default();
             let past = past.get(&peer).copied().unwrap_or_default();
             let meter = self.meters.read(peer);
-            (peer, view(bulk, traffic, (links, past), meter))
+            let tls = tls.get(&peer).copied().unwrap_or_default();
+            let view = view(bulk, traffic, (links, past), meter);
+            (peer, LinkView { tls, ..view })
         });
         all.collect()
     }
@@ -117,6 +128,7 @@ fn view(
             received: past.received + sum(|link| link.path.received_bytes),
             lost: past.lost + sum(|link| link.path.lost_bytes),
         }),
+        tls: Volume::default(),
     }
 }
 

@@ -3,6 +3,7 @@
 mod connections;
 mod pipes;
 mod swarms;
+mod ways;
 
 use super::push::urgency;
 use super::remote::Remote;

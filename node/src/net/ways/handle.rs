@@ -1,0 +1,317 @@
+//! The connections over TCP to all linked peers: offered, dialled, measured, and left when they
+//! break.
+
+use crate::bulk::Way;
+use crate::net::ids::from_libp2p;
+use crate::net::opener::Internal;
+use crate::net::ways::chooser::{Chooser, QuicPath};
+use libp2p::identity;
+use murmurate_net::quic::{BulkConnection, RecvStream};
+use murmurate_net::tcp::{BulkChoice, Connection, Endpoint, OFFER_BYTES, Offer};
+use murmurate_protocol::PeerId;
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio::time::{Instant, timeout};
+
+/// How long an offer may take to arrive.
+const OFFER_WAIT: Duration = Duration::from_secs(5);
+
+/// Time between two looks at what the system knows of a connection.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// One peer.
+struct Slot {
+    chooser: Chooser,
+    /// The newest offer of the peer, and the address that it came from.
+    offer: Option<(Offer, SocketAddr)>,
+    open: Option<Connection>,
+    dialing: bool,
+    looked: Option<(Instant, u32, u32)>,
+}
+
+/// The view of one peer's choice.
+#[derive(Clone, Debug, Default)]
+pub(in crate::net) struct WayView {
+    /// Whether new streams go over TLS.
+    pub(in crate::net) tls: bool,
+    pub(in crate::net) reason: Option<String>,
+    pub(in crate::net) retry_in: Option<Duration>,
+}
+
+/// All peers. Clones share their state.
+#[derive(Clone)]
+pub(in crate::net) struct Ways {
+    choice: BulkChoice,
+    tcp: Option<Endpoint>,
+    network: mpsc::Sender<Internal>,
+    slots: Arc<Mutex<BTreeMap<PeerId, Slot>>>,
+}
+
+impl Ways {
+    /// Starts without peers. Without an endpoint everything stays on QUIC.
+    pub(in crate::net) fn new(
+        choice: BulkChoice,
+        tcp: Option<Endpoint>,
+        network: mpsc::Sender<Internal>,
+    ) -> Self {
+        Self {
+            choice,
+            tcp,
+            network,
+            slots: Arc::default(),
+        }
+    }
+
+    /// The endpoint of connections over TCP.
+    pub(in crate::net) fn endpoint(&self) -> Option<&Endpoint> {
+        self.tcp.as_ref()
+    }
+
+    #[cfg(test)]
+    pub(in crate::net) fn break_open(&self, peer: &PeerId) {
+        let slots = self.slots();
+        let open = slots.get(peer).and_then(|slot| slot.open.as_ref());
+        open.unwrap().session().close();
+    }
+
+    fn slots(&self) -> MutexGuard<'_, BTreeMap<PeerId, Slot>> {
+        // Each change is complete before the lock is released.
+        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn with<T>(&self, peer: PeerId, change: impl FnOnce(&mut Slot) -> T) -> T {
+        let mut slots = self.slots();
+        let slot = slots.entry(peer).or_insert_with(|| Slot {
+            chooser: Chooser::new(self.choice),
+            offer: None,
+            open: None,
+            dialing: false,
+            looked: None,
+        });
+        change(slot)
+    }
+
+    /// Forgets a peer and closes its connection.
+    pub(in crate::net) fn forget(&self, peer: &PeerId, theirs: &identity::PeerId) {
+        let slot = self.slots().remove(peer);
+        if let Some(tcp) = &self.tcp {
+            tcp.forget(theirs);
+        }
+        drop(slot);
+    }
+
+    /// Sends an offer on a bulk connection that the peer dialled. The port has the number of the
+    /// UDP port if that is free, so that a firewall can have one rule for both.
+    pub(in crate::net) fn offer(&self, to: &BulkConnection, listening: &[SocketAddr]) {
+        let Some(tcp) = self.tcp.clone().filter(|_| !to.is_dialer()) else {
+            return;
+        };
+        let remote = to.remote_address();
+        if tcp.offer(to.peer(), remote).is_none() {
+            listen(&tcp, remote.ip(), listening);
+        }
+        let Some(offer) = tcp.offer(to.peer(), remote) else {
+            return;
+        };
+        let to = to.clone();
+        tokio::spawn(async move {
+            let told = timeout(OFFER_WAIT, async {
+                let mut stream = to.open_uni().await.ok()?;
+                stream.write_all(&offer.encode()).await.ok()?;
+                stream.finish().ok()
+            });
+            if !matches!(told.await, Ok(Some(()))) {
+                tracing::debug!(peer = %to.peer(), "the offer of TCP could not be sent");
+            }
+        });
+    }
+
+    /// Reads an offer of the peer.
+    pub(in crate::net) fn offered(&self, from: &BulkConnection, mut stream: RecvStream) {
+        let Some(peer) = from_libp2p(&from.peer()).filter(|_| self.tcp.is_some()) else {
+            return;
+        };
+        let (ways, from) = (self.clone(), from.clone());
+        tokio::spawn(async move {
+            let read = timeout(OFFER_WAIT, stream.read_to_end(OFFER_BYTES)).await;
+            let bytes = read.ok().and_then(Result::ok);
+            let offer = bytes.and_then(|bytes| Offer::decode(&bytes.try_into().ok()?));
+            match offer {
+                Some(offer) => {
+                    let at = from.remote_address();
+                    ways.with(peer, |slot| slot.offer = Some((offer, at)));
+                    ways.reconsider(peer, from.peer());
+                }
+                None => tracing::debug!(%peer, "an offer of TCP that cannot be read"),
+            }
+        });
+    }
+
+    /// The connection over TCP for the next stream, if that is the chosen way. Dials it if it is
+    /// due.
+    pub(in crate::net) fn chosen(
+        &self,
+        peer: PeerId,
+        theirs: identity::PeerId,
+    ) -> Option<Connection> {
+        self.tcp.as_ref()?;
+        self.reconsider(peer, theirs);
+        self.with(peer, |slot| {
+            let tls = slot.chooser.way() == Way::Tls;
+            slot.open.clone().filter(|_| tls)
+        })
+    }
+
+    /// Leaves a connection that ended, and dials one if it is due.
+    fn reconsider(&self, peer: PeerId, theirs: identity::PeerId) {
+        let now = Instant::now();
+        let dial = self.with(peer, |slot| {
+            let ended = slot.open.as_ref().and_then(|open| open.session().ended());
+            if let Some(why) = ended {
+                slot.open = None;
+                slot.chooser.failed(now, format!("tls broke: {why}"));
+            }
+            if slot.open.is_some() {
+                slot.chooser.is_open(now);
+                return None;
+            }
+            let due = !slot.dialing && slot.chooser.wants_tls(now);
+            let offer = slot.offer.filter(|_| due)?;
+            slot.dialing = true;
+            Some(offer)
+        });
+        if let Some((offer, at)) = dial {
+            tokio::spawn(self.clone().dial(peer, theirs, offer, at));
+        }
+    }
+
+    async fn dial(self, peer: PeerId, theirs: identity::PeerId, offer: Offer, at: SocketAddr) {
+        let Some(tcp) = &self.tcp else {
+            return;
+        };
+        let dialed = tcp.dial(theirs, at, offer).await;
+        let now = Instant::now();
+        // The peer may have been forgotten meanwhile.
+        let known = match self.slots().get_mut(&peer) {
+            Some(slot) => {
+                slot.dialing = false;
+                if let Err(error) = &dialed {
+                    tracing::debug!(%peer, %error, "no bulk connection over TCP");
+                    slot.chooser.failed(now, error.to_string());
+                }
+                true
+            }
+            None => false,
+        };
+        if let (Ok(connection), true) = (dialed, known) {
+            let word = Internal::Tcp { connection };
+            // The receiver is dropped only when the network has ended.
+            let _ = self.network.send(word).await;
+        }
+    }
+
+    /// Takes a connection that either end dialled. The newest is used.
+    pub(in crate::net) fn opened(&self, peer: PeerId, connection: Connection) {
+        let now = Instant::now();
+        self.with(peer, |slot| {
+            slot.open = Some(connection);
+            slot.looked = None;
+            slot.chooser.is_open(now);
+        });
+    }
+
+    /// A push was acknowledged.
+    pub(in crate::net) fn pushed(
+        &self,
+        peer: PeerId,
+        way: Way,
+        (bytes, took): (u64, Duration),
+        quic: Option<&BulkConnection>,
+    ) {
+        if self.tcp.is_none() {
+            return;
+        }
+        let now = Instant::now();
+        self.with(peer, |slot| {
+            if let Some(stats) = quic.map(BulkConnection::stats) {
+                slot.chooser.sees(QuicPath {
+                    min_rtt: stats.min_rtt,
+                    packet: stats.mtu,
+                });
+            }
+            slot.chooser.pushed(now, way, bytes, took);
+            if way == Way::Tls {
+                look(slot, now);
+            }
+        });
+    }
+
+    /// Why streams to a peer take their way.
+    pub(in crate::net) fn view(&self, peer: &PeerId) -> WayView {
+        let now = Instant::now();
+        let slots = self.slots();
+        let Some(slot) = slots.get(peer) else {
+            return WayView::default();
+        };
+        let open = slot
+            .open
+            .as_ref()
+            .is_some_and(|open| open.session().ended().is_none());
+        let retry_at = slot.chooser.retry_at().filter(|_| !open);
+        WayView {
+            tls: open && slot.chooser.way() == Way::Tls,
+            reason: slot.chooser.reason().map(str::to_owned),
+            retry_in: retry_at.map(|at| at.saturating_duration_since(now)),
+        }
+    }
+}
+
+/// Opens a port for the family of an address.
+fn listen(tcp: &Endpoint, remote: IpAddr, listening: &[SocketAddr]) {
+    let v4 = remote.to_canonical().is_ipv4();
+    let Some(udp) = listening.iter().find(|addr| addr.is_ipv4() == v4) else {
+        return;
+    };
+    let other = SocketAddr::new(udp.ip(), 0);
+    let opened = tcp.listen(*udp).or_else(|_| tcp.listen(other));
+    match opened {
+        Ok(addr) => tracing::debug!(%addr, "bulk connections over TCP are accepted"),
+        Err(error) => tracing::debug!(%error, "bulk stays on QUIC"),
+    }
+}
+
+/// Asks the system how many segments TCP sent again.
+fn look(slot: &mut Slot, now: Instant) {
+    let due = slot
+        .looked
+        .is_none_or(|(at, ..)| now.saturating_duration_since(at) >= LOOK_EVERY);
+    let Some(info) = slot
+        .open
+        .as_ref()
+        .filter(|_| due)
+        .and_then(Connection::info)
+    else {
+        return;
+    };
+    let (sent, again) = match slot.looked {
+        Some((_, sent, again)) => (
+            info.sent.wrapping_sub(sent),
+            info.resent.wrapping_sub(again),
+        ),
+        None => (info.sent, info.resent),
+    };
+    slot.looked = Some((now, info.sent, info.resent));
+    slot.chooser.resent(now, sent, again);
+}
+
+/// Passes connections over TCP that peers dialled to the network's task.
+pub(in crate::net) async fn accept(tcp: Endpoint, network: mpsc::Sender<Internal>) {
+    while let Some(connection) = tcp.accept().await {
+        if network.send(Internal::Tcp { connection }).await.is_err() {
+            return;
+        }
+    }
+}
