@@ -1,13 +1,17 @@
 //! `murmurate bench exchange`: averaging rounds between processes, without training.
 
+mod codec;
 mod report;
 mod still;
+
+pub use codec::{CodecFlag, CodecFlagError};
 
 pub use report::{ExchangeReport, PeerTimes, table};
 pub use still::{Lap, Laps, Still};
 
 use crate::BenchError;
 use murmurate_net::emulate::{LinkSpec, Rate};
+use murmurate_net::tcp::BulkChoice;
 use murmurate_node::config::{Config, Overrides};
 use murmurate_node::daemon::{self, RunOptions};
 use murmurate_node::local::{LocalNetwork, LocalOptions, Place};
@@ -23,6 +27,9 @@ use tokio::time::timeout;
 /// How long a peer may take until it listens.
 const LISTEN_WAIT: Duration = Duration::from_secs(30);
 
+/// The preset that is measured if none is given.
+const PRESET: &str = "local-sgd";
+
 /// The longest duration of a round without a link, before the benchmark gives up.
 const ROUND_WAIT: Duration = Duration::from_secs(120);
 
@@ -36,8 +43,12 @@ pub struct ExchangeOptions {
     pub nodes: usize,
     /// Number of parameters of the model.
     pub params: u64,
-    /// Value of `compression.codec`.
-    pub codec: String,
+    /// The preset that averages; `None` sums contributions at all peers (`local-sgd`).
+    pub preset: Option<String>,
+    /// The codec in place of the preset's.
+    pub codec: Option<CodecFlag>,
+    /// How bulk streams travel.
+    pub bulk: BulkChoice,
     /// Number of measured rounds.
     pub rounds: u64,
     /// The emulated link of every peer, if any.
@@ -45,6 +56,15 @@ pub struct ExchangeOptions {
 }
 
 impl ExchangeOptions {
+    /// The codec, or the preset whose codec it is.
+    fn what(&self) -> String {
+        match (&self.codec, &self.preset) {
+            (Some(codec), None) => codec.to_string(),
+            (Some(codec), Some(preset)) => format!("{preset}, {codec}"),
+            (None, preset) => preset.as_deref().unwrap_or(PRESET).to_owned(),
+        }
+    }
+
     fn check(&self) -> Result<(), BenchError> {
         let wrong = |flag, message: &str| {
             Err(BenchError::Flag {
@@ -78,15 +98,20 @@ impl ExchangeOptions {
         };
         format!(
             "[run]\nname = \"bench\"\nopen = true\nrounds = {rounds}\nstart_with = {nodes}\n\
-             [strategy]\npreset = \"local-sgd\"\n\
+             [strategy]\npreset = {preset:?}\n\
              [strategy.synchronization]\ninner_steps = 1\n\
-             [strategy.compression]\ncodec = {codec:?}\n\
-             [network]\n{network}\njoin = [{join}]\nmdns = false\n\
+             {codec}\
+             [network]\nbulk = \"{bulk}\"\n{network}\njoin = [{join}]\nmdns = false\n\
              [daemon]\ndir = {dir:?}\nhttp = \"127.0.0.1:0\"\nevaluate_every = 0\n",
             // One round to warm up, and one whose start ends the last measured round.
             rounds = self.rounds + 2,
             nodes = self.nodes,
-            codec = self.codec,
+            preset = self.preset.as_deref().unwrap_or(PRESET),
+            codec = self
+                .codec
+                .as_ref()
+                .map_or_else(String::new, CodecFlag::table),
+            bulk = self.bulk,
             dir = dir.display().to_string(),
         )
     }
@@ -119,7 +144,7 @@ pub async fn run_exchange(options: &ExchangeOptions) -> Result<ExchangeReport, B
     Ok(ExchangeReport::new(
         options.nodes,
         options.params,
-        &options.codec,
+        &options.what(),
         options.rounds,
         options.link,
         result?,

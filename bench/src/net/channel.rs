@@ -5,6 +5,7 @@ use crate::net::CHUNK;
 use bytes::Bytes;
 use futures::io::{AsyncReadExt as _, AsyncWriteExt as _, ReadHalf, WriteHalf};
 use libp2p::core::muxing::SubstreamBox;
+use murmurate_net::mux;
 use quinn::{RecvStream, SendStream};
 use std::io;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -46,9 +47,19 @@ impl From<TcpStream> for Channel {
     }
 }
 
+impl From<(mux::Sender, mux::Receiver)> for Channel {
+    fn from((sending, receiving): (mux::Sender, mux::Receiver)) -> Self {
+        Self {
+            sending: Sending::Tls(sending),
+            receiving: Receiving::Tls(receiving),
+        }
+    }
+}
+
 /// The sending half of a channel.
 pub(super) enum Sending {
     Quinn(SendStream),
+    Tls(mux::Sender),
     Muxed(WriteHalf<SubstreamBox>),
     Tcp(OwnedWriteHalf),
 }
@@ -58,6 +69,7 @@ impl Sending {
     pub(super) async fn write(&mut self, bytes: Bytes) -> io::Result<()> {
         match self {
             Self::Quinn(stream) => Ok(stream.write_chunk(bytes).await?),
+            Self::Tls(stream) => Ok(stream.write(bytes).await?),
             Self::Muxed(stream) => stream.write_all(&bytes).await,
             Self::Tcp(stream) => stream.write_all(&bytes).await,
         }
@@ -67,7 +79,7 @@ impl Sending {
     pub(super) async fn flush(&mut self) -> io::Result<()> {
         match self {
             Self::Muxed(stream) => stream.flush().await,
-            Self::Quinn(_) | Self::Tcp(_) => Ok(()),
+            Self::Quinn(_) | Self::Tls(_) | Self::Tcp(_) => Ok(()),
         }
     }
 }
@@ -75,6 +87,7 @@ impl Sending {
 /// The receiving half of a channel.
 pub(super) enum Receiving {
     Quinn(RecvStream),
+    Tls(mux::Receiver),
     Muxed(ReadHalf<SubstreamBox>),
     Tcp(OwnedReadHalf),
 }
@@ -84,6 +97,7 @@ impl Receiving {
     pub(super) async fn exact(&mut self, bytes: &mut [u8]) -> io::Result<()> {
         match self {
             Self::Quinn(stream) => stream.read_exact(bytes).await.map_err(io::Error::other),
+            Self::Tls(stream) => exact(stream, bytes).await,
             Self::Muxed(stream) => stream.read_exact(bytes).await,
             Self::Tcp(stream) => stream.read_exact(bytes).await.map(drop),
         }
@@ -97,8 +111,22 @@ impl Receiving {
                 let chunk = stream.read_chunk(CHUNK, true).await?;
                 Ok(chunk.map_or(0, |chunk| chunk.bytes.len()))
             }
+            Self::Tls(stream) => Ok(stream.read(CHUNK).await?.len()),
             Self::Muxed(stream) => stream.read(buffer).await,
             Self::Tcp(stream) => stream.read(buffer).await,
         }
     }
+}
+
+async fn exact(stream: &mut mux::Receiver, mut bytes: &mut [u8]) -> io::Result<()> {
+    while !bytes.is_empty() {
+        let some = stream.read(bytes.len()).await?;
+        if some.is_empty() {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        let (filled, rest) = bytes.split_at_mut(some.len());
+        filled.copy_from_slice(&some);
+        bytes = rest;
+    }
+    Ok(())
 }

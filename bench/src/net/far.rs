@@ -15,7 +15,8 @@ use libp2p::PeerId;
 use libp2p::core::muxing::StreamMuxerBox;
 use libp2p::core::transport::TransportEvent;
 use libp2p::identity::Keypair;
-use murmurate_net::quic::{Endpoint, Kind};
+use murmurate_net::quic::{Admission, Endpoint, Kind};
+use murmurate_net::tcp;
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
@@ -56,8 +57,12 @@ impl Far {
     pub async fn start(task: &FarTask) -> Result<Self, BenchError> {
         let identity = Keypair::generate_ed25519();
         let admit_all = Arc::new(|_: &PeerId, _: Kind| true);
-        let (endpoint, transport) = Endpoint::new(task.tuning.config()?, &identity, admit_all)?;
+        let admitted: Arc<dyn Admission> = admit_all.clone();
+        let (endpoint, transport) = Endpoint::new(task.tuning.config()?, &identity, admitted)?;
         let ours = endpoint.listen(task.at(0))?.port();
+        let tls = tcp::Endpoint::new(&task.tuning.config()?, &identity, admit_all)
+            .and_then(|tls| tls.listen(task.at(2)).map(|_| tls))
+            .map_err(|error| BenchError::failed("listening for TLS")(error.to_string()))?;
         let mut server = endpoint.quinn_server()?;
         server.transport_config(Arc::default());
         let bare = quinn::Endpoint::server(server, task.at(1)).map_err(cannot(task.at(1)))?;
@@ -71,7 +76,8 @@ impl Far {
         let tcp = plain.local_addr().map_err(cannot(task.at(0)))?.port();
         let mut serving = JoinSet::new();
         let control = muxed::ours(transport);
-        serving.spawn(serve_bulk(endpoint.clone()));
+        serving.spawn(serve_bulk(endpoint.clone(), tls.clone()));
+        serving.spawn(serve_tls(tls));
         serving.spawn(serve_quinn(bare));
         for transport in [control, stock, noise] {
             serving.spawn(serve_muxed(transport));
@@ -158,10 +164,27 @@ impl Channels {
     }
 }
 
-async fn serve_bulk(endpoint: Endpoint) {
+async fn serve_tls(endpoint: tcp::Endpoint) {
+    let slots = Slots::new();
+    while let Some(connection) = endpoint.accept().await {
+        slots.spawn(async move {
+            let mut channels = Channels::default();
+            while let Ok(streams) = connection.session().accept_bi().await {
+                channels.serve(streams.into());
+            }
+        });
+    }
+}
+
+async fn serve_bulk(endpoint: Endpoint, tls: tcp::Endpoint) {
     let slots = Slots::new();
     while let Some(bulk) = endpoint.accept_bulk().await {
+        let offer = tls.offer(bulk.peer(), bulk.remote_address());
         slots.spawn(async move {
+            if let Some(offer) = offer {
+                // A near end that measures bulk refuses it.
+                offer.send(&bulk).await;
+            }
             let mut channels = Channels::default();
             while let Ok(streams) = bulk.accept_bi().await {
                 channels.serve(streams.into());

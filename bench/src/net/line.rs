@@ -7,6 +7,7 @@ use libp2p::PeerId;
 use libp2p::core::muxing::StreamMuxerBox;
 use libp2p::identity::Keypair;
 use murmurate_net::quic::{BulkConnection, Endpoint, Kind, PathStats, multiaddr_of};
+use murmurate_net::tcp::{self, Offer};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -68,6 +69,7 @@ impl Line {
         let (connect, streams) = match task.way {
             Way::Quinn => dialer.quinn().await?,
             Way::Bulk => dialer.bulk().await?,
+            Way::Tls => dialer.tls().await?,
             Way::Control => {
                 let (endpoint, transport) = dialer.endpoint()?;
                 let source = Source::Endpoint(endpoint);
@@ -89,9 +91,11 @@ impl Line {
             source,
             driving,
         } = streams;
-        if let Sending::Quinn(stream) = &mut small.sending {
+        match &mut small.sending {
             // This fails only for a closed stream, which the first message will report.
-            let _ = stream.set_priority(URGENT);
+            Sending::Quinn(stream) => _ = stream.set_priority(URGENT),
+            Sending::Tls(stream) => stream.set_urgency(URGENT),
+            Sending::Muxed(_) | Sending::Tcp(_) => {}
         }
         Ok(Self {
             small,
@@ -223,6 +227,48 @@ impl Dialer<'_> {
                 driving,
             },
         ))
+    }
+
+    async fn tls(&self) -> Result<(Duration, Streams), BenchError> {
+        let failed = BenchError::failed("connecting with TLS over TCP");
+        let (endpoint, transport) = self.endpoint()?;
+        if let Some(from) = self.task.from {
+            endpoint.listen(from)?;
+        }
+        let admit_all = Arc::new(|_: &PeerId, _: Kind| true);
+        let config = self.task.tuning.config()?;
+        let ours = tcp::Endpoint::new(&config, &self.identity, admit_all)
+            .map_err(|error| failed(error.to_string()))?;
+        let start = Instant::now();
+        let beside = endpoint
+            .dial_bulk(&multiaddr_of(self.task.to), self.peer)
+            .await?;
+        let told = beside.accept_uni().await;
+        let told = told.map_err(|error| failed(error.to_string()))?;
+        let offer = Offer::receive(told).await;
+        let offer = offer.ok_or_else(|| failed("the far end offers no port".to_owned()))?;
+        let connection = ours.dial(self.peer, self.task.to, offer).await;
+        let connection = connection.map_err(|error| failed(error.to_string()))?;
+        let connect = start.elapsed();
+        let open = || {
+            let opened = connection.session().open_bi().map(Channel::from);
+            opened.map_err(|error| failed(error.to_string()))
+        };
+        let (small, bulk) = (open()?, vec![open()?]);
+        let mut driving = JoinSet::new();
+        driving.spawn(async move {
+            // Dropping any of them would end the connection.
+            let _keep = (endpoint, transport, beside, ours, connection);
+            std::future::pending().await
+        });
+        let source = Source::Nothing;
+        let streams = Streams {
+            small,
+            bulk,
+            source,
+            driving,
+        };
+        Ok((connect, streams))
     }
 
     async fn muxed(

@@ -53,8 +53,8 @@ impl Network {
         for way in Way::ALL {
             let port = hello.port(way);
             match way {
-                // Control connections use the port of bulk connections.
-                Way::Control => {}
+                // These use the port of bulk connections.
+                Way::Control | Way::Tls => {}
                 Way::Quinn | Way::Bulk | Way::Libp2pQuic => {
                     self.relay.publish_udp(self.far, port)?;
                 }

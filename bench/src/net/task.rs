@@ -179,7 +179,8 @@ impl Hello {
     pub fn port(&self, way: Way) -> u16 {
         match way {
             Way::Quinn => self.quinn,
-            Way::Bulk | Way::Control => self.ours,
+            // TLS begins with a bulk connection, on which the far end offers its port.
+            Way::Bulk | Way::Tls | Way::Control => self.ours,
             Way::Libp2pQuic => self.libp2p_quic,
             Way::TcpNoise => self.tcp_noise,
             Way::Tcp => self.tcp,

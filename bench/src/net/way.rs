@@ -12,6 +12,8 @@ pub enum Way {
     Quinn,
     /// A bulk connection of [`Endpoint`](murmurate_net::quic::Endpoint).
     Bulk,
+    /// A bulk connection over TLS and TCP ([`tcp`](murmurate_net::tcp)).
+    Tls,
     /// A libp2p stream over our own [`Transport`](murmurate_net::quic::Transport).
     Control,
     /// A stream of libp2p's own QUIC.
@@ -36,9 +38,10 @@ fn words() -> String {
 
 impl Way {
     /// All ways. The first is the one that the others are compared with.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::Quinn,
         Self::Bulk,
+        Self::Tls,
         Self::Control,
         Self::Libp2pQuic,
         Self::TcpNoise,
@@ -51,6 +54,7 @@ impl Way {
         match self {
             Self::Quinn => "quinn",
             Self::Bulk => "bulk",
+            Self::Tls => "tls",
             Self::Control => "control",
             Self::Libp2pQuic => "libp2p-quic",
             Self::TcpNoise => "tcp-noise",
@@ -61,7 +65,7 @@ impl Way {
     /// Whether it runs over UDP.
     #[must_use]
     pub const fn is_udp(self) -> bool {
-        !matches!(self, Self::TcpNoise | Self::Tcp)
+        !matches!(self, Self::Tls | Self::TcpNoise | Self::Tcp)
     }
 }
 

@@ -1,10 +1,12 @@
 //! The command line of `murmurate bench`.
 
 use clap::{Args, Subcommand};
+use murmurate_bench::exchange::CodecFlag;
 use murmurate_bench::net::Way;
 use murmurate_bench::parse_bytes;
 use murmurate_net::congestion::Congestion;
 use murmurate_net::emulate::LinkSpec;
+use murmurate_net::tcp::BulkChoice;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -18,8 +20,8 @@ pub(crate) struct BenchArgs {
 pub(crate) enum Bench {
     /// Measure whole averaging rounds between processes, without training
     Exchange(BenchExchangeArgs),
-    /// Measure transfers between two processes or machines: our bulk connections, quinn, libp2p and
-    /// TCP
+    /// Measure transfers between two processes or machines: our bulk connections, quinn, libp2p,
+    /// TLS and TCP
     Net(BenchNetArgs),
     /// One end of `bench net`
     #[command(hide = true)]
@@ -37,9 +39,16 @@ pub(crate) struct BenchExchangeArgs {
     /// Number of parameters of the averaged model
     #[arg(long, default_value_t = 10_000_000)]
     pub(crate) params: u64,
-    /// Codec; `murmurate strategies` lists all
-    #[arg(long, default_value = "f32")]
-    pub(crate) codec: String,
+    /// Preset whose rounds are measured; `murmurate strategies` lists all [default: local-sgd]
+    #[arg(long)]
+    pub(crate) preset: Option<String>,
+    /// Codec with its parameters, such as top-k:density=0.01; `murmurate strategies` lists all
+    /// [default: f32, or the preset's]
+    #[arg(long, value_name = "NAME[:KEY=VALUE,...]")]
+    pub(crate) codec: Option<CodecFlag>,
+    /// How bulk streams travel: auto, quic, tls
+    #[arg(long, default_value_t)]
+    pub(crate) bulk: BulkChoice,
     /// Number of measured rounds; one more warms up
     #[arg(long, default_value_t = 3)]
     pub(crate) rounds: u64,
@@ -62,7 +71,7 @@ pub(crate) struct BenchNetArgs {
     /// Transfers for each way, in turn with the others
     #[arg(long, default_value_t = 3)]
     pub(crate) rounds: u32,
-    /// Ways to measure: quinn, bulk, control, libp2p-quic, tcp-noise, tcp [default: all]
+    /// Ways to measure: quinn, bulk, tls, control, libp2p-quic, tcp-noise, tcp [default: all]
     #[arg(long, value_delimiter = ',', value_name = "WAY,...")]
     pub(crate) ways: Vec<Way>,
     /// Congestion control of our own connections: bbr3, cubic

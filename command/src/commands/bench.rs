@@ -23,7 +23,13 @@ fn averaging(args: &BenchExchangeArgs) -> anyhow::Result<()> {
     let options = ExchangeOptions {
         nodes: args.nodes,
         params: args.params,
-        codec: args.codec.clone(),
+        preset: args.preset.clone(),
+        // Without a preset, the plain bits.
+        codec: match (&args.codec, &args.preset) {
+            (None, None) => "f32".parse().ok(),
+            (codec, _) => codec.clone(),
+        },
+        bulk: args.bulk,
         rounds: args.rounds,
         link: args.link,
     };

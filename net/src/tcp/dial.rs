@@ -40,7 +40,7 @@ async fn connect(
         source: Arc::new(source),
     };
     let hold = shared.hold(peer).ok_or(Error::Token)?;
-    let stream = TcpStream::connect(addr).await.map_err(unreachable)?;
+    let stream = shared.connect(addr).await.map_err(unreachable)?;
     tune(&stream, shared.patience);
     let local = stream.local_addr().map_err(unreachable)?;
     let (connector, expected) = shared.tls.connector(peer)?;

@@ -17,7 +17,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
@@ -140,6 +140,25 @@ impl Shared {
     fn is_gone(&self, session: &Session) {
         let mut gone = lock(&self.gone);
         *gone = sum(*gone, session.volume());
+    }
+
+    /// Connects from the address at which we listen, because routers and firewalls identify a
+    /// machine by it.
+    pub(super) async fn connect(&self, to: SocketAddr) -> io::Result<TcpStream> {
+        let socket = match to {
+            SocketAddr::V4(_) => TcpSocket::new_v4()?,
+            SocketAddr::V6(_) => TcpSocket::new_v6()?,
+        };
+        let ours: Vec<SocketAddr> = lock(&self.listening).iter().map(|(at, _)| *at).collect();
+        let same = |at: &&SocketAddr| {
+            at.is_ipv4() == to.is_ipv4()
+                && !at.ip().is_unspecified()
+                && at.ip().is_loopback() == to.ip().is_loopback()
+        };
+        if let Some(at) = ours.iter().find(same) {
+            socket.bind(SocketAddr::new(at.ip(), 0))?;
+        }
+        socket.connect(to).await
     }
 
     pub(super) fn token_is_good(&self, peer: &PeerId, token: &Token) -> bool {

@@ -1,5 +1,12 @@
 //! What one end of a bulk connection tells the other about TCP.
 
+use crate::quic::{BulkConnection, RecvStream};
+use std::time::Duration;
+use tokio::time::timeout;
+
+/// How long an offer may take on its way.
+const OFFER_WAIT: Duration = Duration::from_secs(5);
+
 /// Bytes of an encoded offer.
 pub const OFFER_BYTES: usize = 35;
 
@@ -20,6 +27,23 @@ pub struct Offer {
 }
 
 impl Offer {
+    /// Sends the offer on a bulk connection. Returns whether that worked.
+    pub async fn send(self, to: &BulkConnection) -> bool {
+        let sending = async {
+            let mut stream = to.open_uni().await.ok()?;
+            stream.write_all(&self.encode()).await.ok()?;
+            stream.finish().ok()
+        };
+        matches!(timeout(OFFER_WAIT, sending).await, Ok(Some(())))
+    }
+
+    /// Reads an offer from the stream on which the remote sends it. `None` if it is none, or does
+    /// not arrive.
+    pub async fn receive(mut stream: RecvStream) -> Option<Self> {
+        let read = timeout(OFFER_WAIT, stream.read_to_end(OFFER_BYTES)).await;
+        Self::decode(&read.ok()?.ok()?.try_into().ok()?)
+    }
+
     /// Version, port (little-endian), token.
     #[must_use]
     pub fn encode(&self) -> [u8; OFFER_BYTES] {

@@ -7,17 +7,14 @@ use crate::net::opener::Internal;
 use crate::net::ways::chooser::{Chooser, QuicPath};
 use libp2p::identity;
 use murmurate_net::quic::{BulkConnection, RecvStream};
-use murmurate_net::tcp::{BulkChoice, Connection, Endpoint, OFFER_BYTES, Offer};
+use murmurate_net::tcp::{BulkChoice, Connection, Endpoint, Offer};
 use murmurate_protocol::PeerId;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::mpsc;
-use tokio::time::{Instant, timeout};
-
-/// How long an offer may take to arrive.
-const OFFER_WAIT: Duration = Duration::from_secs(5);
+use tokio::time::Instant;
 
 /// Time between two looks at what the system knows of a connection.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -118,28 +115,20 @@ impl Ways {
         };
         let to = to.clone();
         tokio::spawn(async move {
-            let told = timeout(OFFER_WAIT, async {
-                let mut stream = to.open_uni().await.ok()?;
-                stream.write_all(&offer.encode()).await.ok()?;
-                stream.finish().ok()
-            });
-            if !matches!(told.await, Ok(Some(()))) {
+            if !offer.send(&to).await {
                 tracing::debug!(peer = %to.peer(), "the offer of TCP could not be sent");
             }
         });
     }
 
     /// Reads an offer of the peer.
-    pub(in crate::net) fn offered(&self, from: &BulkConnection, mut stream: RecvStream) {
+    pub(in crate::net) fn offered(&self, from: &BulkConnection, stream: RecvStream) {
         let Some(peer) = from_libp2p(&from.peer()).filter(|_| self.tcp.is_some()) else {
             return;
         };
         let (ways, from) = (self.clone(), from.clone());
         tokio::spawn(async move {
-            let read = timeout(OFFER_WAIT, stream.read_to_end(OFFER_BYTES)).await;
-            let bytes = read.ok().and_then(Result::ok);
-            let offer = bytes.and_then(|bytes| Offer::decode(&bytes.try_into().ok()?));
-            match offer {
+            match Offer::receive(stream).await {
                 Some(offer) => {
                     let at = from.remote_address();
                     ways.with(peer, |slot| slot.offer = Some((offer, at)));
