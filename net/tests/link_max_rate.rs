@@ -1,5 +1,7 @@
 //! A limit of the sending rate holds on short and long paths. In virtual time.
 
+#![allow(clippy::unwrap_used, reason = "tests")]
+
 mod common;
 
 use std::time::Duration;

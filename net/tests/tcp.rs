@@ -116,8 +116,8 @@ async fn a_peer_that_is_not_who_it_claims_is_refused() {
         let meant = PeerId::random();
         let refused = near.endpoint.dial(meant, far.at, offer).await;
         assert!(
-            matches!(&refused, Err(Error::WrongPeer { expected, found })
-                if *expected == meant && *found == far.peer),
+            matches!(&refused, Err(Error::WrongPeer(mismatch))
+                if mismatch.expected == meant && mismatch.found == far.peer),
             "{refused:?}"
         );
     })

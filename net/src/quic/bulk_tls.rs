@@ -1,7 +1,7 @@
 //! TLS of bulk connections over TCP, with the identities and checks of those over QUIC.
 
 use crate::quic::config::Config;
-use crate::quic::error::Error;
+use crate::quic::error::{Error, Mismatch};
 use crate::quic::tls::{SERVER_NAME, Tls};
 use crate::quic::verifier::Verifier;
 use libp2p::PeerId;
@@ -31,9 +31,9 @@ pub(crate) struct Connector {
 pub(crate) struct Expected(Arc<Verifier>);
 
 impl Expected {
-    /// The peer that answered, if it is another one.
-    pub(crate) fn mismatch(&self) -> Option<PeerId> {
-        self.0.mismatch().map(|mismatch| mismatch.found)
+    /// The peer that was meant and the one that answered, if they differ.
+    pub(crate) fn mismatch(&self) -> Option<Mismatch> {
+        self.0.mismatch()
     }
 }
 

@@ -46,10 +46,7 @@ async fn connect(
     let (connector, expected) = shared.tls.connector(peer)?;
     let shaken = connector.shake(stream).await;
     let mut stream = shaken.map_err(|source| match expected.mismatch() {
-        Some(found) => Error::WrongPeer {
-            expected: peer,
-            found,
-        },
+        Some(mismatch) => Error::WrongPeer(Box::new(mismatch)),
         None => Error::Handshake {
             addr,
             source: Arc::new(source),

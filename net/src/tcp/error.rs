@@ -1,6 +1,6 @@
 //! Errors of bulk connections over TCP.
 
-use libp2p::PeerId;
+use crate::quic::Mismatch;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -34,13 +34,8 @@ pub enum Error {
         source: Arc<io::Error>,
     },
     /// Another peer than the expected one answers.
-    #[error("{found} answers on tcp where {expected} was expected")]
-    WrongPeer {
-        /// The peer that was meant.
-        expected: PeerId,
-        /// The peer that answered.
-        found: PeerId,
-    },
+    #[error("{} answers on tcp where {} was expected", .0.found, .0.expected)]
+    WrongPeer(Box<Mismatch>),
     /// The handshake did not end in time.
     #[error("no handshake with tcp {addr} within {} ms", .after.as_millis())]
     Timeout {
