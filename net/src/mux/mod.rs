@@ -18,6 +18,7 @@ mod frame;
 mod receive;
 mod send;
 mod session;
+mod shared;
 mod state;
 mod stream;
 mod tasks;

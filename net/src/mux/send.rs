@@ -1,7 +1,7 @@
 //! The sending half of a stream.
 
 use crate::mux::MuxError;
-use crate::mux::session::Guard;
+use crate::mux::shared::Guard;
 use bytes::Bytes;
 use std::future::poll_fn;
 use std::sync::Arc;

@@ -287,7 +287,7 @@ impl State {
         !self.headers.is_empty()
     }
 
-    /// Whether so much waits to be read that no more should come.
+    /// Whether the bytes that wait to be read are at their bound, so that no more should come.
     pub(super) fn is_full(&self) -> bool {
         self.unread >= UNREAD_BYTES_MAX
     }

@@ -2,7 +2,7 @@
 
 use crate::mux::MuxError;
 use crate::mux::frame::{HEADER_BYTES, Header, Kind};
-use crate::mux::session::Shared;
+use crate::mux::shared::Shared;
 use crate::mux::state::Frame;
 use bytes::BytesMut;
 use std::io;

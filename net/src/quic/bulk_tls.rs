@@ -50,7 +50,7 @@ impl BulkTls {
         identity: &Keypair,
         alpn: &'static [u8],
     ) -> Result<Self, Error> {
-        let tls = Tls::for_tcp(identity, config)?;
+        let tls = Tls::for_tcp(identity, config.cipher, config.post_quantum, config.key_log)?;
         let acceptor = TlsAcceptor::from(Arc::new(tls.server_config(&[alpn])?));
         Ok(Self {
             tls,

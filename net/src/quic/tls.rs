@@ -7,7 +7,6 @@
 
 use crate::quic::admission::Kind;
 use crate::quic::cipher::Cipher;
-use crate::quic::config::Config;
 use crate::quic::error::Error;
 use crate::quic::reset::ResetKey;
 use crate::quic::verifier::Verifier;
@@ -45,15 +44,20 @@ impl Tls {
     }
 
     /// The same for records of TCP, which aws-lc-rs encrypts faster than ring.
-    pub(super) fn for_tcp(identity: &Keypair, config: &Config) -> Result<Self, Error> {
-        let mut provider = provider(config.cipher, config.post_quantum);
+    pub(super) fn for_tcp(
+        identity: &Keypair,
+        cipher: Cipher,
+        post_quantum: bool,
+        key_log: bool,
+    ) -> Result<Self, Error> {
+        let mut provider = provider(cipher, post_quantum);
         let fast = aws_lc_rs::default_provider().cipher_suites;
         for suite in &mut provider.cipher_suites {
             if let Some(same) = fast.iter().find(|other| other.suite() == suite.suite()) {
                 *suite = *same;
             }
         }
-        Self::with(identity, provider, config.key_log)
+        Self::with(identity, provider, key_log)
     }
 
     fn with(identity: &Keypair, provider: CryptoProvider, key_log: bool) -> Result<Self, Error> {

@@ -1,7 +1,7 @@
 //! A bulk connection over TLS and TCP.
 
 use crate::mux::{Session, Side, Volume};
-use crate::tcp::endpoint::Hold;
+use crate::tcp::holds::Hold;
 use crate::tcp::info::Info;
 use libp2p::PeerId;
 use std::net::SocketAddr;

@@ -2,9 +2,9 @@
 
 use crate::mux::Side;
 use crate::tcp::connection::{Connection, Ends};
-use crate::tcp::endpoint::Shared;
 use crate::tcp::error::Error;
 use crate::tcp::offer::Offer;
+use crate::tcp::shared::Shared;
 use crate::tcp::{WELCOME, WRITE_BYTES};
 use libp2p::PeerId;
 use socket2::SockRef;

@@ -22,8 +22,10 @@ mod connection;
 mod dial;
 mod endpoint;
 mod error;
+mod holds;
 mod info;
 mod offer;
+mod shared;
 mod tokens;
 
 pub use choice::{BulkChoice, UnknownBulkChoice};

@@ -204,6 +204,7 @@ fn network(raw: &RawConfig) -> Result<NetworkConfig, Wrong> {
             let message = format!("`network.bulk`: {e}");
             Wrong::new("network.bulk", message)
         })?,
+        bulk_port: raw.network.bulk_port,
         site: raw.network.site.as_deref().map(site).transpose()?,
         max_rate: Limits {
             peer: rate("network.max_rate_per_peer", &raw.network.max_rate_per_peer)?,

@@ -96,6 +96,8 @@ pub struct NetworkConfig {
     pub congestion: Congestion,
     /// How bulk streams travel.
     pub bulk: BulkChoice,
+    /// TCP port of bulk over TLS; `None` takes the number of the UDP port.
+    pub bulk_port: Option<u16>,
     /// The label of this daemon's site, if it is not to be measured.
     pub site: Option<Site>,
     /// Hard limits on bytes sent per second.

@@ -78,6 +78,8 @@ pub(super) struct RawNetwork {
     pub(super) congestion: String,
     pub(super) bulk: String,
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) bulk_port: Option<u16>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) site: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) max_rate: Option<RawRate>,
@@ -96,6 +98,7 @@ impl Default for RawNetwork {
             relay: false,
             congestion: "bbr3".to_owned(),
             bulk: "auto".to_owned(),
+            bulk_port: None,
             site: None,
             max_rate: None,
             max_rate_per_peer: None,

@@ -175,6 +175,7 @@ pub(super) fn network_config(
     net.relay = config.network.relay;
     net.congestion = config.network.congestion;
     net.bulk = config.network.bulk;
+    net.bulk_port = config.network.bulk_port;
     net.max_rate.set(config.network.max_rate);
     net.locality = finder(store.identity().peer(), &config.network).locality();
     net

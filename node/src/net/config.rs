@@ -41,6 +41,8 @@ pub struct NetConfig {
     pub congestion: Congestion,
     /// How bulk streams travel.
     pub bulk: BulkChoice,
+    /// TCP port of bulk over TLS; `None` takes the number of the UDP port if that is free.
+    pub bulk_port: Option<u16>,
     /// What this peer's record says of its place in the network at the start.
     pub locality: Locality,
     /// Limits on the sending rate. A clone of the handle can change them at any time.
@@ -65,6 +67,7 @@ impl NetConfig {
             keep_alive: Duration::from_secs(1),
             congestion: Congestion::default(),
             bulk: BulkChoice::default(),
+            bulk_port: None,
             locality: Locality::default(),
             max_rate: MaxRate::default(),
         }

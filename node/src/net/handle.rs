@@ -67,7 +67,7 @@ pub fn start(
     let (quic, transport) = quic::endpoint(&config)?;
     let (words, internal) = mpsc::channel(INTERNAL_MAX);
     let tcp = quic::tcp_endpoint(&config)?;
-    let ways = Ways::new(config.bulk, tcp, words.clone());
+    let ways = Ways::new((config.bulk, config.bulk_port), tcp, words.clone());
     let opener = Opener { network: words };
     let views = Views {
         quic: quic.clone(),

@@ -27,6 +27,7 @@ mod listen;
 mod nat;
 mod opener;
 mod outboxes;
+mod path;
 mod paths;
 mod pending;
 mod quic;
@@ -46,7 +47,7 @@ pub(crate) use ids::public_key;
 pub use ids::{address_with_peer, from_libp2p, to_libp2p};
 pub use nat::{NatReport, Path, Reach, Reachability, Serving};
 pub use outboxes::Busy;
-pub use paths::{BulkPath, PathView};
+pub use path::{BulkPath, PathView};
 pub use record::{public_network, verify};
 pub use view::{LinkView, QuicView};
 

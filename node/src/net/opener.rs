@@ -3,7 +3,7 @@
 use crate::net::gate::Passed;
 use crate::net::streams::{Kind, Reply};
 use libp2p::{Stream, identity};
-use murmurate_net::quic::BulkConnection;
+use murmurate_net::quic::{BulkConnection, Endpoint};
 use murmurate_net::tcp;
 use murmurate_protocol::PeerId;
 use murmurate_trust::Learned;
@@ -92,5 +92,18 @@ impl Opener {
         timeout(OPEN_WAIT, asked)
             .await
             .unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
+    }
+}
+
+/// Passes on bulk connections that others open.
+pub(super) async fn accept_bulk(quic: Endpoint, opener: Opener) {
+    while let Some(connection) = quic.accept_bulk().await {
+        let word = Internal::Bulk {
+            connection,
+            again: false,
+        };
+        if opener.network.send(word).await.is_err() {
+            return;
+        }
     }
 }

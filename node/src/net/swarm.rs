@@ -9,7 +9,7 @@ use crate::net::ids::from_libp2p;
 use crate::net::links::Links;
 use crate::net::listen::listen;
 use crate::net::nat::{Traversal, is_relayed};
-use crate::net::opener::{Internal, Opener};
+use crate::net::opener::{Internal, Opener, accept_bulk};
 use crate::net::outboxes::Outboxes;
 use crate::net::paths::Paths;
 use crate::net::pending::Pending;
@@ -377,19 +377,6 @@ impl Network {
         let _ = timeout_at(deadline, self.quic.close()).await;
         drop(self);
         let _ = done.send(());
-    }
-}
-
-/// Passes on bulk connections that others open.
-async fn accept_bulk(quic: Endpoint, opener: Opener) {
-    while let Some(connection) = quic.accept_bulk().await {
-        let word = Internal::Bulk {
-            connection,
-            again: false,
-        };
-        if opener.network.send(word).await.is_err() {
-            return;
-        }
     }
 }
 

@@ -2,7 +2,8 @@
 //! connections.
 
 use crate::net::from_libp2p;
-use crate::net::paths::{PathView, Paths};
+use crate::net::path::PathView;
+use crate::net::paths::Paths;
 use crate::traffic::{Counters, LinkMeters, Reading, Traffic};
 use murmurate_net::mux::Volume;
 use murmurate_net::quic::{self, Kind, LinkStats, Traffic as Gone};

@@ -231,8 +231,8 @@ impl Chooser {
         self.path = Some(path);
     }
 
-    /// TCP sent so many segments since the last call, and so many of them again. Returns false if
-    /// TLS was left for it.
+    /// Segments that TCP sent since the last call, and those among them that it sent again. Returns
+    /// false if TLS was left for it.
     pub(super) fn resent(&mut self, now: Instant, sent: u32, again: u32) -> bool {
         let share = f64::from(again) / f64::from(sent.max(1));
         if self.choice != BulkChoice::Auto || sent < SEGMENTS_MIN || share <= RESENT_MAX {

@@ -42,6 +42,7 @@ pub(in crate::net) struct WayView {
 #[derive(Clone)]
 pub(in crate::net) struct Ways {
     choice: BulkChoice,
+    port: Option<u16>,
     tcp: Option<Endpoint>,
     network: mpsc::Sender<Internal>,
     slots: Arc<Mutex<BTreeMap<PeerId, Slot>>>,
@@ -50,12 +51,13 @@ pub(in crate::net) struct Ways {
 impl Ways {
     /// Starts without peers. Without an endpoint everything stays on QUIC.
     pub(in crate::net) fn new(
-        choice: BulkChoice,
+        (choice, port): (BulkChoice, Option<u16>),
         tcp: Option<Endpoint>,
         network: mpsc::Sender<Internal>,
     ) -> Self {
         Self {
             choice,
+            port,
             tcp,
             network,
             slots: Arc::default(),
@@ -100,15 +102,15 @@ impl Ways {
         drop(slot);
     }
 
-    /// Sends an offer on a bulk connection that the peer dialled. The port has the number of the
-    /// UDP port if that is free, so that a firewall can have one rule for both.
+    /// Sends an offer on a bulk connection that the peer dialled. Unless a port is configured, it
+    /// has the number of the UDP port if that is free, so that a firewall can have one rule for both.
     pub(in crate::net) fn offer(&self, to: &BulkConnection, listening: &[SocketAddr]) {
         let Some(tcp) = self.tcp.clone().filter(|_| !to.is_dialer()) else {
             return;
         };
         let remote = to.remote_address();
         if tcp.offer(to.peer(), remote).is_none() {
-            listen(&tcp, remote.ip(), listening);
+            listen(&tcp, remote.ip(), listening, self.port);
         }
         let Some(offer) = tcp.offer(to.peer(), remote) else {
             return;
@@ -259,16 +261,19 @@ impl Ways {
 }
 
 /// Opens a port for the family of an address.
-fn listen(tcp: &Endpoint, remote: IpAddr, listening: &[SocketAddr]) {
+fn listen(tcp: &Endpoint, remote: IpAddr, listening: &[SocketAddr], port: Option<u16>) {
     let v4 = remote.to_canonical().is_ipv4();
     let Some(udp) = listening.iter().find(|addr| addr.is_ipv4() == v4) else {
         return;
     };
-    let other = SocketAddr::new(udp.ip(), 0);
-    let opened = tcp.listen(*udp).or_else(|_| tcp.listen(other));
+    let at = |port| SocketAddr::new(udp.ip(), port);
+    let opened = match port {
+        Some(port) => tcp.listen(at(port)),
+        None => tcp.listen(*udp).or_else(|_| tcp.listen(at(0))),
+    };
     match opened {
         Ok(addr) => tracing::debug!(%addr, "bulk connections over TCP are accepted"),
-        Err(error) => tracing::debug!(%error, "bulk stays on QUIC"),
+        Err(error) => tracing::warn!(%error, "peers reach this daemon's bulk over QUIC alone"),
     }
 }
 

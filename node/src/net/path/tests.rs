@@ -1,6 +1,7 @@
 //! The changes of a path after dials that fail, succeed or are refused.
 
 use super::*;
+use libp2p::identity;
 
 fn reason(path: &Path) -> &str {
     match path {
