@@ -43,6 +43,22 @@ fn wrong_files_are_named_by_line() {
              say so with --http-public (or http_public = true), or use 127.0.0.1",
         ),
         (
+            "[island]\nranks = 0\n",
+            "node.toml:2: `island.ranks` is 0: give 1, for one trainer, to 64, for as many that sum here",
+        ),
+        (
+            "[island]\nranks = 65\n",
+            "node.toml:2: `island.ranks` is 65: give 1, for one trainer, to 64, for as many that sum here",
+        ),
+        (
+            "[island]\nranks = -1\n",
+            "node.toml:2: invalid value: integer `-1`, expected u32",
+        ),
+        (
+            "[island]\nrank = 4\n",
+            "node.toml:2: unknown key `rank`; did you mean `ranks`?",
+        ),
+        (
             "[shards]\nindex = 4\nof = 4\n",
             "node.toml:2: `shards.index` is 4, it counts from 0 and must be below \
              `shards.of` = 4",
