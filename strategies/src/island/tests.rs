@@ -1,3 +1,5 @@
+//! Islands of toy trainers.
+
 use super::*;
 use crate::state::MemoryState;
 use crate::toy::ToyTask;

@@ -47,6 +47,13 @@ fn wrong_files_are_named_by_line() {
             "node.toml:2: `island.ranks` is 0: give 1, for one trainer, to 64, for as many that sum here",
         ),
         (
+            "[strategy]\npreset = \"gradient-tracking\"\n[strategy.inner]\ncorrection = \"momentum-tracking\"\n\
+             [island]\nranks = 2\n",
+            "node.toml:6: `island.ranks` is 2, but preset gradient-tracking has `strategy.inner.correction` = \
+             \"momentum-tracking\", which keeps a momentum of every inner step of one trainer (set ranks = 1, or \
+             take another correction)",
+        ),
+        (
             "[island]\nranks = 65\n",
             "node.toml:2: `island.ranks` is 65: give 1, for one trainer, to 64, for as many that sum here",
         ),
