@@ -19,29 +19,8 @@ fn nothing_said_is_the_default() {
 }
 
 #[test]
-fn wrong_files_are_named_by_line() {
+fn islands_that_cannot_be_are_named_by_line() {
     let cases = [
-        (
-            "[run]\nrouns = 3\n",
-            "node.toml:2: unknown key `rouns`; did you mean `rounds`?",
-        ),
-        (
-            "\n[netwrk]\n",
-            "node.toml:2: unknown key `netwrk`; did you mean `network`?",
-        ),
-        (
-            "[run]\nseed = \"x\"\n",
-            "node.toml:2: invalid type: string \"x\", expected u64",
-        ),
-        (
-            "[run]\nstart_with = 0\n",
-            "node.toml:2: `run.start_with` counts this daemon: at least 1",
-        ),
-        (
-            "[daemon]\nhttp = \"0.0.0.0:80\"\n",
-            "node.toml:2: 0.0.0.0:80 can be reached from outside, and anyone may read it; \
-             say so with --http-public (or http_public = true), or use 127.0.0.1",
-        ),
         (
             "[island]\nranks = 0\n",
             "node.toml:2: `island.ranks` is 0: give 1, for one trainer, to 64, for as many that sum here",
@@ -64,6 +43,41 @@ fn wrong_files_are_named_by_line() {
         (
             "[island]\nrank = 4\n",
             "node.toml:2: unknown key `rank`; did you mean `ranks`?",
+        ),
+    ];
+    for (text, expected) in cases {
+        assert_eq!(line(text, &Overrides::default()), expected);
+    }
+    let ranks = |text: &str| {
+        let config = Config::from_text(Path::new("node.toml"), text, &Overrides::default());
+        config.unwrap().island.ranks
+    };
+    assert_eq!((ranks(""), ranks("[island]\nranks = 64\n")), (1, 64));
+}
+
+#[test]
+fn wrong_files_are_named_by_line() {
+    let cases = [
+        (
+            "[run]\nrouns = 3\n",
+            "node.toml:2: unknown key `rouns`; did you mean `rounds`?",
+        ),
+        (
+            "\n[netwrk]\n",
+            "node.toml:2: unknown key `netwrk`; did you mean `network`?",
+        ),
+        (
+            "[run]\nseed = \"x\"\n",
+            "node.toml:2: invalid type: string \"x\", expected u64",
+        ),
+        (
+            "[run]\nstart_with = 0\n",
+            "node.toml:2: `run.start_with` counts this daemon: at least 1",
+        ),
+        (
+            "[daemon]\nhttp = \"0.0.0.0:80\"\n",
+            "node.toml:2: 0.0.0.0:80 can be reached from outside, and anyone may read it; \
+             say so with --http-public (or http_public = true), or use 127.0.0.1",
         ),
         (
             "[shards]\nindex = 4\nof = 4\n",

@@ -112,7 +112,7 @@ impl Stream {
             // The order of passages is the same at all peers.
             ShardKind::Dealt => {
                 let dealt = Dealt::new(passages.len(), shards.seed, data).for_rank(shards)?;
-                (Own::Dealt(dealt), shards.seed)
+                (Own::Dealt(Box::new(dealt)), shards.seed)
             }
             _ => (Own::Fixed(mine), shards.order_seed(seed)),
         };
