@@ -9,7 +9,7 @@
 
 use murmurate_attach::{Mode, RemoteTrainer, Supervisor, Terms, Waiting};
 use murmurate_protocol::InnerStep;
-use murmurate_strategies::{Proceed, StepControl, Trainer};
+use murmurate_strategies::{Proceed, Rank, StepControl, Trainer};
 use std::error::Error;
 use std::ffi::OsString;
 use std::sync::Arc;
@@ -71,12 +71,13 @@ fn main() -> Result<(), Box<dyn Error>> {
         shard: 0,
         dealt: false,
         shards: 1,
+        rank: Rank::ALONE,
         mode: Mode::Deltas,
         patience: Duration::from_secs(120),
         notes: Arc::new(|text| println!("{text}")),
     };
     let waiting = Waiting::open(terms.clone())?;
-    let supervisor = Supervisor::start(&command, waiting.socket(), Arc::clone(&terms.notes))?;
+    let supervisor = Supervisor::start(&command, &[waiting.socket()], Arc::clone(&terms.notes))?;
     let mut trainer = waiting.wait(Some(&supervisor), &|| false)?;
     let mut frame = vec![0.0; trainer.layout().len()];
     // First touch of all pages.

@@ -44,6 +44,10 @@ pub(crate) const TICK: Duration = Duration::from_millis(100);
 /// How long a new connection may take to describe its tensors.
 pub(crate) const HELLO_WAIT: Duration = Duration::from_secs(10);
 
+/// How long an island waits, after one rank has attached, for those that were started with it: they import
+/// their framework and build their model meanwhile. It then goes on without them.
+pub(crate) const RANK_WAIT: Duration = Duration::from_secs(30);
+
 /// How long the trainer may take to copy its parameters: hundreds of GB at the speed of a disk.
 pub(crate) const COPY_WAIT: Duration = Duration::from_secs(600);
 

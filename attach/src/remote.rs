@@ -2,20 +2,22 @@
 //!
 //! A trainer that is gone is waited for: an error would make the peer leave the swarm. The peer's
 //! rounds go on without it meanwhile, as for any straggler. The next trainer gets the parameters of the
-//! last cut and the last known state, and the round's training begins again.
+//! last cut and the last known state, and the round's training begins again. A rank of an island is waited
+//! for only while there is no other; else the island's stretch ends without it.
 
 mod session;
+mod start;
 mod watch;
 
-use crate::door::{Arrival, Door};
-use crate::error::AttachError;
+use crate::door::Door;
+use crate::gathering::{Gathering, Here};
+use crate::group::Group;
 use crate::limits::{EVALUATIONS_MAX, STATE_AT_CUT_BYTES_MAX};
 use crate::link::{Link, Lost};
 use crate::memory::Memory;
 use crate::message::{FromTrainer, ToTrainer};
 use crate::pace::Pace;
 use crate::state::State;
-use crate::supervisor::Group;
 use crate::terms::{Shard, Terms};
 use murmurate_protocol::{Evaluation, InnerStep, Participants};
 use murmurate_strategies::state::{StateError, StateSink, StateSource};
@@ -43,6 +45,8 @@ pub struct RemoteTrainer {
     leaving: Arc<AtomicBool>,
     /// Samples of the last inner step.
     samples: u64,
+    /// Whether the last one that came was refused: it will not come again by itself.
+    refused: bool,
 }
 
 /// What outlives a trainer.
@@ -53,6 +57,7 @@ pub(crate) struct Shared {
     state: State,
     /// Inner steps of the run up to the last cut.
     steps: u64,
+    gathering: Arc<Gathering>,
 }
 
 /// The first trainer, or why it is not the one.
@@ -68,6 +73,7 @@ pub(crate) struct Session {
     /// The part of the data that it was last told of.
     shard: Shard,
     pace: Pace,
+    _here: Here,
 }
 
 /// Why an exchange of messages with the trainer failed.
@@ -75,11 +81,16 @@ pub(crate) struct Session {
 enum Cut {
     /// The trainer is gone: the next one begins again.
     Lost,
+    /// The island goes on without this rank.
+    Away,
     /// The peer leaves, and there is no trainer to wait for.
     Leaving,
     /// The run cannot go on.
     Failed(TrainError),
 }
+
+/// What is said where training ends because the peer leaves.
+const LEFT: &str = "the peer leaves";
 
 /// One inner step as the trainer tells it.
 struct Step {
@@ -88,49 +99,6 @@ struct Step {
 }
 
 impl RemoteTrainer {
-    /// Attaches the first trainer: its tensors are the layout, its values the run's first parameters.
-    pub(crate) fn attach(
-        terms: &Terms,
-        arrival: Arrival,
-        layout: Layout,
-        cancelled: &dyn Fn() -> bool,
-    ) -> Result<Attached, AttachError> {
-        let (memory, state) = (Memory::new(layout.len())?, State::new(layout.len())?);
-        let shared = Shared {
-            layout,
-            memory,
-            state,
-            steps: 0,
-        };
-        let write = Some(shared.memory.current());
-        let session = match shared.welcome(terms, arrival, write, cancelled) {
-            Ok(session) => session,
-            Err(lost) => return Ok(Err(lost)),
-        };
-        let process = session.link.process();
-        let (tensors, values) = (shared.layout.tensors().len(), shared.layout.len());
-        let text = format!("a trainer is attached ({process}): {tensors} tensors, {values} values");
-        (terms.notes)(&text);
-        Ok(Ok((shared, session)))
-    }
-
-    pub(crate) fn new(
-        terms: Terms,
-        door: Door,
-        (shared, session): (Shared, Session),
-        group: Option<Arc<Group>>,
-    ) -> Self {
-        Self {
-            terms,
-            door,
-            shared,
-            session: Some(session),
-            group,
-            leaving: Arc::default(),
-            samples: 0,
-        }
-    }
-
     /// Whether the trainer that is attached can evaluate.
     pub fn evaluates(&self) -> bool {
         self.session.as_ref().is_some_and(|s| s.can_evaluate)
@@ -138,6 +106,16 @@ impl RemoteTrainer {
 
     fn is_leaving(&self) -> bool {
         self.leaving.load(Ordering::Relaxed)
+    }
+
+    /// Whether to try again after this: an only trainer is waited for, a rank is not.
+    fn again_after(&self, cut: Cut) -> Result<(), TrainError> {
+        match cut {
+            Cut::Lost if self.terms.rank.is_alone() => Ok(()),
+            Cut::Lost | Cut::Away => Err(TrainError::Away),
+            Cut::Leaving => Err(TrainError::Backend(LEFT.to_owned())),
+            Cut::Failed(error) => Err(error),
+        }
     }
 
     /// Takes steps until `control` stops them, then the cut. The next trainer would begin here again.
@@ -237,7 +215,7 @@ impl RemoteTrainer {
     }
 
     fn score(&mut self) -> Result<Evaluation, Cut> {
-        self.settle()?;
+        self.settle_if_here()?;
         if !self.session.as_ref().is_some_and(|s| s.can_evaluate) {
             let text = "the model is not evaluated: attach(evaluate=...) was not given".to_owned();
             return Err(Cut::Failed(TrainError::Backend(text)));
@@ -282,9 +260,8 @@ impl Trainer for RemoteTrainer {
         loop {
             match self.round(control) {
                 Ok(report) => return Ok(report),
-                Err(Cut::Lost) => {}
                 Err(Cut::Leaving) => return Ok(TrainReport::default()),
-                Err(Cut::Failed(error)) => return Err(error),
+                Err(cut) => self.again_after(cut)?,
             }
         }
     }
@@ -308,9 +285,7 @@ impl Trainer for RemoteTrainer {
             let ready = self.settle().and_then(|()| self.tell_shard());
             match ready.and_then(|()| self.step(1.0)) {
                 Ok(step) => break step,
-                Err(Cut::Lost) => {}
-                Err(Cut::Leaving) => return Err(TrainError::Backend(LEFT.to_owned())),
-                Err(Cut::Failed(error)) => return Err(error),
+                Err(cut) => self.again_after(cut)?,
             }
         };
         self.shared.steps += 1;
@@ -345,9 +320,7 @@ impl Trainer for RemoteTrainer {
         for _ in 0..EVALUATIONS_MAX {
             match self.score() {
                 Ok(evaluation) => return Ok(evaluation),
-                Err(Cut::Lost) => {}
-                Err(Cut::Leaving) => return Err(TrainError::Backend(LEFT.to_owned())),
-                Err(Cut::Failed(error)) => return Err(error),
+                Err(cut) => self.again_after(cut)?,
             }
         }
         let text = format!("the trainer ended {EVALUATIONS_MAX} times while it evaluated");
@@ -382,9 +355,6 @@ impl Trainer for RemoteTrainer {
         Ok(())
     }
 }
-
-/// What is said where training ends because the peer leaves.
-const LEFT: &str = "the peer leaves";
 
 impl Drop for RemoteTrainer {
     fn drop(&mut self) {

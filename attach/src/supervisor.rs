@@ -1,15 +1,16 @@
-//! Starts the training loop, starts it again when it ends, and ends it with the daemon.
+//! Starts the training loop, starts it again when it ends, and ends it with the daemon. An island has one
+//! for each rank, in processes that may speak with each other: all are started again when one ends.
 
 use crate::error::AttachError;
+use crate::group::Group;
 use crate::terms::Notes;
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+use rustix::process::{Pid, Signal};
 use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -38,59 +39,6 @@ const TRACEBACK_LINES_MAX: usize = 400;
 /// How Python begins one.
 const TRACEBACK: &str = "Traceback (most recent call last)";
 
-/// The process group of the training loop: it and its workers.
-#[derive(Debug, Default)]
-pub struct Group {
-    /// Held while it is signalled and while it is reaped, so that a number that was given to another
-    /// process is never hit.
-    leader: Mutex<Option<Pid>>,
-    /// Whether training is over, so that nothing is started again.
-    over: AtomicBool,
-}
-
-impl Group {
-    /// Training is over: a training loop that ends is not started again.
-    pub(crate) fn training_is_over(&self) {
-        self.over.store(true, Ordering::Relaxed);
-    }
-
-    fn is_over(&self) -> bool {
-        self.over.load(Ordering::Relaxed)
-    }
-
-    /// Sends all its processes a signal; nothing happens when there are none.
-    pub fn signal(&self, signal: Signal) {
-        let leader = self.leader.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(pid) = *leader
-            && let Err(error) = kill_process_group(pid, signal)
-        {
-            tracing::debug!(%error, "the trainer's group could not be signalled");
-        }
-    }
-
-    fn set(&self, leader: Option<Pid>) {
-        *self.leader.lock().unwrap_or_else(PoisonError::into_inner) = leader;
-    }
-
-    /// The leader's exit status once it has ended. Its workers are ended with it.
-    fn reap(&self, child: &mut Child) -> io::Result<Option<ExitStatus>> {
-        let mut leader = self.leader.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(pid) = *leader {
-            let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-            if waitid(WaitId::Pid(pid), options)?.is_none() {
-                return Ok(None);
-            }
-            // The leader is not reaped yet, so its number is still the group's.
-            let _ = kill_process_group(pid, Signal::KILL);
-        }
-        let status = child.try_wait()?;
-        if status.is_some() {
-            *leader = None;
-        }
-        Ok(status)
-    }
-}
-
 /// What is known of the training loops that ended.
 #[derive(Debug, Default)]
 struct Ended {
@@ -98,44 +46,63 @@ struct Ended {
     words: String,
 }
 
-/// Keeps one training loop running. Dropped, it ends it.
+/// Keeps the training loops of one daemon running. Dropped, it ends them.
 #[derive(Debug)]
 pub struct Supervisor {
-    group: Arc<Group>,
+    groups: Vec<Arc<Group>>,
     ended: Arc<Mutex<Ended>>,
     thread: Option<JoinHandle<()>>,
 }
 
 struct Keeper {
     command: Vec<OsString>,
-    socket: PathBuf,
-    group: Arc<Group>,
+    /// One for each rank.
+    ranks: Vec<(PathBuf, Arc<Group>)>,
     ended: Arc<Mutex<Ended>>,
     notes: Notes,
     /// The last traceback that was shown.
     shown: Arc<Mutex<Vec<String>>>,
 }
 
+/// A rank's process.
+struct Life {
+    rank: usize,
+    child: Child,
+    reader: Option<JoinHandle<String>>,
+    /// How it ended.
+    end: Option<String>,
+}
+
 impl Supervisor {
-    /// Starts `command`, which finds the socket in the environment variable `MURMURATE_SOCKET`. What it
-    /// prints goes to this process's standard error.
+    /// Starts `command` for each of the sockets, which it finds in the environment variable
+    /// `MURMURATE_SOCKET`. Where they are several, `RANK` and `WORLD_SIZE` are its rank and their number, and
+    /// so are `LOCAL_RANK`, `MURMURATE_RANK`, `LOCAL_WORLD_SIZE` and `MURMURATE_RANKS`. What it prints goes to
+    /// this process's standard error.
     ///
     /// # Errors
     /// When the system refuses a thread. A command that cannot be started is noted, and tried again.
     ///
     /// # Panics
-    /// When the command is empty.
-    pub fn start(command: &[OsString], socket: &Path, notes: Notes) -> Result<Self, AttachError> {
+    /// When the command is empty, or there is no socket.
+    pub fn start(
+        command: &[OsString],
+        sockets: &[&Path],
+        notes: Notes,
+    ) -> Result<Self, AttachError> {
         assert!(!command.is_empty(), "a command has a program");
+        assert!(!sockets.is_empty(), "a daemon has a trainer");
         let mut this = Self {
-            group: Arc::default(),
+            groups: sockets.iter().map(|_| Arc::default()).collect(),
             ended: Arc::default(),
             thread: None,
         };
         let mut keeper = Keeper {
             command: command.to_vec(),
-            socket: socket.to_owned(),
-            group: Arc::clone(&this.group),
+            ranks: sockets
+                .iter()
+                .map(|socket| socket.to_path_buf())
+                .zip(this.groups.iter().cloned())
+                .collect(),
             ended: Arc::clone(&this.ended),
             notes,
             shown: Arc::default(),
@@ -147,9 +114,9 @@ impl Supervisor {
         Ok(this)
     }
 
-    /// The process group of the training loop.
-    pub fn group(&self) -> Arc<Group> {
-        Arc::clone(&self.group)
+    /// The process group of a rank's training loop.
+    pub fn group(&self, rank: u32) -> Option<Arc<Group>> {
+        self.groups.get(rank as usize).cloned()
     }
 
     /// How often the training loop has ended, and the last line that it printed.
@@ -167,14 +134,16 @@ impl Supervisor {
         let Some(thread) = self.thread.take() else {
             return;
         };
-        self.group.training_is_over();
+        self.groups
+            .iter()
+            .for_each(|group| group.training_is_over());
         for (wait, signal) in [(wait, Signal::TERM), (TERMINATE_WAIT, Signal::KILL)] {
             let since = Instant::now();
             while !thread.is_finished() && since.elapsed() < wait {
                 std::thread::sleep(LOOK_EVERY);
             }
             if !thread.is_finished() {
-                self.group.signal(signal);
+                self.groups.iter().for_each(|group| group.signal(signal));
             }
         }
         // Killed processes end.
@@ -189,34 +158,66 @@ impl Drop for Supervisor {
 }
 
 impl Keeper {
+    fn is_over(&self) -> bool {
+        self.ranks.iter().any(|(_, group)| group.is_over())
+    }
+
     fn run(&mut self) {
         let mut pause = PAUSE_MIN;
-        while !self.group.is_over() {
+        while !self.is_over() {
             let since = Instant::now();
             let ended = self.live();
-            if self.group.is_over() {
+            if self.is_over() {
                 return;
             }
             if since.elapsed() >= LIVED {
                 pause = PAUSE_MIN;
             }
             let seconds = pause.as_secs();
-            (self.notes)(&format!("{ended}; it is started again in {seconds} s"));
+            let whom = match self.ranks.len() {
+                1 => "it is",
+                _ => "all ranks are",
+            };
+            (self.notes)(&format!("{ended}; {whom} started again in {seconds} s"));
             let until = Instant::now() + pause;
-            while Instant::now() < until && !self.group.is_over() {
+            while Instant::now() < until && !self.is_over() {
                 std::thread::sleep(LOOK_EVERY);
             }
             pause = (pause * 2).min(PAUSE_MAX);
         }
     }
 
-    /// One life of the training loop; says how it ended.
+    /// One life of the training loops; says how it ended.
     fn live(&mut self) -> String {
-        let program = self.command[0].to_string_lossy().into_owned();
+        let mut lives = Vec::new();
+        let mut reason = None;
+        for rank in 0..self.ranks.len() {
+            match self.begin(rank) {
+                Ok(life) => lives.push(life),
+                Err(words) => {
+                    reason = Some((words.clone(), words));
+                    break;
+                }
+            }
+        }
+        if reason.is_none() {
+            reason = self.first_end(&mut lives);
+        }
+        let last = self.end_all(&mut lives);
+        let (words, text) = reason.unwrap_or(last);
+        let mut ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
+        ended.times += 1;
+        ended.words = words;
+        text
+    }
+
+    /// Starts the training loop of a rank.
+    fn begin(&self, rank: usize) -> Result<Life, String> {
+        let (socket, group) = &self.ranks[rank];
         let mut command = Command::new(&self.command[0]);
         command
             .args(&self.command[1..])
-            .env("MURMURATE_SOCKET", &self.socket)
+            .env("MURMURATE_SOCKET", socket)
             .env("MURMURATE_SUPERVISED", "1")
             // Lines appear when they are printed.
             .env("PYTHONUNBUFFERED", "1")
@@ -224,41 +225,90 @@ impl Keeper {
             .stdout(Stdio::from(io::stderr()))
             .stderr(Stdio::piped())
             .process_group(0);
-        let mut child = match command.spawn() {
-            Ok(child) => child,
-            Err(error) => {
-                let words = format!("{program} cannot be started: {error}");
-                self.note_end(&words);
-                return words;
+        if self.ranks.len() > 1 {
+            for name in ["RANK", "LOCAL_RANK", "MURMURATE_RANK"] {
+                command.env(name, rank.to_string());
             }
-        };
-        self.group
-            .set(i32::try_from(child.id()).ok().and_then(Pid::from_raw));
+            for name in ["WORLD_SIZE", "LOCAL_WORLD_SIZE", "MURMURATE_RANKS"] {
+                command.env(name, self.ranks.len().to_string());
+            }
+        }
+        let mut child = command.spawn().map_err(|error| {
+            let program = self.command[0].to_string_lossy();
+            format!("{program} cannot be started: {error}")
+        })?;
+        group.set(i32::try_from(child.id()).ok().and_then(Pid::from_raw));
         let stderr = child.stderr.take();
         let shown = Arc::clone(&self.shown);
-        let reader = stderr.map(|err| std::thread::spawn(move || pass_on(err, &shown)));
-        let status = loop {
-            match self.group.reap(&mut child) {
-                Ok(None) => std::thread::sleep(LOOK_EVERY),
-                Ok(Some(status)) => break status.to_string(),
-                Err(error) => break error.to_string(),
+        Ok(Life {
+            rank,
+            child,
+            reader: stderr.map(|err| std::thread::spawn(move || pass_on(err, &shown))),
+            end: None,
+        })
+    }
+
+    /// Waits for the first end that is a reason to end the others too: its last words, and a line about it.
+    /// None where all have ended: ranks that were left out, or training is over.
+    fn first_end(&self, lives: &mut [Life]) -> Option<(String, String)> {
+        while lives.iter().any(|life| life.end.is_none()) {
+            for life in lives.iter_mut().filter(|life| life.end.is_none()) {
+                let group = &self.ranks[life.rank].1;
+                let left_out = group.is_left_out();
+                if self.look(life) && !left_out && !self.is_over() {
+                    return Some(self.about(life));
+                }
             }
+            std::thread::sleep(LOOK_EVERY);
+        }
+        None
+    }
+
+    /// Whether a process has ended.
+    fn look(&self, life: &mut Life) -> bool {
+        let group = &self.ranks[life.rank].1;
+        life.end = match group.reap(&mut life.child) {
+            Ok(None) => return false,
+            Ok(Some(status)) => Some(status.to_string()),
+            Err(error) => Some(error.to_string()),
         };
-        self.group.set(None);
+        group.set(None);
+        true
+    }
+
+    /// The last words of a process that has ended, and a line about its end.
+    fn about(&self, life: &mut Life) -> (String, String) {
+        let reader = life.reader.take();
         let words = reader
             .and_then(|reader| reader.join().ok())
             .unwrap_or_default();
-        self.note_end(&words);
-        match words.is_empty() {
-            true => format!("the trainer ended ({status})"),
-            false => format!("the trainer ended ({status}): {words}"),
-        }
+        let who = match self.ranks.len() {
+            1 => "the trainer".to_owned(),
+            _ => format!("rank {} of the trainer", life.rank),
+        };
+        let status = life.end.as_deref().unwrap_or_default();
+        let text = match words.is_empty() {
+            true => format!("{who} ended ({status})"),
+            false => format!("{who} ended ({status}): {words}"),
+        };
+        (words, text)
     }
 
-    fn note_end(&self, words: &str) {
-        let mut ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
-        ended.times += 1;
-        words.clone_into(&mut ended.words);
+    /// Ends what is left; says what is known of the last one that had an end of its own.
+    fn end_all(&self, lives: &mut [Life]) -> (String, String) {
+        let mut last = (String::new(), "the trainer ended".to_owned());
+        for life in lives.iter_mut() {
+            if life.end.is_none() {
+                self.ranks[life.rank].1.signal(Signal::KILL);
+                while !self.look(life) {
+                    std::thread::sleep(LOOK_EVERY);
+                }
+                self.about(life);
+            } else if life.reader.is_some() {
+                last = self.about(life);
+            }
+        }
+        last
     }
 }
 

@@ -1,5 +1,6 @@
 //! What the daemon tells a trainer, and how it treats it.
 
+use murmurate_strategies::Rank;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -42,6 +43,8 @@ pub struct Terms {
     pub shards: u32,
     /// Whether the live peers divide the data: then shard and shards change with them.
     pub dealt: bool,
+    /// Which of its daemon's trainers it is: the ranks of an island divide the daemon's part of the data.
+    pub rank: Rank,
     /// What a contribution is.
     pub mode: Mode,
     /// The least time without an inner step after which a trainer counts as hung.
@@ -51,11 +54,17 @@ pub struct Terms {
 }
 
 impl Terms {
-    /// This daemon's part of the data.
+    /// This trainer's part of the data.
     pub(crate) const fn part(&self) -> Shard {
-        Shard {
-            index: self.shard,
-            of: self.shards,
+        let (index, of) = self.rank.of_shard(self.shard, self.shards);
+        Shard { index, of }
+    }
+
+    /// What it is called in notes.
+    pub(crate) fn name(&self) -> String {
+        match self.rank.is_alone() {
+            true => "the trainer".to_owned(),
+            false => format!("rank {} of the trainer", self.rank.index),
         }
     }
 }

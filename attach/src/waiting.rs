@@ -3,11 +3,13 @@
 use crate::claim::check;
 use crate::door::Door;
 use crate::error::AttachError;
+use crate::group::Group;
 use crate::link::Lost;
 use crate::remote::RemoteTrainer;
 use crate::supervisor::Supervisor;
 use crate::terms::Terms;
 use std::path::Path;
+use std::sync::Arc;
 
 /// What a trainer may read before it attaches, beside the socket: it needs the seed for its first
 /// parameters.
@@ -33,8 +35,8 @@ impl Waiting {
         let about = serde_json::json!({
             "run": terms.run,
             "seed": terms.seed,
-            "shard": terms.shard,
-            "shards": terms.shards,
+            "shard": terms.part().index,
+            "shards": terms.part().of,
             "mode": terms.mode,
         });
         let path = terms.dir.join(ABOUT);
@@ -52,6 +54,19 @@ impl Waiting {
     /// The socket's path.
     pub fn socket(&self) -> &Path {
         self.door.path()
+    }
+
+    /// Another rank of the island of `first`, which it comes to have the parameters of. It is not waited for
+    /// before training asks for it.
+    ///
+    /// # Errors
+    /// When memory lacks.
+    pub fn beside(
+        self,
+        first: &RemoteTrainer,
+        group: Option<Arc<Group>>,
+    ) -> Result<RemoteTrainer, AttachError> {
+        RemoteTrainer::beside(first, self.terms, self.door, group)
     }
 
     /// Waits for the first trainer, whose tensors are the run's layout and whose values its first
@@ -87,7 +102,7 @@ impl Waiting {
             };
             match RemoteTrainer::attach(&terms, arrival, layout, cancelled)? {
                 Ok(first) => {
-                    let group = supervisor.map(Supervisor::group);
+                    let group = supervisor.and_then(|s| s.group(terms.rank.index));
                     return Ok(RemoteTrainer::new(terms, door, first, group));
                 }
                 Err(Lost::Gone) => (terms.notes)("the trainer went away while it attached"),

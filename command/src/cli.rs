@@ -17,7 +17,7 @@ use murmurate_net::emulate::{LinkSpec, NatKind};
 use murmurate_node::faults::Fault;
 use murmurate_node::lies::Lie;
 use murmurate_node::local::{
-    HealAt, KillAt, KillEvery, LateAt, LiarAt, PartitionAt, ShardsArg, StopAt,
+    HealAt, IslandsArg, KillAt, KillEvery, LateAt, LiarAt, PartitionAt, ShardsArg, StopAt,
 };
 use murmurate_node::progress::LogMode;
 use murmurate_node::splits::Split;
@@ -179,6 +179,9 @@ pub(crate) struct LocalArgs {
     /// Number of daemons
     #[arg(long, default_value_t = 4)]
     pub(crate) nodes: usize,
+    /// Number of daemons and of trainers in each: 2x4 is two peers that are islands of four ranks
+    #[arg(long, value_name = "PEERSxRANKS", conflicts_with = "nodes")]
+    pub(crate) islands: Option<IslandsArg>,
     /// Strategy preset [default: diloco for images, local-adam for text]; `murmurate strategies`
     /// lists all
     #[arg(long)]

@@ -19,6 +19,9 @@ pub struct NodeReport {
     pub perplexity: Option<f64>,
     /// Bits per byte of text in the last evaluation, of language models.
     pub bits_per_byte: Option<f64>,
+    /// Number of its trainers; more than one are an island.
+    #[serde(default)]
+    pub ranks: u32,
     /// Number of ended rounds.
     pub rounds: u64,
     /// Number of inner steps.
@@ -70,6 +73,7 @@ impl From<&Status> for NodeReport {
             test_top_5: status.evaluation.and_then(|e| e.top_5),
             perplexity: status.evaluation.and_then(|e| e.perplexity),
             bits_per_byte: status.evaluation.and_then(|e| e.bits_per_byte),
+            ranks: status.ranks,
             rounds: status.rounds_ended,
             inner_steps: status.inner_steps,
             samples: status.samples,

@@ -32,7 +32,9 @@ def team(sharded):
     sharded: whether a rank holds only a part of a parameter, so that each has a state of its own.
     """
     if not dist.is_available() or not dist.is_initialized():
-        if int(os.environ.get("WORLD_SIZE") or 1) > 1:
+        # The ranks of an island that the daemon sums have no process group.
+        alone = "MURMURATE_RANKS" in os.environ
+        if int(os.environ.get("WORLD_SIZE") or 1) > 1 and not alone:
             raise MurmurateError(
                 "this process is one of several ranks: call torch.distributed.init_process_group() before "
                 "attach()"

@@ -23,6 +23,29 @@ impl BlockFeed {
         }
     }
 
+    /// As [`BlockFeed::take`], of a feed that passes over what others of its island train: it stays where it
+    /// is, ahead of what they have finished together.
+    pub fn take_ahead(&mut self, blocks: &Blocks) {
+        let (before, piece) = (self.block(), self.piece);
+        self.take(blocks);
+        let place = before.and_then(|block| self.place_of(block));
+        if let Some(place) = place.filter(|place| blocks.done.is_some() && *place > self.finished) {
+            (self.finished, self.piece) = (place, piece);
+        }
+    }
+
+    /// How many blocks come before this one, if it was told.
+    fn place_of(&self, block: u64) -> Option<u64> {
+        let mut before = 0;
+        for run in &self.runs {
+            if (run.first..run.end()).contains(&block) {
+                return Some(before + block - run.first);
+            }
+            before += run.count;
+        }
+        None
+    }
+
     /// The block that is trained now; none before the first round.
     pub fn block(&self) -> Option<u64> {
         let mut left = self.finished;
@@ -34,6 +57,11 @@ impl BlockFeed {
         }
         let last = self.runs.last()?;
         Some(last.end() + left)
+    }
+
+    /// The block that is trained now, and how many of its pieces were taken.
+    pub fn place(&self) -> Option<(u64, u64)> {
+        Some((self.block()?, self.piece))
     }
 
     /// The next piece: its block, and its number there. `pieces` says how many a block has, at least one.
@@ -128,6 +156,23 @@ mod tests {
         // The same blocks again, of which the first is trained.
         again.take(&blocks(&[(7, 2)], Some(1)));
         assert_eq!((again.finished(), again.block()), (1, Some(8)));
+    }
+
+    #[test]
+    fn one_that_is_ahead_of_its_island_stays_there_unless_its_training_was_dropped() {
+        let told = blocks(&[(4, 2), (20, 3)], Some(1));
+        let mut feed = BlockFeed::default();
+        feed.take(&blocks(&[(3, 3), (20, 3)], None));
+        taken(&mut feed, 7);
+        assert_eq!((feed.finished(), feed.block()), (3, Some(20)));
+        let mut again = feed.clone();
+        feed.take_ahead(&told);
+        assert_eq!((feed.finished(), feed.next(|_| 2)), (2, Some((20, 1))));
+        again.take_ahead(&blocks(&[(4, 2), (20, 3)], None));
+        assert_eq!((again.finished(), again.next(|_| 2)), (0, Some((4, 0))));
+        // A block that is not told any more.
+        again.take_ahead(&blocks(&[(8, 2)], Some(0)));
+        assert_eq!((again.finished(), again.next(|_| 2)), (0, Some((8, 0))));
     }
 
     #[test]

@@ -29,6 +29,7 @@ pub mod correct;
 pub mod executor;
 pub mod grid;
 pub mod inner;
+pub mod island;
 pub mod kind;
 pub mod outer;
 pub mod plan;
@@ -43,5 +44,6 @@ pub mod parameter;
 mod trainer;
 
 pub use block_feed::BlockFeed;
+pub use island::{Island, IslandError, RANKS_MAX, Rank};
 pub use layout::{Layout, TensorSpec};
 pub use trainer::{Proceed, StepControl, TrainError, TrainReport, Trainer};

@@ -18,8 +18,8 @@ pub enum Proceed {
     Stop,
 }
 
-/// Observes a stretch of training and decides when it ends.
-pub trait StepControl {
+/// Observes a stretch of training and decides when it ends. The ranks of an island share one among threads.
+pub trait StepControl: Send {
     /// Called before every inner step, from zero.
     fn before(&mut self, step: InnerStep) -> Proceed;
 
@@ -70,6 +70,9 @@ pub enum TrainError {
     /// Device or data failed.
     #[error("{0}")]
     Backend(String),
+    /// This rank of an island is gone, and its parameters are as they were. The others go on.
+    #[error("the rank is away")]
+    Away,
 }
 
 /// Takes inner steps on parameters that it owns.

@@ -100,6 +100,7 @@ fn main() -> Result<(), Failure> {
         index,
         of: nodes,
         seed,
+        ..Shards::whole()
     };
     let mut trainers = (0..nodes)
         .map(|index| build(&task, &inner, &DeviceChoice::Flex, seed, &shards(index)))

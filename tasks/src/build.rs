@@ -8,7 +8,7 @@ use crate::trainer::flat;
 use crate::{BurnTrainer, DeviceChoice, TaskConfig, TaskError};
 use burn::tensor::Device;
 use murmurate_strategies::inner::InnerKind;
-use murmurate_strategies::{Layout, Trainer};
+use murmurate_strategies::{Island, Layout, Rank, Trainer};
 
 /// Builds the trainer of one peer. Its parameters depend only on task and seed, so all peers of a
 /// run start from the same bits. The order of its data depends on seed and shard.
@@ -42,6 +42,29 @@ pub fn build(
             Box::new(BurnTrainer::new(task, inner, device, seed)?)
         }
     })
+}
+
+/// Builds the trainers of one peer that is an island, as one. They divide the peer's shard. With several
+/// graphics processors, rank r has device r, counted from that of `device`.
+///
+/// # Errors
+/// As [`build`], and if the ranks are too many or the shard is too small for them.
+pub fn build_island(
+    task: &TaskConfig,
+    inner: &InnerKind,
+    device: &DeviceChoice,
+    seed: u64,
+    (shards, ranks): (&Shards, u32),
+) -> Result<Box<dyn Trainer>, TaskError> {
+    if ranks == 1 {
+        return build(task, inner, device, seed, shards);
+    }
+    let of_rank = |rank: Rank| {
+        let shards = shards.for_rank(rank);
+        build(task, inner, &device.of_rank(rank.index), seed, &shards)
+    };
+    let ranks = Rank::all(ranks).map(of_rank).collect::<Result<_, _>>()?;
+    Ok(Box::new(Island::new(ranks)?))
 }
 
 /// The layout of a task's model, without its parameters. For images and tables this reads

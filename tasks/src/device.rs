@@ -103,6 +103,17 @@ impl DeviceChoice {
         matches!(self, Self::Flex)
     }
 
+    /// The device of a rank of an island: the one behind this by the rank's number, where devices are
+    /// numbered.
+    #[must_use]
+    pub const fn of_rank(self, rank: u32) -> Self {
+        match self {
+            Self::Wgpu(Some(index)) => Self::Wgpu(Some(index + rank as usize)),
+            Self::Cuda(index) => Self::Cuda(index + rank as usize),
+            other => other,
+        }
+    }
+
     /// burn's device.
     ///
     /// # Errors
@@ -165,6 +176,13 @@ mod tests {
         );
         assert!("wgpu:x".parse::<DeviceChoice>().is_err());
         assert!("cuda:x".parse::<DeviceChoice>().is_err());
+    }
+
+    #[test]
+    fn ranks_have_the_devices_behind_the_first() {
+        let of_rank_2 = |name: &str| name.parse::<DeviceChoice>().unwrap().of_rank(2).to_string();
+        let names = ["flex", "wgpu", "wgpu:1", "cuda"].map(of_rank_2);
+        assert_eq!(names, ["flex", "wgpu", "wgpu:3", "cuda:2"]);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use crate::data::{DataError, ShardError, TableError, TextError};
 use crate::device::DeviceError;
 use crate::model::ModelDirError;
 use crate::weights::ModelFileError;
-use murmurate_strategies::TrainError;
+use murmurate_strategies::{IslandError, TrainError};
 
 /// Why a task cannot be built or run.
 #[derive(Debug, thiserror::Error)]
@@ -29,6 +29,9 @@ pub enum TaskError {
     /// The shard does not exist.
     #[error(transparent)]
     Shard(#[from] ShardError),
+    /// The ranks of an island do not fit together.
+    #[error(transparent)]
+    Island(#[from] IslandError),
     /// Weights cannot be read.
     #[error(transparent)]
     Weights(#[from] ModelFileError),

@@ -33,6 +33,14 @@ pub(crate) fn shard_seed(seed: u64, shard: u32) -> u64 {
     seed ^ (u64::from(shard) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
+/// The seed of one rank's data order, of that of its peer. Rank 0 has the peer's.
+pub(crate) fn rank_seed(seed: u64, rank: u32) -> u64 {
+    match rank {
+        0 => seed,
+        _ => mix(seed ^ mix(u64::from(rank))),
+    }
+}
+
 /// Mixes all bits of a number into all bits of the result.
 ///
 /// **Source:** Steele, Lea and Flood, Fast splittable pseudorandom number generators, 2014 (the finalizer

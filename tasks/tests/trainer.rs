@@ -272,6 +272,7 @@ fn all_shards_start_from_the_same_bits_and_see_other_data() {
             index,
             of: 4,
             seed: 5,
+            ..Shards::whole()
         };
         build(&task, &kind, &FLEX, 5, &shards).unwrap()
     };

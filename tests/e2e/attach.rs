@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 /// Inner steps of a round.
-const STEPS: u32 = 10;
+pub(crate) const STEPS: u32 = 10;
 
 /// A Python that can import NumPy.
-fn python() -> Option<String> {
+pub(crate) fn python() -> Option<String> {
     let target = program().parent()?.parent()?.to_owned();
     let own = target
         .join("tools")
@@ -40,17 +40,17 @@ fn python() -> Option<String> {
     found
 }
 
-fn root() -> PathBuf {
+pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-fn script() -> String {
+pub(crate) fn script() -> String {
     let path = root().join("tests/e2e/attach/trainer.py");
     path.to_str().unwrap().to_owned()
 }
 
 /// A configuration of an attached trainer.
-fn config(dir: &Path) -> String {
+pub(crate) fn config(dir: &Path) -> String {
     let path = dir.join("attached.toml");
     let text = format!(
         "[task]\nkind = \"attached\"\npatience_s = 2.0\n[strategy]\npreset = \"diloco\"\n\

@@ -23,6 +23,7 @@ mod data;
 mod faults;
 mod files;
 mod grid;
+mod islands;
 mod liars;
 mod lifecycle;
 mod links;

@@ -3,6 +3,8 @@
 use super::{Cut, RemoteTrainer, Session, Shared};
 use crate::claim::{check, same};
 use crate::door::Arrival;
+use crate::error::ClaimError;
+use crate::gathering::Gathering;
 use crate::limits::{COPY_WAIT, FRAME_BYTES_MAX, STATE_AT_CUT_BYTES_MAX, WORDS_MAX};
 use crate::link::Lost;
 use crate::message::{FromTrainer, ToTrainer, Welcome};
@@ -43,6 +45,7 @@ impl Shared {
                 faulthandler: hello.faulthandler,
                 shard: terms.part(),
                 pace: Pace::new(terms.patience),
+                _here: Gathering::arrive(&self.gathering),
             }),
             Some(other) => Err(Lost::Broken(format!(
                 "`{}` instead of `ready`",
@@ -56,12 +59,23 @@ impl Shared {
 impl RemoteTrainer {
     /// Waits for a trainer if there is none, and brings it up to date.
     pub(super) fn settle(&mut self) -> Result<(), Cut> {
+        self.settle_if(!self.refused)
+    }
+
+    /// The same for what any rank of the island can do: one that is not there is not waited for.
+    pub(super) fn settle_if_here(&mut self) -> Result<(), Cut> {
+        self.settle_if(false)
+    }
+
+    fn settle_if(&mut self, may_come: bool) -> Result<(), Cut> {
         while self.session.is_none() {
             if self.is_leaving() {
                 return Err(Cut::Leaving);
             }
-            if let Some(arrival) = self.door.next() {
-                self.attach_again(arrival);
+            match self.door.next() {
+                Some(arrival) => self.attach_again(arrival),
+                None if self.shared.gathering.waits(may_come && !self.refused) => {}
+                None => return Err(Cut::Away),
             }
         }
         if !self.shared.memory.news().is_empty() {
@@ -94,19 +108,39 @@ impl RemoteTrainer {
         let fits = check(&arrival.hello, self.terms.mode);
         if let Err(error) = fits.and_then(|layout| same(&layout, &self.shared.layout)) {
             arrival.link.refuse(&error.to_string());
-            (self.terms.notes)(&format!("a trainer was refused: {error}"));
+            match self.terms.rank.is_alone() {
+                true => (self.terms.notes)(&format!("a trainer was refused: {error}")),
+                false => self.leave_out(&error),
+            }
             return;
         }
         let leaving = || self.is_leaving();
         match self.shared.welcome(&self.terms, arrival, None, &leaving) {
             Ok(session) => {
                 let process = session.link.process();
-                (self.terms.notes)(&format!("a trainer is attached again ({process})"));
+                let text = match self.terms.rank.is_alone() {
+                    true => format!("a trainer is attached again ({process})"),
+                    false => format!("{} is attached ({process})", self.terms.name()),
+                };
+                (self.terms.notes)(&text);
                 self.session = Some(session);
+                self.refused = false;
                 self.shared.memory.all_is_new();
                 self.shared.state.is_news = true;
             }
             Err(lost) => self.lost(lost),
+        }
+    }
+
+    /// A rank that trains something else: the island goes on without it.
+    fn leave_out(&mut self, error: &ClaimError) {
+        let name = self.terms.name();
+        (self.terms.notes)(&format!(
+            "{name} was refused, and the island goes on without it: {error}"
+        ));
+        self.refused = true;
+        if let Some(group) = &self.group {
+            group.leave_out();
         }
     }
 
@@ -164,9 +198,16 @@ impl RemoteTrainer {
         match lost {
             Lost::Gone => {
                 if self.session.take().is_some() {
-                    (self.terms.notes)(
-                        "the trainer is gone; the round begins again when it is back",
-                    );
+                    let text = match self.terms.rank.is_alone() {
+                        true => {
+                            "the trainer is gone; the round begins again when it is back".into()
+                        }
+                        false => format!(
+                            "{} is gone; it begins again with the round of its return",
+                            self.terms.name()
+                        ),
+                    };
+                    (self.terms.notes)(&text);
                 }
             }
             Lost::Broken(reason) => {

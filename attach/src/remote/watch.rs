@@ -1,9 +1,9 @@
 //! Waiting for the trainer's answers, each with its deadline.
 
 use super::{Cut, RemoteTrainer, Session};
+use crate::group::Group;
 use crate::limits::{COPY_WAIT, EVALUATE_WAIT, FRAME_BYTES_MAX, LEAVE_WAIT};
 use crate::message::FromTrainer;
-use crate::supervisor::Group;
 use crate::terms::Notes;
 use rustix::process::Signal;
 use std::sync::atomic::Ordering;

@@ -8,11 +8,12 @@
 
 mod client;
 mod failures;
+mod islands;
 mod rounds;
 
 use murmurate_attach::{Mode, Notes, RemoteTrainer, Terms, Waiting};
 use murmurate_protocol::InnerStep;
-use murmurate_strategies::{Proceed, StepControl, Trainer};
+use murmurate_strategies::{Proceed, Rank, StepControl, Trainer};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -55,6 +56,7 @@ impl Side {
             shard: 1,
             dealt: true,
             shards: 4,
+            rank: Rank::ALONE,
             mode,
             patience: Duration::from_secs(1),
             notes: show,

@@ -10,7 +10,8 @@ pub(crate) fn run(args: LocalArgs) -> anyhow::Result<()> {
         bail!("--baseline: give 0 to 3600 seconds");
     }
     let options = LocalOptions {
-        nodes: args.nodes,
+        nodes: args.islands.map_or(args.nodes, |islands| islands.peers),
+        ranks: args.islands.map(|islands| islands.ranks),
         preset: args.preset,
         config: args.config,
         rounds: args.rounds,

@@ -1,6 +1,7 @@
 //! The daemon's HTTP interface: `/status` for people and scripts, `/metrics` for Prometheus, and
 //! `/limits`, the only page that can change something, and only for who can read the daemon's token.
 
+mod about;
 mod branches;
 mod door;
 mod figures;
@@ -18,6 +19,7 @@ mod status;
 mod token;
 mod traffic;
 
+pub use about::About;
 pub use figures::Figures;
 pub use forecast::{Basis, Forecaster, PredictedStatus, RoundStatus};
 pub use handle::{Clock, StatusHandle};
@@ -25,7 +27,7 @@ pub use limits::LimitsPage;
 pub use link::LinkStatus;
 pub use memory::{Memory, peak_rss_bytes, peak_rss_bytes_of, rss_bytes};
 pub use metrics::metrics_text;
-pub use observer::{About, Observer};
+pub use observer::Observer;
 pub use server::{ApiError, ApiServer};
 pub use status::{
     Contributor, EvaluationStatus, GroupStatus, NatStatus, PathStatus, PeerStatus, ServingStatus,

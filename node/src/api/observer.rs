@@ -6,39 +6,15 @@ use super::status::{
     Contributor, EvaluationStatus, GroupStatus, NatStatus, PathStatus, PeerStatus, PlaceStatus,
     ServingStatus, Status, WaitStatus,
 };
-use super::{Figures, Forecaster, LinkStatus, Memory, RoundStatus, Traffic};
+use super::{About, Figures, LinkStatus, Memory, RoundStatus, Traffic};
 use crate::net::{NatReport, Path};
 use crate::store::Progress;
-use crate::unit::Unit;
 use murmurate_protocol::{Event, PeerId, Phase, Round, Time, TrainSummary, Wait};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::time::Duration;
 
 /// Number of ends of training that the current rate of inner steps is averaged over.
 const RATE_WINDOW: usize = 16;
-
-/// What a daemon knows about itself before its first event.
-#[derive(Clone, Debug, Default)]
-pub struct About {
-    /// The run's name.
-    pub run: String,
-    /// This peer's id, hexadecimal.
-    pub peer: String,
-    /// The plan's hash, hexadecimal.
-    pub plan: String,
-    /// Name of the preset.
-    pub preset: String,
-    /// Number of rounds; zero means until told to stop.
-    pub rounds: u64,
-    /// Parameters of the model.
-    pub parameters: u64,
-    /// Stores of the method, each in multiples of 4 bytes x parameters.
-    pub multiples: BTreeMap<String, f64>,
-    /// Predicts the rounds, if a prediction is possible.
-    pub forecaster: Option<Forecaster>,
-    /// The unit of the task's loss.
-    pub unit: Unit,
-}
 
 /// Listens to events and keeps the [`Status`].
 #[derive(Debug)]
@@ -68,6 +44,7 @@ impl Observer {
             plan: about.plan.clone(),
             preset: about.preset.clone(),
             rounds: about.rounds,
+            ranks: about.ranks,
             phase: Phase::New.to_string(),
             inner_steps: base.inner_steps,
             samples: base.samples,

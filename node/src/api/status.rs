@@ -26,6 +26,8 @@ pub struct Status {
     pub round: u64,
     /// Number of rounds; zero means until told to stop.
     pub rounds: u64,
+    /// Number of this peer's trainers; more than one are an island.
+    pub ranks: u32,
     /// The phase of the current round.
     pub phase: String,
     /// Number of ended rounds, including earlier lives of this daemon.

@@ -3,6 +3,7 @@
 
 use super::attached;
 use super::error::explain;
+use super::island::island;
 use super::overrides::Overrides;
 use super::rate::RawRate;
 use super::raw::RawConfig;
@@ -101,6 +102,7 @@ fn checked(table: &Table) -> Result<Config, Wrong> {
     table.entry("preset").or_insert_with(usual);
     let strategy = Strategy::from_table(table, None).map_err(|e| Wrong::named("strategy", &e))?;
     attached::check(&task, &strategy)?;
+    let island = island(&raw.island, &strategy)?;
     let network = network(&raw)?;
     let daemon = daemon(&raw)?;
     raw.task = Some(as_table(&task)?);
@@ -113,6 +115,7 @@ fn checked(table: &Table) -> Result<Config, Wrong> {
         task,
         shards,
         strategy,
+        island,
         network,
         daemon,
         effective,

@@ -3,6 +3,7 @@
 
 mod attached;
 mod error;
+mod island;
 mod load;
 mod overrides;
 mod rate;
@@ -12,6 +13,7 @@ mod watch;
 mod wrong;
 
 pub use error::{ConfigError, Place};
+pub use island::IslandConfig;
 pub use overrides::Overrides;
 pub(crate) use rate::RawRate;
 pub use template::{Replace, template, write_template};
@@ -39,6 +41,8 @@ pub struct Config {
     pub shards: Shards,
     /// `[strategy]`.
     pub strategy: Strategy,
+    /// `[island]`: how many trainers this daemon has.
+    pub island: IslandConfig,
     /// `[network]`: addresses and limits.
     pub network: NetworkConfig,
     /// `[daemon]`: settings of this daemon only.

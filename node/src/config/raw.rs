@@ -14,6 +14,7 @@ pub(super) struct RawConfig {
     pub(super) shards: RawShards,
     /// Checked by `murmurate-strategies`.
     pub(super) strategy: Option<toml::Table>,
+    pub(super) island: RawIsland,
     pub(super) network: RawNetwork,
     pub(super) daemon: RawDaemon,
 }
@@ -63,6 +64,19 @@ pub(super) struct RawShards {
     pub(super) of: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) seed: Option<u64>,
+}
+
+/// `[island]`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct RawIsland {
+    pub(super) ranks: u32,
+}
+
+impl Default for RawIsland {
+    fn default() -> Self {
+        Self { ranks: 1 }
+    }
 }
 
 /// `[network]`.

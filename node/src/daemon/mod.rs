@@ -117,6 +117,9 @@ pub fn run(config: Config, options: RunOptions) -> Result<NodeReport, DaemonErro
 /// Like [`run`], with your own trainer instead of the configuration's `[task]`. `make` builds the
 /// trainer after the daemon has locked its directory; see the example `own_task`.
 ///
+/// A trainer of your own is one trainer: with `[island]` it is for `make` to build an
+/// [`Island`](murmurate_strategies::Island).
+///
 /// All daemons of the run must start from the same bits, so the first parameters must depend on
 /// `config.run.seed` only. Otherwise the daemons do not train the same model.
 ///
@@ -201,7 +204,8 @@ async fn drive(
     let (entered, dealt) = (setup.entered, dealt_note(&config));
     let observes = entered.membership.role() == Role::Observe;
     let follows = observes.then(|| OBSERVES.to_owned());
-    let notes = [entered.note, setup.resumed, warning, dealt, follows];
+    let island = config.island.note();
+    let notes = [entered.note, setup.resumed, warning, dealt, island, follows];
     let me = setup.peer_config.me;
     let liar = forger.map(|f| Liar::new(me, options.lies, f, Arc::clone(&setup.depot)));
     let peer = Peer::new(setup.peer_config, setup.plan, setup.topology);

@@ -230,7 +230,15 @@ fn about(config: &Config, plan: &Plan, layout: &Layout, peer: &str) -> Result<Ab
     if config.daemon.watch.ema.is_some() {
         multiples.insert("moving average".to_owned(), 1.0);
     }
+    // Those of the first rank are among the stores.
+    let others = config.island.ranks - 1;
+    if others > 0 {
+        let of_trainer = ["parameters", "gradients", "inner optimizer"];
+        let each: f64 = of_trainer.iter().filter_map(|s| multiples.get(*s)).sum();
+        multiples.insert("other ranks".to_owned(), f64::from(others) * each);
+    }
     Ok(About {
+        ranks: config.island.ranks,
         run: config.run.name.clone(),
         peer: peer.to_owned(),
         plan: plan.hash().to_hex(),

@@ -5,10 +5,11 @@ use crate::config::Config;
 use crate::progress::{LogMode, Printer};
 use murmurate_attach::{AttachError, Mode, Notes, Supervisor, Terms, Waiting};
 use murmurate_protocol::Contribution;
-use murmurate_strategies::Trainer;
+use murmurate_strategies::{Island, Rank, Trainer};
 use murmurate_tasks::data::ShardKind;
 use murmurate_tasks::{TaskConfig, TaskError};
 use std::ffi::OsString;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -35,14 +36,14 @@ impl Made {
     }
 }
 
-/// Builds the trainer of a task in this process, which starts from `run.init` if that is set.
+/// Builds the trainers of a task in this process, as one, which starts from `run.init` if that is set.
 pub(super) fn built_in(config: &Config) -> Result<Box<dyn Trainer>, TaskError> {
-    let mut trainer = murmurate_tasks::build(
+    let mut trainer = murmurate_tasks::build_island(
         &config.task,
         config.strategy.inner_kind(),
         &config.daemon.device,
         config.run.seed,
-        &config.shards,
+        (&config.shards, config.island.ranks),
     )?;
     if let Some(model) = &config.run.init {
         murmurate_tasks::load_model(trainer.as_mut(), model)?;
@@ -66,7 +67,7 @@ pub(super) fn attached(
         Contribution::Delta | Contribution::Parameters => Mode::Deltas,
     };
     let dir = config.daemon.dir.join(ATTACH_DIR);
-    let waiting = Waiting::open(Terms {
+    let terms = Terms {
         // The trainer may be started in another directory.
         dir: std::path::absolute(&dir).unwrap_or(dir),
         run: config.run.name.clone(),
@@ -74,27 +75,69 @@ pub(super) fn attached(
         shard: config.shards.index,
         shards: config.shards.of,
         dealt: config.shards.kind == ShardKind::Dealt,
+        rank: Rank::ALONE,
         mode,
         patience: Duration::from_secs_f64(patience_s),
         notes: Arc::clone(&notes),
-    })?;
-    let supervisor = if command.is_empty() {
-        let socket = waiting.socket().display();
-        notes(&format!(
-            "waiting for a trainer; start it with MURMURATE_SOCKET={socket} python train.py"
-        ));
-        None
-    } else {
-        let (socket, notes) = (waiting.socket(), Arc::clone(&notes));
-        Some(Supervisor::start(command, socket, notes)?)
+    };
+    let mut doors = Rank::all(config.island.ranks)
+        .map(|rank| Waiting::open(terms_of(&terms, rank)))
+        .collect::<Result<Vec<_>, _>>()?;
+    let sockets: Vec<_> = doors.iter().map(Waiting::socket).collect();
+    let supervisor = match command {
+        [] => {
+            notes(&how_to_start(&sockets));
+            None
+        }
+        _ => Some(Supervisor::start(command, &sockets, Arc::clone(&notes))?),
     };
     let cancelled = || interrupted.load(Ordering::Relaxed);
-    let trainer = waiting.wait(supervisor.as_ref(), &cancelled)?;
+    let others = doors.split_off(1);
+    let first = doors.remove(0).wait(supervisor.as_ref(), &cancelled)?;
+    let evaluates = first.evaluates();
+    let group = |rank| supervisor.as_ref().and_then(|s| s.group(rank));
+    let others = (1..)
+        .zip(others)
+        .map(|(rank, door)| door.beside(&first, group(rank)))
+        .collect::<Result<Vec<_>, _>>()?;
+    let trainer: Box<dyn Trainer> = match others.is_empty() {
+        true => Box::new(first),
+        false => {
+            let all = std::iter::once(first).chain(others);
+            let all = all.map(|rank| Box::new(rank) as Box<dyn Trainer>).collect();
+            Box::new(Island::new(all).map_err(TaskError::from)?)
+        }
+    };
     Ok(Made {
-        evaluates: trainer.evaluates(),
-        trainer: Box::new(trainer),
+        evaluates,
+        trainer,
         supervisor,
     })
+}
+
+/// The terms of a rank, which has a socket of its own.
+fn terms_of(terms: &Terms, rank: Rank) -> Terms {
+    let mut terms = terms.clone();
+    if rank.index > 0 {
+        terms.dir.push(format!("rank-{}", rank.index));
+    }
+    Terms { rank, ..terms }
+}
+
+/// What to do where the operator starts the trainers.
+fn how_to_start(sockets: &[&Path]) -> String {
+    let first = sockets[0].display();
+    let socket = format!("MURMURATE_SOCKET={first}");
+    match sockets {
+        [_] => format!("waiting for a trainer; start it with {socket} python train.py"),
+        [_, .., last] => format!(
+            "waiting for {} trainers; start each with its socket: {socket} python train.py, and so on to \
+             MURMURATE_SOCKET={}",
+            sockets.len(),
+            last.display()
+        ),
+        [] => String::new(),
+    }
 }
 
 /// The patience of a task whose trainer is another process.

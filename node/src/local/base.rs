@@ -175,6 +175,7 @@ impl Base {
                 .map(|dir| dir.join(format!("{index}.rec"))),
             late,
             threads,
+            ranks: config.island.ranks as usize,
             command: options.command.clone(),
             joinable: self
                 .places
@@ -205,6 +206,9 @@ impl Base {
         };
         set("run", "rounds", count(self.rounds()));
         set("run", "start_with", count(start_with));
+        if let Some(ranks) = options.ranks {
+            set("island", "ranks", count(ranks.into()));
+        }
         // A daemon that is away or late when the others finish must find a peer to fetch the result
         // from. So all of them stay, and this program ends them.
         set("daemon", "stay", Value::Boolean(true));

@@ -76,8 +76,11 @@ impl ChildHandle {
         }
         command
             .env("RAYON_NUM_THREADS", plan.threads.to_string())
-            // NumPy, PyTorch and JAX take it too.
-            .env("OMP_NUM_THREADS", plan.threads.to_string())
+            // NumPy, PyTorch and JAX take it too: in a process for each rank.
+            .env(
+                "OMP_NUM_THREADS",
+                (plan.threads / plan.ranks).max(1).to_string(),
+            )
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

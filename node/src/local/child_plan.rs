@@ -19,6 +19,8 @@ pub(super) struct ChildPlan {
     pub(super) record: Option<PathBuf>,
     pub(super) late: Option<u64>,
     pub(super) threads: usize,
+    /// Number of its trainers.
+    pub(super) ranks: usize,
     /// Its training loop, if that is a process of its own.
     pub(super) command: Vec<OsString>,
     /// Whether it announces an address at which others can join.

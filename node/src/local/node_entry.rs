@@ -48,6 +48,7 @@ impl NodeEntry {
         let seen = || NodeReport {
             test_accuracy: member.accuracy(),
             test_loss: member.loss(),
+            ranks: u32::try_from(member.plan.ranks).unwrap_or(u32::MAX),
             rounds: member.progress.round,
             inner_steps: member.progress.inner_steps,
             wall_s: member.progress.wall_s,

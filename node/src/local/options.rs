@@ -13,7 +13,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 /// The most daemons of one local swarm: what the processes of one machine can hold.
-const NODES_MAX: usize = 256;
+pub(super) const NODES_MAX: usize = 256;
 
 /// The default accuracy that ends a run.
 const TARGET_ACCURACY: f64 = 0.96;
@@ -23,6 +23,8 @@ const TARGET_ACCURACY: f64 = 0.96;
 pub struct LocalOptions {
     /// `--nodes`: number of daemons.
     pub nodes: usize,
+    /// `--islands`: number of trainers of each daemon, if it is not that of the configuration.
+    pub ranks: Option<u32>,
     /// `--preset`.
     pub preset: Option<String>,
     /// `--config`: file with the common configuration.

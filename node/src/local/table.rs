@@ -32,7 +32,7 @@ pub fn table(report: &LocalReport) -> String {
     for node in &report.nodes {
         let r = &node.report;
         table.add_row([
-            node.node.to_string(),
+            name_of(node),
             status_of(node),
             number(r.test_accuracy),
             number(r.test_loss),
@@ -84,6 +84,14 @@ fn tried(stranger: &StrangerEntry) -> String {
         stranger.answered,
         stranger.requests,
     )
+}
+
+/// A daemon's number, and its ranks if they are several.
+fn name_of(node: &NodeEntry) -> String {
+    match node.report.ranks {
+        ranks @ 2.. => format!("{} ({ranks} ranks)", node.node),
+        _ => node.node.to_string(),
+    }
 }
 
 /// The status of a daemon, and its lies.

@@ -67,6 +67,7 @@ impl TryFrom<RawShards> for Shards {
             index: raw.index.unwrap_or(whole.index),
             of: raw.of.unwrap_or(whole.of),
             seed: raw.seed.unwrap_or(whole.seed),
+            rank: whole.rank,
         };
         if !kind.is_numbered() && (shards.index, shards.of) != (whole.index, whole.of) {
             return Err(key("index", known(name), &["kind"]).into());
@@ -105,6 +106,7 @@ mod tests {
                 index,
                 of,
                 seed: 9,
+                ..Shards::whole()
             };
             assert_eq!(parse(&toml::to_string(&shards).unwrap()), Ok(shards));
         }
@@ -113,7 +115,7 @@ mod tests {
             kind: ShardKind::Iid,
             index: 1,
             of: 2,
-            seed: 0,
+            ..Shards::whole()
         };
         assert_eq!(parse("index = 1\nof = 2"), Ok(iid));
     }

@@ -1,9 +1,10 @@
 //! The units of a data set (images, windows) that one peer trains when the peers divide the set.
 
-use super::Division;
 use super::pooled::Pooled;
+use super::{Division, ShardError, Shards};
 use crate::rng;
 use murmurate_protocol::{Blocks, Digest, Participants, Pool};
+use murmurate_strategies::Rank;
 
 /// This peer's part of a data set: what the participants are, or the blocks that it is told to train.
 #[derive(Clone, Debug)]
@@ -16,6 +17,8 @@ pub struct Dealt {
     /// As last told; `None` before the first round, when all units are this peer's.
     participants: Option<Participants>,
     mine: Vec<u32>,
+    /// Which trainer of this peer it is for.
+    rank: Rank,
 }
 
 impl Dealt {
@@ -32,7 +35,35 @@ impl Dealt {
             mine: (0..units as u32).collect(),
             order,
             participants: None,
+            rank: Rank::ALONE,
         }
+    }
+
+    /// The part of one trainer of a peer: of the peer's units, every `rank.of`-th.
+    ///
+    /// # Errors
+    /// When there are fewer units than ranks.
+    pub fn for_rank(mut self, shards: &Shards) -> Result<Self, ShardError> {
+        self.rank = shards.rank;
+        let (found, ranks) = (self.mine.len(), self.rank.of);
+        if !self.rank.is_alone() && found < ranks as usize {
+            return Err(ShardError::TooFewForRanks {
+                found,
+                ranks,
+                needed: 1,
+            });
+        }
+        self.pooled.for_rank(self.rank);
+        self.keep_own();
+        Ok(self)
+    }
+
+    /// Keeps this rank's part of the peer's units. With fewer units than ranks, some have the same ones.
+    fn keep_own(&mut self) {
+        let (count, ranks) = (self.mine.len(), self.rank.of.max(1) as usize);
+        let first = self.rank.index as usize % count;
+        let own = self.mine[first..].iter().step_by(ranks);
+        self.mine = own.copied().collect();
     }
 
     /// The data set, as the peers of a run name it.
@@ -75,6 +106,7 @@ impl Dealt {
         let of_block = |block: usize| self.order[block..].iter().step_by(self.division.blocks());
         self.mine = blocks.into_iter().flat_map(of_block).copied().collect();
         self.mine.sort_unstable();
+        self.keep_own();
         self.participants = Some(participants.clone());
         true
     }
@@ -105,7 +137,8 @@ impl Dealt {
     /// The seed of this peer's order of its units.
     pub fn order_seed(&self) -> u64 {
         let me = self.participants.as_ref().map(Participants::me);
-        me.map_or(0, |me| self.division.order_seed(me))
+        let seed = me.map_or(0, |me| self.division.order_seed(me));
+        rng::rank_seed(seed, self.rank.index)
     }
 }
 
@@ -148,6 +181,100 @@ mod tests {
         for mut all in [first, second] {
             all.sort_unstable();
             assert!(all.into_iter().eq(0..40_000));
+        }
+    }
+
+    fn of_ranks(units: usize, ranks: u32) -> Vec<Dealt> {
+        let of_rank = |rank| {
+            let dealt = Dealt::new(units, 3, Digest::of(b"data"));
+            dealt.for_rank(&Shards::default().for_rank(rank)).unwrap()
+        };
+        Rank::all(ranks).map(of_rank).collect()
+    }
+
+    #[test]
+    fn the_ranks_of_an_island_divide_what_its_peer_is_dealt() {
+        let peer = |number: u8| PeerId::from_bytes([number; 32]);
+        let among = Participants::new(peer(1), (1..=3).map(peer));
+        let mut alone = Dealt::new(9_000, 3, Digest::of(b"data"));
+        alone.deal(&among);
+        let mut ranks = of_ranks(9_000, 4);
+        let before: usize = ranks.iter().map(Dealt::count).sum();
+        assert_eq!(before, 9_000, "before anyone is known, too");
+        let mut seeds = std::collections::BTreeSet::new();
+        let mut all = Vec::new();
+        for dealt in &mut ranks {
+            dealt.deal(&among);
+            all.extend((0..dealt.count() as u32).map(|place| dealt.unit(place)));
+            seeds.insert(dealt.order_seed());
+        }
+        all.sort_unstable();
+        assert!(
+            all.into_iter()
+                .eq((0..alone.count() as u32).map(|p| alone.unit(p)))
+        );
+        assert_eq!(
+            (seeds.len(), seeds.contains(&alone.order_seed())),
+            (4, true)
+        );
+    }
+
+    #[test]
+    fn fewer_units_than_ranks_are_refused_in_one_line() {
+        let shards = Shards::default().for_rank(Rank { index: 1, of: 4 });
+        let few = Dealt::new(3, 3, Digest::of(b"data")).for_rank(&shards);
+        let line = few.err().unwrap().to_string();
+        assert!(line.starts_with("this peer has 3 pieces of data"), "{line}");
+        assert!(
+            line.contains("set fewer ranks") && !line.contains('\n'),
+            "{line}"
+        );
+        // Where peers come, one may be dealt less than it has ranks: some of these then train the same.
+        let mut dealt = Dealt::new(4, 3, Digest::of(b"data"))
+            .for_rank(&shards)
+            .unwrap();
+        let peer = |number: u8| PeerId::from_bytes([number; 32]);
+        dealt.deal(&Participants::new(peer(1), (1..=9).map(peer)));
+        assert!(dealt.count() > 0);
+    }
+
+    #[test]
+    fn the_ranks_of_an_island_divide_the_blocks_of_its_peer() {
+        // One unit a block, several, and numbers of them that differ.
+        for (units, times) in [(12_000, 1), (40_000, 1), (40_000, 3)] {
+            let mut ranks = of_ranks(units, 4);
+            let told = |first, count, done| Blocks {
+                runs: vec![Run::new(first, count)],
+                done,
+            };
+            let mut seen = Vec::new();
+            let mut done = None;
+            let (mut first, mut left) = (5, 400);
+            // Rounds that each end within a block, and one for which the ranks are not told others.
+            for round in 0..6 {
+                for dealt in &mut ranks {
+                    dealt.train_blocks(&told(first, left, done));
+                    let taken = dealt.next(20 * times as usize, times).unwrap();
+                    assert!(
+                        taken
+                            .chunks(times as usize)
+                            .all(|of| of.iter().all(|u| *u == of[0]))
+                    );
+                    seen.extend(taken.into_iter().step_by(times as usize));
+                }
+                let finished = ranks.iter().map(Dealt::finished).min().unwrap();
+                assert!(finished >= done.unwrap_or(0));
+                done = Some(finished);
+                if round % 2 == 0 {
+                    (first, left, done) = (first + finished, left - finished, Some(0));
+                }
+            }
+            let mut alone = Dealt::new(units, 3, Digest::of(b"data"));
+            alone.train_blocks(&told(5, 400, None));
+            let mut expected = alone.next(6 * 4 * 20, 1).unwrap();
+            seen.sort_unstable();
+            expected.sort_unstable();
+            assert_eq!(seen, expected, "{units} units, each {times} times");
         }
     }
 

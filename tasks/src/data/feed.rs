@@ -3,8 +3,8 @@
 use super::encoder::Encoder;
 use super::source::{Format, Source};
 use super::stream::{Sizes, Stream, split};
-use super::{Corpus, Dealt, Passes, ShardKind, Shards, TextError, Tokens, corpus};
-use crate::{TaskError, rng};
+use super::{Corpus, Dealt, Passes, ShardError, ShardKind, Shards, TextError, Tokens, corpus};
+use crate::TaskError;
 use murmurate_protocol::{Blocks, Digest, Participants, Pool};
 use std::path::Path;
 
@@ -92,7 +92,7 @@ impl Feed {
         let encoder = reading.encoder()?;
         if encoder.source.bytes() <= MEMORY_BYTES_MAX {
             let corpus = Corpus::read(&encoder, held_out, shards, window)?;
-            let memory = Memory::new(corpus.train, shards, seed, window, batch);
+            let memory = Memory::new(corpus.train, shards, seed, window, batch)?;
             return Ok((Self::Memory(Box::new(memory)), corpus.held));
         }
         let sizes = Sizes::of(encoder.source.bytes());
@@ -188,21 +188,28 @@ impl Feed {
 }
 
 impl Memory {
-    fn new(tokens: Vec<u32>, shards: &Shards, seed: u64, window: usize, batch: usize) -> Self {
+    fn new(
+        tokens: Vec<u32>,
+        shards: &Shards,
+        seed: u64,
+        window: usize,
+        batch: usize,
+    ) -> Result<Self, ShardError> {
         let windows = (tokens.len() - 1) / (window - 1);
         let dealt = (shards.kind == ShardKind::Dealt).then(|| {
             let bytes = tokens.iter().flat_map(|token| token.to_le_bytes());
             let bytes: Vec<u8> = bytes.collect();
-            Dealt::new(windows, shards.seed, Digest::of(&bytes))
+            Dealt::new(windows, shards.seed, Digest::of(&bytes)).for_rank(shards)
         });
-        let seed = rng::shard_seed(seed, shards.index);
-        Self {
+        let (dealt, seed) = (dealt.transpose()?, shards.order_seed(seed));
+        let own = dealt.as_ref().map_or(windows, Dealt::count);
+        Ok(Self {
             tokens,
             window,
             batch,
-            passes: Passes::new(windows, batch, seed),
+            passes: Passes::new(own, batch, seed),
             dealt,
-        }
+        })
     }
 
     fn deal(&mut self, participants: &Participants) {

@@ -285,6 +285,7 @@ mod tests {
             index: 1,
             of: 2,
             seed: 3,
+            ..Shards::whole()
         };
         let taken = |in_memory| {
             let mut data = ImageData::read(dir.path(), &WantedImages::default()).unwrap();

@@ -2,7 +2,7 @@
 
 use crate::rng;
 use murmurate_protocol::{Blocks, Digest, Pool};
-use murmurate_strategies::BlockFeed;
+use murmurate_strategies::{BlockFeed, Rank};
 use std::sync::Arc;
 
 /// The most blocks of a data set. Small blocks cost little: a peer is told runs of them.
@@ -17,6 +17,26 @@ pub(crate) fn name_of(data: &Digest, units: usize, seed: u64) -> u64 {
     u64::from_le_bytes(first)
 }
 
+/// How many units each block has: block b those at the places b, b + blocks, b + 2 blocks and so on.
+#[derive(Clone, Copy)]
+struct Sizes {
+    units: u64,
+    blocks: u64,
+}
+
+impl Sizes {
+    fn of(self, block: u64) -> u64 {
+        (self.units - block % self.blocks).div_ceil(self.blocks)
+    }
+
+    /// Units of all blocks before this one, those of earlier epochs too.
+    fn before(self, block: u64) -> u64 {
+        let (epoch, number) = (block / self.blocks, block % self.blocks);
+        let (each, more) = (self.units / self.blocks, self.units % self.blocks);
+        epoch * self.units + number * each + number.min(more)
+    }
+}
+
 /// A data set of units in blocks, and where this peer is in those that it was told to train. Every epoch
 /// has another random order of all units, in which block b has the places b, b + n, b + 2 n and so on.
 #[derive(Clone, Debug)]
@@ -28,6 +48,9 @@ pub(super) struct Pooled {
     /// The orders of the epochs that were used last, the newest one last: blocks of two epochs mix where
     /// one ends.
     orders: Vec<(u64, Arc<Vec<u32>>)>,
+    /// Which trainer of this peer it is for. The ranks of an island go through the same blocks, and each
+    /// takes every `rank.of`-th unit.
+    rank: Rank,
 }
 
 impl Pooled {
@@ -40,7 +63,12 @@ impl Pooled {
             seed,
             feed: None,
             orders: Vec::new(),
+            rank: Rank::ALONE,
         }
+    }
+
+    pub(super) const fn for_rank(&mut self, rank: Rank) {
+        self.rank = rank;
     }
 
     pub(super) const fn pool(&self) -> Pool {
@@ -49,7 +77,11 @@ impl Pooled {
 
     /// Trains these blocks from now on.
     pub(super) fn take(&mut self, blocks: &Blocks) {
-        self.feed.get_or_insert_default().take(blocks);
+        let feed = self.feed.get_or_insert_default();
+        match self.rank.is_alone() {
+            true => feed.take(blocks),
+            false => feed.take_ahead(blocks),
+        }
     }
 
     /// Trains no blocks any more.
@@ -63,12 +95,36 @@ impl Pooled {
 
     /// The next unit, each of them `times` in a row; none if no blocks were told.
     pub(super) fn next(&mut self, times: u64) -> Option<u32> {
-        let (units, blocks) = (self.units as u64, u64::from(self.pool.blocks));
-        let first = |block: u64| block % blocks;
-        let pieces = |block: u64| (units - first(block)).div_ceil(blocks) * times;
-        let (block, piece) = self.feed.as_mut()?.next(pieces)?;
-        let place = first(block) + piece / times * blocks;
-        Some(self.order(block / blocks)[place as usize])
+        self.pass_over(times);
+        let blocks = u64::from(self.pool.blocks);
+        let sizes = self.sizes();
+        let (block, piece) = self.feed.as_mut()?.next(|block| sizes.of(block) * times)?;
+        let place = block % blocks + piece / times * blocks;
+        let unit = self.order(block / blocks)[place as usize];
+        self.pass_over(times);
+        Some(unit)
+    }
+
+    /// Goes on to the next unit of this rank.
+    fn pass_over(&mut self, times: u64) {
+        if self.rank.is_alone() {
+            return;
+        }
+        let (sizes, rank) = (self.sizes(), self.rank);
+        let Some(feed) = &mut self.feed else { return };
+        while let Some((block, piece)) = feed.place() {
+            if rank.has(sizes.before(block) + piece / times) {
+                return;
+            }
+            feed.next(|block| sizes.of(block) * times);
+        }
+    }
+
+    fn sizes(&self) -> Sizes {
+        Sizes {
+            units: self.units as u64,
+            blocks: u64::from(self.pool.blocks),
+        }
     }
 
     fn order(&mut self, epoch: u64) -> &[u32] {

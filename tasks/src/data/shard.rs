@@ -2,6 +2,7 @@
 //! numbers. All shards are disjoint and cover the data.
 
 use crate::rng;
+use murmurate_strategies::Rank;
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
@@ -62,6 +63,9 @@ pub struct Shards {
     pub of: u32,
     /// Seed of the split, the same for all peers.
     pub seed: u64,
+    /// Which trainer of this peer it is for: the ranks of an island divide the peer's shard.
+    #[serde(skip)]
+    pub rank: Rank,
 }
 
 /// Data that the peers divide among themselves.
@@ -107,6 +111,19 @@ pub enum ShardError {
         /// Samples that the task needs.
         needed: usize,
     },
+    /// The ranks of an island cannot each have a part.
+    #[error(
+        "this peer has {found} pieces of data to deal over `island.ranks` = {ranks}, and each rank needs \
+         {needed} (set fewer ranks, or give more data)"
+    )]
+    TooFewForRanks {
+        /// Pieces that there are: samples, tokens, passages.
+        found: usize,
+        /// Number of ranks.
+        ranks: u32,
+        /// Pieces that a rank needs.
+        needed: usize,
+    },
 }
 
 impl Shards {
@@ -117,7 +134,15 @@ impl Shards {
             index: 0,
             of: 1,
             seed: 0,
+            rank: Rank::ALONE,
         }
+    }
+
+    /// The part of one trainer of this peer.
+    #[must_use]
+    pub const fn for_rank(mut self, rank: Rank) -> Self {
+        self.rank = rank;
+        self
     }
 
     /// Checks the numbers.
@@ -154,6 +179,11 @@ impl Shards {
         };
         mine.sort_unstable();
         self.enough(mine.len(), needed)?;
+        self.enough_for_ranks(mine.len(), needed)?;
+        if self.kind != ShardKind::Dealt {
+            let mut places = 0..;
+            mine.retain(|_| places.next().is_some_and(|place| self.rank.has(place)));
+        }
         Ok(mine)
     }
 
@@ -185,7 +215,32 @@ impl Shards {
             }
         };
         self.enough(range.len(), needed)?;
-        Ok(range)
+        self.enough_for_ranks(range.len(), needed)?;
+        if self.kind == ShardKind::Dealt || self.rank.is_alone() {
+            return Ok(range);
+        }
+        let of_rank = |rank: u32| {
+            let before = range.len() as u128 * u128::from(rank) / u128::from(self.rank.of);
+            range.start + before as usize
+        };
+        Ok(of_rank(self.rank.index)..of_rank(self.rank.index + 1))
+    }
+
+    fn enough_for_ranks(&self, found: usize, needed: usize) -> Result<(), ShardError> {
+        let (ranks, needed) = (self.rank.of, needed.max(1));
+        match self.rank.is_alone() || found / ranks as usize >= needed {
+            true => Ok(()),
+            false => Err(ShardError::TooFewForRanks {
+                found,
+                ranks,
+                needed,
+            }),
+        }
+    }
+
+    /// The seed of this trainer's order of its samples.
+    pub(crate) fn order_seed(&self, seed: u64) -> u64 {
+        rng::rank_seed(rng::shard_seed(seed, self.index), self.rank.index)
     }
 
     fn enough(&self, found: usize, needed: usize) -> Result<(), ShardError> {
@@ -310,6 +365,7 @@ mod tests {
                 index,
                 of,
                 seed,
+                ..Shards::whole()
             }
             .samples(labels, 0)
         };
@@ -336,7 +392,7 @@ mod tests {
             for kind in [ShardKind::Iid, ShardKind::Dirichlet { alpha }] {
                 let mut end = 0;
                 for index in 0..of {
-                    match (Shards { kind, index, of, seed }).range(len, 0) {
+                    match (Shards { kind, index, of, seed, rank: Rank::ALONE }).range(len, 0) {
                         Ok(range) => {
                             prop_assert_eq!(range.start, end);
                             end = range.end;

@@ -128,9 +128,11 @@ impl ImageTask {
         data.load(in_memory)?;
         let images = data.train.len();
         let dealt = (shards.kind == ShardKind::Dealt)
-            .then(|| Dealt::new(images, shards.seed, data.train.fingerprint()));
-        let seed = rng::shard_seed(seed, shards.index);
-        let passes = Passes::new(images, config.batch as usize, seed);
+            .then(|| Dealt::new(images, shards.seed, data.train.fingerprint()).for_rank(shards))
+            .transpose()?;
+        let seed = shards.order_seed(seed);
+        let own = dealt.as_ref().map_or(images, Dealt::count);
+        let passes = Passes::new(own, config.batch as usize, seed);
         Ok(Self {
             dealt,
             augmentation: config.augmentation,

@@ -80,14 +80,17 @@ impl LanguageTask {
         let mine = shards.range(train.len(), window)?;
         let blocks = (mine.len() / (BLOCK_WINDOWS * window)).max(1);
         let dealt = (shards.kind == ShardKind::Dealt)
-            .then(|| Dealt::new(blocks, shards.seed, Digest::of(&text[mine.clone()])));
+            .then(|| {
+                Dealt::new(blocks, shards.seed, Digest::of(&text[mine.clone()])).for_rank(shards)
+            })
+            .transpose()?;
         Ok(Self {
             dealt,
             shape: shape(config),
             batch: config.batch as usize,
             train: text[mine].to_vec(),
             held: text[held].to_vec(),
-            seed: rng::shard_seed(seed, shards.index),
+            seed: shards.order_seed(seed),
         })
     }
 

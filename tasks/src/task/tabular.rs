@@ -4,7 +4,7 @@ use super::{Score, Task};
 use crate::config::{Classes, ConfigError, DataSource, Objective, TabularConfig};
 use crate::data::{Dealt, Passes, ShardKind, Shards, Table, Targets, WantedTable};
 use crate::model::Perceptron;
-use crate::{Segments, TaskError, init, loss, rng};
+use crate::{Segments, TaskError, init, loss};
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use murmurate_protocol::{Digest, Participants};
 use murmurate_strategies::TensorSpec;
@@ -76,10 +76,12 @@ impl TabularTask {
         let mine = shards.samples(&labels, 1)?;
         let train: Vec<u32> = mine.iter().map(|&place| rows[place as usize]).collect();
         let dealt = (shards.kind == ShardKind::Dealt)
-            .then(|| Dealt::new(train.len(), shards.seed, fingerprint(&table)));
-        let seed = rng::shard_seed(seed, shards.index);
+            .then(|| Dealt::new(train.len(), shards.seed, fingerprint(&table)).for_rank(shards))
+            .transpose()?;
+        let seed = shards.order_seed(seed);
+        let own = dealt.as_ref().map_or(train.len(), Dealt::count);
         Ok(Self {
-            passes: Passes::new(train.len(), config.batch as usize, seed),
+            passes: Passes::new(own, config.batch as usize, seed),
             table,
             train,
             held,

@@ -255,6 +255,7 @@ fn shards_of_rows_cover_the_table_and_regression_has_no_classes() {
             index,
             of,
             seed,
+            ..Shards::whole()
         };
         let config = TabularConfig {
             batch: 65_536,

@@ -1,7 +1,7 @@
 """A training loop that harms itself once:  trainer.py DIR INDEX FAULT
 
 FAULT is `none`, or one of `step`, `cut`, `save`, `evaluate` (killed by SIGKILL there), `hang`, `raise`,
-`nan`, `sleep` (takes a second for a step). It harms the daemon with shard INDEX only. Every trainer
+`nan`, `sleep` (takes a second for a step), `layout` (trains another model). It harms the daemon with shard INDEX only. Every trainer
 writes the inner steps that its optimizer's state has counted to DIR/INDEX.steps.
 """
 
@@ -60,6 +60,8 @@ def evaluate(_):
     return float((error() ** 2).mean()), None, 300
 
 
+if fault == "layout" and index == victim:
+    PARAMS["b"] = np.zeros(50, np.float32)
 swarm = murmurate.Swarm(Adapter(PARAMS, STATE, evaluate))
 while not swarm.over:
     gradient = error() + 0.1 * FLAT.normal(size=300).astype(np.float32)

@@ -19,6 +19,43 @@ fn nothing_said_is_the_default() {
 }
 
 #[test]
+fn islands_that_cannot_be_are_named_by_line() {
+    let cases = [
+        (
+            "[island]\nranks = 0\n",
+            "node.toml:2: `island.ranks` is 0: give 1, for one trainer, to 64, for as many that sum here",
+        ),
+        (
+            "[strategy]\npreset = \"gradient-tracking\"\n[strategy.inner]\ncorrection = \"momentum-tracking\"\n\
+             [island]\nranks = 2\n",
+            "node.toml:6: `island.ranks` is 2, but preset gradient-tracking has `strategy.inner.correction` = \
+             \"momentum-tracking\", which keeps a momentum of every inner step of one trainer (set ranks = 1, or \
+             take another correction)",
+        ),
+        (
+            "[island]\nranks = 65\n",
+            "node.toml:2: `island.ranks` is 65: give 1, for one trainer, to 64, for as many that sum here",
+        ),
+        (
+            "[island]\nranks = -1\n",
+            "node.toml:2: invalid value: integer `-1`, expected u32",
+        ),
+        (
+            "[island]\nrank = 4\n",
+            "node.toml:2: unknown key `rank`; did you mean `ranks`?",
+        ),
+    ];
+    for (text, expected) in cases {
+        assert_eq!(line(text, &Overrides::default()), expected);
+    }
+    let ranks = |text: &str| {
+        let config = Config::from_text(Path::new("node.toml"), text, &Overrides::default());
+        config.unwrap().island.ranks
+    };
+    assert_eq!((ranks(""), ranks("[island]\nranks = 64\n")), (1, 64));
+}
+
+#[test]
 fn wrong_files_are_named_by_line() {
     let cases = [
         (

@@ -13,7 +13,7 @@ pub(super) enum Own {
     /// Always the same ones.
     Fixed(Range<usize>),
     /// Those that it is dealt among the participants.
-    Dealt(Dealt),
+    Dealt(Box<Dealt>),
 }
 
 /// Passages whose windows are shuffled together.

@@ -14,7 +14,7 @@ use crate::rng;
 use ahead::Ahead;
 use course::{Course, Leg, Own};
 use murmurate_protocol::{Digest, Participants, Pool};
-use murmurate_strategies::BlockFeed;
+use murmurate_strategies::{BlockFeed, Rank};
 use position::Position;
 use std::sync::Arc;
 
@@ -63,8 +63,9 @@ pub(crate) struct Stream {
     ahead: Option<Ahead>,
     /// Only where the peers divide the text.
     pool: Option<Pool>,
-    /// The blocks that it was told to read, if it was.
+    /// The blocks that it was told to read, if it was. A rank of an island reads its own of them.
     told: Option<BlockFeed>,
+    rank: Rank,
 }
 
 /// A leg's tokens.
@@ -110,10 +111,10 @@ impl Stream {
         let (own, seed) = match shards.kind {
             // The order of passages is the same at all peers.
             ShardKind::Dealt => {
-                let dealt = Dealt::new(passages.len(), shards.seed, data);
-                (Own::Dealt(dealt), shards.seed)
+                let dealt = Dealt::new(passages.len(), shards.seed, data).for_rank(shards)?;
+                (Own::Dealt(Box::new(dealt)), shards.seed)
             }
-            _ => (Own::Fixed(mine), rng::shard_seed(seed, shards.index)),
+            _ => (Own::Fixed(mine), shards.order_seed(seed)),
         };
         Ok(Self {
             course: Course::new(own, seed, passages, sizes.leg),
@@ -126,6 +127,7 @@ impl Stream {
             ahead: None,
             pool,
             told: None,
+            rank: shards.rank,
         })
     }
 

@@ -3,8 +3,8 @@
 use super::*;
 use crate::data::Tokens;
 use crate::data::source::Source;
-use murmurate_protocol::PeerId;
-use std::collections::BTreeSet;
+use murmurate_protocol::{Blocks, PeerId, Run};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
@@ -123,6 +123,43 @@ fn peers_read_disjoint_passages_that_cover_the_data() {
     assert_eq!(union.len(), all.iter().map(BTreeSet::len).sum::<usize>());
     let passages = stream(dir.path(), &Shards::default()).course.passages();
     assert!(union.into_iter().eq(0..passages as u32));
+}
+
+#[test]
+fn the_ranks_of_an_island_take_the_blocks_in_turn_and_read_each_window_once() {
+    let dir = tempfile::tempdir().unwrap();
+    numbers(dir.path());
+    let of_rank = |rank| stream(dir.path(), &Shards::default().for_rank(rank));
+    let mut ranks: Vec<Stream> = Rank::all(3).map(of_rank).collect();
+    let (mut windows, mut owners) = (BTreeSet::new(), BTreeMap::new());
+    let (mut first, mut done) = (0, None);
+    // Each round ends within a block of every rank. After some, the finished blocks are told no more.
+    for round in 0..12 {
+        for (rank, stream) in ranks.iter_mut().enumerate() {
+            let runs = vec![Run::new(first, 60)];
+            stream.train_blocks(&Blocks { runs, done });
+            for _ in 0..7 {
+                stream.next(1).unwrap();
+                let (block, window) = (stream.position.leg.end - 1, stream.position.window);
+                assert!(
+                    windows.insert((block, window)),
+                    "round {round}, block {block}"
+                );
+                assert_eq!(*owners.entry(block).or_insert(rank), rank);
+            }
+        }
+        let finished = ranks.iter().map(Stream::finished_blocks).min().unwrap();
+        done = Some(finished);
+        if round % 2 == 0 {
+            (first, done) = (first + finished, Some(0));
+        }
+    }
+    let finished = first + done.unwrap_or(0);
+    assert!(finished > 2, "{finished}");
+    assert!(
+        (0..finished).all(|block| owners.contains_key(&block)),
+        "{owners:?}"
+    );
 }
 
 #[test]

@@ -4,10 +4,17 @@ use super::Stream;
 use super::course::Leg;
 use super::position::Position;
 use murmurate_protocol::{Blocks, Pool};
-use murmurate_strategies::BlockFeed;
+use murmurate_strategies::{BlockFeed, Rank};
 
 /// Opens the position of such a stream. No data has that number of passages.
 const MARK: u64 = u64::MAX;
+
+/// Goes on to the next block of this rank: the ranks of an island take the blocks in turn.
+fn pass_over(told: &mut BlockFeed, rank: Rank) {
+    while told.block().is_some_and(|block| !rank.has(block)) {
+        told.finish();
+    }
+}
 
 impl Stream {
     /// The text, if the peers can divide it in blocks.
@@ -17,8 +24,13 @@ impl Stream {
 
     /// Reads these passages from now on, in their order. A passage that is no longer among them is left.
     pub(crate) fn train_blocks(&mut self, blocks: &Blocks) {
+        let rank = self.rank;
         let told = self.told.get_or_insert_default();
-        told.take(blocks);
+        match rank.is_alone() {
+            true => told.take(blocks),
+            false => told.take_ahead(blocks),
+        }
+        pass_over(told, rank);
         let leg = told.block().map(|block| self.course.passage_of(block));
         let stays = leg.as_ref() == Some(&self.position.leg);
         if !stays {
@@ -41,6 +53,7 @@ impl Stream {
             && let Some(told) = &mut self.told
         {
             told.finish();
+            pass_over(told, self.rank);
         }
     }
 
@@ -50,6 +63,7 @@ impl Stream {
         let mut told = self.told.clone()?;
         if next {
             told.finish();
+            pass_over(&mut told, self.rank);
         }
         Some(self.course.passage_of(told.block()?))
     }

@@ -1,0 +1,30 @@
+//! What the status says from the start.
+
+use super::Forecaster;
+use crate::unit::Unit;
+use std::collections::BTreeMap;
+
+/// What a daemon knows about itself before its first event.
+#[derive(Clone, Debug, Default)]
+pub struct About {
+    /// The run's name.
+    pub run: String,
+    /// This peer's id, hexadecimal.
+    pub peer: String,
+    /// The plan's hash, hexadecimal.
+    pub plan: String,
+    /// Name of the preset.
+    pub preset: String,
+    /// Number of rounds; zero means until told to stop.
+    pub rounds: u64,
+    /// Number of this peer's trainers.
+    pub ranks: u32,
+    /// Parameters of the model.
+    pub parameters: u64,
+    /// Stores of the method, each in multiples of 4 bytes x parameters.
+    pub multiples: BTreeMap<String, f64>,
+    /// Predicts the rounds, if a prediction is possible.
+    pub forecaster: Option<Forecaster>,
+    /// The unit of the task's loss.
+    pub unit: Unit,
+}

@@ -1,0 +1,44 @@
+//! `[island]`: several trainers of one machine as one peer.
+
+use super::raw::RawIsland;
+use super::wrong::Wrong;
+use murmurate_strategies::RANKS_MAX;
+use murmurate_strategies::correct::CorrectionKind;
+use murmurate_strategies::grid::Strategy;
+
+/// `[island]`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IslandConfig {
+    /// Number of trainers of this daemon.
+    pub ranks: u32,
+}
+
+impl IslandConfig {
+    /// What to say at the start, if there is more than one trainer.
+    pub fn note(self) -> Option<String> {
+        let ranks = self.ranks;
+        (ranks > 1).then(|| format!("this peer is an island of {ranks} ranks"))
+    }
+}
+
+/// Reads and checks the table.
+pub(super) fn island(raw: &RawIsland, strategy: &Strategy) -> Result<IslandConfig, Wrong> {
+    let ranks = raw.ranks;
+    if !(1..=RANKS_MAX).contains(&ranks) {
+        let message = format!(
+            "`island.ranks` is {ranks}: give 1, for one trainer, to {RANKS_MAX}, for as many that sum here"
+        );
+        return Err(Wrong::new("island.ranks", message));
+    }
+    let kind = strategy.correction_kind();
+    if ranks > 1 && matches!(kind, CorrectionKind::MomentumTracking { .. }) {
+        let message = format!(
+            "`island.ranks` is {ranks}, but preset {} has `strategy.inner.correction` = \"{}\", which keeps a \
+             momentum of every inner step of one trainer (set ranks = 1, or take another correction)",
+            strategy.name(),
+            kind.name()
+        );
+        return Err(Wrong::new("island.ranks", message));
+    }
+    Ok(IslandConfig { ranks })
+}
