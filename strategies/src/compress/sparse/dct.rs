@@ -138,17 +138,74 @@ impl WithSimd for Sides<'_> {
                     true => forward(simd, self.halves, x),
                     false => inverse(simd, self.halves, x),
                 };
+                let lanes: &[f32] = bytemuck::cast_slice(&x);
                 let first = column * S::F32_LANES;
-                for (k, x) in x.iter().enumerate() {
-                    let lanes: &[f32] = bytemuck::cast_slice(core::slice::from_ref(x));
-                    for (lane, value) in lanes.iter().enumerate() {
-                        turned[(first + lane) * SIDE + k] = *value;
-                    }
-                }
+                turn(lanes, S::F32_LANES, &mut turned[first * SIDE..]);
             }
             *self.tile = turned;
         }
     }
+}
+
+/// Leaves the columns of `rows`, which are `lanes` long, as rows of `turned`.
+#[inline(always)]
+fn turn(rows: &[f32], lanes: usize, turned: &mut [f32]) {
+    if !lanes.is_multiple_of(BLOCK) {
+        for (k, row) in rows.chunks_exact(lanes).enumerate() {
+            for (lane, value) in row.iter().enumerate() {
+                turned[lane * SIDE + k] = *value;
+            }
+        }
+        return;
+    }
+    for (k, rows) in rows.chunks_exact(BLOCK * lanes).enumerate() {
+        for first in (0..lanes).step_by(BLOCK) {
+            let row = |at: usize| {
+                let mut row = [0.0; BLOCK];
+                row.copy_from_slice(&rows[at * lanes + first..][..BLOCK]);
+                row
+            };
+            let block = [
+                row(0),
+                row(1),
+                row(2),
+                row(3),
+                row(4),
+                row(5),
+                row(6),
+                row(7),
+            ];
+            for (lane, values) in transpose(block).iter().enumerate() {
+                let at = (first + lane) * SIDE + k * BLOCK;
+                turned[at..at + BLOCK].copy_from_slice(values);
+            }
+        }
+    }
+}
+
+/// Side of the blocks that are transposed in registers.
+const BLOCK: usize = 8;
+
+/// The transpose, in three steps that exchange halves, quarters and eighths of rows. The rows have
+/// names, because the compiler keeps those in registers and makes shuffles of the exchanges.
+#[inline(always)]
+fn transpose([a, b, c, d, e, f, g, h]: [[f32; BLOCK]; BLOCK]) -> [[f32; BLOCK]; BLOCK] {
+    let ((a, e), (b, f)) = (exchanged::<4>(a, e), exchanged::<4>(b, f));
+    let ((c, g), (d, h)) = (exchanged::<4>(c, g), exchanged::<4>(d, h));
+    let ((a, c), (b, d)) = (exchanged::<2>(a, c), exchanged::<2>(b, d));
+    let ((e, g), (f, h)) = (exchanged::<2>(e, g), exchanged::<2>(f, h));
+    let ((a, b), (c, d)) = (exchanged::<1>(a, b), exchanged::<1>(c, d));
+    let ((e, f), (g, h)) = (exchanged::<1>(e, f), exchanged::<1>(g, h));
+    [a, b, c, d, e, f, g, h]
+}
+
+/// Exchanges parts of two rows, which are as long as the rows are far from one another.
+#[inline(always)]
+fn exchanged<const PART: usize>(a: [f32; BLOCK], b: [f32; BLOCK]) -> ([f32; BLOCK], [f32; BLOCK]) {
+    (
+        core::array::from_fn(|i| if i & PART == 0 { a[i] } else { b[i ^ PART] }),
+        core::array::from_fn(|i| if i & PART == 0 { a[i ^ PART] } else { b[i] }),
+    )
 }
 
 /// `out_k = sum_i factor_ki x_i`, each sum in ascending order.

@@ -7,7 +7,7 @@ use super::select::{Source, magnitude};
 use super::sidco::ln;
 use super::values::VALUES;
 use crate::compress::header::Header;
-use crate::compress::lanes::{fold, to_finite};
+use crate::compress::lanes::{to_finite, two_sums};
 use crate::compress::simd::{Kernel, vectorized};
 use crate::compress::spec::CodecSpec;
 
@@ -30,7 +30,7 @@ pub(in crate::compress) const SPEC: CodecSpec = CodecSpec {
 /// C(x)_i  = x_i where |x_i| >= tau, 0 elsewhere
 /// ```
 ///
-/// Two passes over memory and one for each correction. [`Estimated`] bounds how many values are
+/// Two passes over memory and one for each correction downwards. [`Estimated`] bounds how many values are
 /// kept. The quantile is the rational approximation of Abramowitz and Stegun, 26.2.23 (within
 /// 4.5e-4). With a deviation of zero, values as large as the mean are kept.
 ///
@@ -50,11 +50,7 @@ impl Kernel for Moments<'_> {
 
     #[inline(always)]
     fn run(self) -> (f64, f64) {
-        let step = |(sum, square): (f64, f64), v: f32| {
-            let v = f64::from(v);
-            (sum + v, square + v * v)
-        };
-        fold(self.0, (0.0, 0.0), step, |a, b| (a.0 + b.0, a.1 + b.1))
+        two_sums(self.0, f64::from, |v| f64::from(v) * f64::from(v))
     }
 }
 
@@ -82,8 +78,17 @@ impl Estimate for Gaussian {
         let mean = sum / len.max(1) as f64;
         let deviation = (square / len.max(1) as f64 - mean * mean).max(0.0).sqrt();
         let mut threshold = exceeded(density / 2.0) * deviation + mean.abs();
+        let mut before = None;
         for _ in 0..4 {
-            source.select(magnitude(to_finite(threshold)).max(1), chosen);
+            let from = magnitude(to_finite(threshold)).max(1);
+            if before.is_some_and(|before| before <= from) {
+                // What a larger threshold keeps is among what is kept already.
+                let values = source.values();
+                chosen.retain(|place| magnitude(values[*place as usize]) >= from);
+            } else {
+                source.select(from, chosen);
+            }
+            before = Some(from);
             let found = chosen.len();
             if 3 * found < 2 * wanted {
                 threshold *= 0.5;
