@@ -5,7 +5,7 @@ use super::CodecError;
 
 /// Values that are converted on the stack before they are appended. They fit into the first-level
 /// cache, so the output is written to memory once and never zeroed first.
-pub(super) const BATCH: usize = 1024;
+const BATCH: usize = 1024;
 
 /// Splits the opening byte off, if it is the right one.
 pub(super) fn expect_tag(bytes: &[u8], expected: u8) -> Result<&[u8], CodecError> {

@@ -3,6 +3,7 @@
 //! that.
 
 use crate::compress::simd::dispatched;
+use core::ops::Range;
 use pulp::{Simd, WithSimd};
 
 /// Values along one side of a tile.
@@ -208,13 +209,22 @@ fn exchanged<const PART: usize>(a: [f32; BLOCK], b: [f32; BLOCK]) -> ([f32; BLOC
     )
 }
 
-/// `out_k = sum_i factor_ki x_i`, each sum in ascending order.
+/// `out_k = sum_i factor_ki x_i`, each sum in ascending order. With `zeros`, inputs that it marks are
+/// left out, which changes no bit: a sum that begins with zero is never minus zero.
 #[inline(always)]
-fn product<S: Simd>(simd: S, factors: &[[f32; TOGETHER]], x: &[S::f32s], out: &mut [S::f32s]) {
+fn product<S: Simd>(
+    simd: S,
+    factors: &[[f32; TOGETHER]],
+    (x, zeros): (&[S::f32s], Option<&[bool]>),
+    out: &mut [S::f32s],
+) {
     let blocks = factors.chunks_exact(x.len());
     for (out, factors) in out.chunks_exact_mut(TOGETHER).zip(blocks) {
         let mut sums = [simd.splat_f32s(0.0); TOGETHER];
-        for (x, factors) in x.iter().zip(factors) {
+        for (at, (x, factors)) in x.iter().zip(factors).enumerate() {
+            if zeros.is_some_and(|zeros| zeros[at]) {
+                continue;
+            }
             for (sum, factor) in sums.iter_mut().zip(factors) {
                 let share = simd.mul_f32s(simd.splat_f32s(*factor), *x);
                 *sum = simd.add_f32s(*sum, share);
@@ -236,12 +246,18 @@ fn fold<S: Simd>(simd: S, x: &mut [S::f32s]) {
 
 /// All four products: of the folded halves, the even one first.
 #[inline(always)]
-fn products<S: Simd>(simd: S, halves: &Halves, x: &[S::f32s; SIDE]) -> [S::f32s; SIDE] {
+fn products<S: Simd>(
+    simd: S,
+    halves: &Halves,
+    x: &[S::f32s; SIDE],
+    zeros: Option<&[bool; SIDE]>,
+) -> [S::f32s; SIDE] {
     let mut out = [simd.splat_f32s(0.0); SIDE];
-    product(simd, &halves.even_8, &x[..8], &mut out[..8]);
-    product(simd, &halves.odd_8, &x[8..16], &mut out[8..16]);
-    product(simd, &halves.odd_16, &x[16..32], &mut out[16..32]);
-    product(simd, &halves.odd_32, &x[32..], &mut out[32..]);
+    let part = |range: Range<usize>| (&x[range.clone()], zeros.map(|zeros| &zeros[range]));
+    product(simd, &halves.even_8, part(0..8), &mut out[..8]);
+    product(simd, &halves.odd_8, part(8..16), &mut out[8..16]);
+    product(simd, &halves.odd_16, part(16..32), &mut out[16..32]);
+    product(simd, &halves.odd_32, part(32..SIDE), &mut out[32..]);
     out
 }
 
@@ -272,7 +288,7 @@ fn forward<S: Simd>(simd: S, halves: &Halves, mut x: [S::f32s; SIDE]) -> [S::f32
         fold(simd, &mut x[..2 * half]);
         x[half..2 * half].reverse();
     }
-    let y = products(simd, halves, &x);
+    let y = products(simd, halves, &x, None);
     for (k, x) in x.iter_mut().enumerate() {
         *x = simd.mul_f32s(simd.splat_f32s(norm(k)), y[place(k)]);
     }
@@ -285,7 +301,14 @@ fn inverse<S: Simd>(simd: S, halves: &Halves, x: [S::f32s; SIDE]) -> [S::f32s; S
     for (k, x) in x.iter().enumerate() {
         y[place(k)] = simd.mul_f32s(simd.splat_f32s(norm(k)), *x);
     }
-    let mut x = products(simd, halves, &y);
+    // Of a tile few coefficients are kept: most vectors of them are zeros.
+    let zeros = core::array::from_fn(|at| {
+        let lanes: &[f32] = bytemuck::cast_slice(&y[at..=at]);
+        lanes
+            .iter()
+            .fold(true, |zero, value| zero & (*value == 0.0))
+    });
+    let mut x = products(simd, halves, &y, Some(&zeros));
     for half in [8, 16, 32] {
         x[half..2 * half].reverse();
         fold(simd, &mut x[..2 * half]);

@@ -30,7 +30,7 @@ pub(in crate::compress) const SPEC: CodecSpec = CodecSpec {
 /// C(x)_i  = x_i where |x_i| >= tau, 0 elsewhere
 /// ```
 ///
-/// Two passes over memory and one for each correction downwards. [`Estimated`] bounds how many values are
+/// Two passes over memory, and two more if the first threshold is corrected. [`Estimated`] bounds how many values are
 /// kept. The quantile is the rational approximation of Abramowitz and Stegun, 26.2.23 (within
 /// 4.5e-4). With a deviation of zero, values as large as the mean are kept.
 ///
@@ -77,27 +77,110 @@ impl Estimate for Gaussian {
         let (sum, square) = vectorized(Moments(source.values()));
         let mean = sum / len.max(1) as f64;
         let deviation = (square / len.max(1) as f64 - mean * mean).max(0.0).sqrt();
-        let mut threshold = exceeded(density / 2.0) * deviation + mean.abs();
-        let mut before = None;
-        for _ in 0..4 {
-            let from = magnitude(to_finite(threshold)).max(1);
-            if before.is_some_and(|before| before <= from) {
-                // What a larger threshold keeps is among what is kept already.
-                let values = source.values();
-                chosen.retain(|place| magnitude(values[*place as usize]) >= from);
-            } else {
-                source.select(from, chosen);
-            }
-            before = Some(from);
-            let found = chosen.len();
+        let first = exceeded(density / 2.0) * deviation + mean.abs();
+        let mut moves = Moves::default();
+        source.select(moves.threshold(first), chosen);
+        let (mut found, mut counts) = (chosen.len(), None);
+        for _ in 0..MOVES {
             if 3 * found < 2 * wanted {
-                threshold *= 0.5;
+                moves.halved += 1;
             } else if 3 * found > 4 * wanted {
-                threshold *= 1.5;
+                moves.grown += 1;
             } else {
                 break;
             }
+            // All thresholds that corrections can lead to are counted in one pass.
+            let counts = counts.get_or_insert_with(|| {
+                vectorized(Counts {
+                    values: source.values(),
+                    from: Moves::ALL.map(|moves| moves.threshold(first)),
+                })
+            });
+            found = moves.of(counts);
         }
+        if moves == Moves::default() {
+            return;
+        }
+        match 2 * found < wanted || found > 2 * wanted {
+            // So few or many are refused by the guard.
+            true => chosen.clear(),
+            false => source.select(moves.threshold(first), chosen),
+        }
+    }
+}
+
+/// The most corrections.
+const MOVES: usize = 3;
+
+/// How often a threshold was halved and grew by half.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Moves {
+    halved: usize,
+    grown: usize,
+}
+
+impl Moves {
+    /// All of one to three corrections.
+    const ALL: [Self; 9] = {
+        let mut all = [Self {
+            halved: 0,
+            grown: 0,
+        }; 9];
+        let (mut at, mut sum) = (0, 1);
+        while sum <= MOVES {
+            let mut halved = 0;
+            while halved <= sum {
+                let grown = sum - halved;
+                all[at] = Self { halved, grown };
+                (at, halved) = (at + 1, halved + 1);
+            }
+            sum += 1;
+        }
+        all
+    };
+
+    /// The threshold after them, as bits. Halving is exact, so that their order does not matter.
+    fn threshold(self, first: f64) -> u32 {
+        let grown = (0..self.grown).fold(first, |threshold, _| threshold * 1.5);
+        let threshold = (0..self.halved).fold(grown, |threshold, _| threshold * 0.5);
+        magnitude(to_finite(threshold)).max(1)
+    }
+
+    /// The one of [`Moves::ALL`] that is for these.
+    fn of(self, counts: &[usize; 9]) -> usize {
+        let mut all = Self::ALL.iter().zip(counts);
+        all.find(|(moves, _)| **moves == self)
+            .map_or(0, |(_, count)| *count)
+    }
+}
+
+/// How many magnitudes are at least `from`, for each of these.
+struct Counts<'a, const N: usize> {
+    values: &'a [f32],
+    from: [u32; N],
+}
+
+impl<const N: usize> Kernel for Counts<'_, N> {
+    type Output = [usize; N];
+
+    #[inline(always)]
+    fn run(self) -> [usize; N] {
+        const LANES: usize = 16;
+        let (chunks, rest) = self.values.as_chunks::<LANES>();
+        let mut lanes = [[0u32; LANES]; N];
+        for chunk in chunks {
+            let magnitudes = chunk.map(magnitude);
+            for (lanes, from) in lanes.iter_mut().zip(self.from) {
+                for (count, magnitude) in lanes.iter_mut().zip(magnitudes) {
+                    *count += u32::from(magnitude >= from);
+                }
+            }
+        }
+        let mut counts = lanes.map(|lanes| lanes.iter().map(|count| *count as usize).sum());
+        for (count, from) in counts.iter_mut().zip(self.from) {
+            *count += rest.iter().filter(|v| magnitude(**v) >= from).count();
+        }
+        counts
     }
 }
 
