@@ -302,12 +302,10 @@ fn inverse<S: Simd>(simd: S, halves: &Halves, x: [S::f32s; SIDE]) -> [S::f32s; S
         y[place(k)] = simd.mul_f32s(simd.splat_f32s(norm(k)), *x);
     }
     // Of a tile few coefficients are kept: most vectors of them are zeros.
-    let zeros = core::array::from_fn(|at| {
-        let lanes: &[f32] = bytemuck::cast_slice(&y[at..=at]);
-        lanes
-            .iter()
-            .fold(true, |zero, value| zero & (*value == 0.0))
-    });
+    let mut zeros = [false; SIDE];
+    for (zero, y) in zeros.iter_mut().zip(&y) {
+        *zero = simd.reduce_max_f32s(simd.abs_f32s(*y)) == 0.0;
+    }
     let mut x = products(simd, halves, &y, Some(&zeros));
     for half in [8, 16, 32] {
         x[half..2 * half].reverse();

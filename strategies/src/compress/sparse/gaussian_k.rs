@@ -3,7 +3,7 @@
 
 use super::estimated::{Estimate, Estimated};
 use super::pick::{DECAY, DENSITY, Picked, kept};
-use super::select::{Source, magnitude};
+use super::select::{RUN, Source, magnitude};
 use super::sidco::ln;
 use super::values::VALUES;
 use crate::compress::header::Header;
@@ -165,20 +165,13 @@ impl<const N: usize> Kernel for Counts<'_, N> {
 
     #[inline(always)]
     fn run(self) -> [usize; N] {
-        const LANES: usize = 16;
-        let (chunks, rest) = self.values.as_chunks::<LANES>();
-        let mut lanes = [[0u32; LANES]; N];
-        for chunk in chunks {
-            let magnitudes = chunk.map(magnitude);
-            for (lanes, from) in lanes.iter_mut().zip(self.from) {
-                for (count, magnitude) in lanes.iter_mut().zip(magnitudes) {
-                    *count += u32::from(magnitude >= from);
-                }
+        let mut counts = [0; N];
+        // A run stays in the first-level cache.
+        for run in self.values.chunks(RUN) {
+            for (count, from) in counts.iter_mut().zip(self.from) {
+                let those = run.iter().map(|v| u32::from(magnitude(*v) >= from));
+                *count += those.sum::<u32>() as usize;
             }
-        }
-        let mut counts = lanes.map(|lanes| lanes.iter().map(|count| *count as usize).sum());
-        for (count, from) in counts.iter_mut().zip(self.from) {
-            *count += rest.iter().filter(|v| magnitude(**v) >= from).count();
         }
         counts
     }
