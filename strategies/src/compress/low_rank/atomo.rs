@@ -44,6 +44,9 @@ pub(in crate::compress) const SPEC: CodecSpec = CodecSpec {
 /// rows; runs of 64 rows take `64 / a` of that time and `a / 64` times the bits. A block of zeros
 /// is zero; other special cases as in `power-sgd`.
 ///
+/// Time: for each value 32 multiplications and additions in f64 for `M M^T` and 64 in f32 for
+/// `M^T u_i`; for each 64 rows up to 8 x 2016 rotations of 18 x 64 operations in f64.
+///
 /// Parameter: `rank`, s, the number of atoms of each 64 rows.
 ///
 /// Source: Wang et al., "ATOMO: communication-efficient learning via atomic sparsification"
