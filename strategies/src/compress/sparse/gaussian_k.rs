@@ -102,7 +102,7 @@ impl Estimate for Gaussian {
             return;
         }
         match 2 * found < wanted || found > 2 * wanted {
-            // So few or many are refused by the guard.
+            // The guard refuses such a count: it finds the largest exactly.
             true => chosen.clear(),
             false => source.select(moves.threshold(first), chosen),
         }
