@@ -29,8 +29,8 @@ pub trait SliceStore {
     }
 }
 
-/// Whether more than a ninth of a buffer is unused, so that a shorter copy is worth its time. Bounds of
-/// dense codecs are tight; only sparse ones leave that much.
+/// Whether more than a ninth of a buffer is unused, so that a shorter copy is worth its time. Bounds
+/// of dense codecs are tight; only sparse ones leave that much.
 pub const fn is_loose(room: &Vec<u8>) -> bool {
     room.capacity() - room.len() > room.len() / 8
 }

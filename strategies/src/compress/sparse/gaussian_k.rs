@@ -30,9 +30,9 @@ pub(in crate::compress) const SPEC: CodecSpec = CodecSpec {
 /// C(x)_i  = x_i where |x_i| >= tau, 0 elsewhere
 /// ```
 ///
-/// Two passes over memory, and two more if the first threshold is corrected. [`Estimated`] bounds how many values are
-/// kept. The quantile is the rational approximation of Abramowitz and Stegun, 26.2.23 (within
-/// 4.5e-4). With a deviation of zero, values as large as the mean are kept.
+/// Two passes over memory, and two more if the first threshold is corrected. [`Estimated`] bounds
+/// how many values are kept. The quantile is the rational approximation of Abramowitz and Stegun,
+/// 26.2.23 (within 4.5e-4). With a deviation of zero, values as large as the mean are kept.
 ///
 /// Size and layout: as `top-k`. Parameters: `density`, the share of the values that are kept, in
 /// (0, 1]; `values`, the codec that writes the kept values; `decay`, the factor on the residual in
