@@ -14,6 +14,25 @@ pub trait SliceStore {
     fn get(&self, slice: &SliceId) -> Option<Bytes>;
     /// Forgets a slice.
     fn remove(&self, slice: &SliceId);
+
+    /// An empty buffer with room for this many bytes. A store may recycle those of released slices.
+    fn room(&self, bytes: usize) -> Vec<u8> {
+        Vec::with_capacity(bytes)
+    }
+
+    /// Makes what was written into a [room](SliceStore::room) the bytes of a slice.
+    fn keep(&self, mut room: Vec<u8>) -> Bytes {
+        if is_loose(&room) {
+            room.shrink_to_fit();
+        }
+        Bytes::from(room)
+    }
+}
+
+/// Whether more than a ninth of a buffer is unused, so that a shorter copy is worth its time. Bounds
+/// of dense codecs are tight; only sparse ones leave that much.
+pub const fn is_loose(room: &Vec<u8>) -> bool {
+    room.capacity() - room.len() > room.len() / 8
 }
 
 /// A store for one thread.

@@ -2,7 +2,7 @@
 //! that has them.
 
 use crate::bulk::push::ANSWER;
-use crate::bulk::serve::digest_of;
+use crate::bulk::serve::{digest_of, room_for};
 use crate::bulk::wire::{
     Reply, Request, StreamError, finish, read_body, read_header, write_header,
 };
@@ -69,8 +69,9 @@ async fn ask_on<T>(
         };
         let tally = core.counters.of(donor);
         let wait = core.limits.piece_wait;
-        let body = read_body(&mut read, bytes, wait, &tally).await?;
-        Ok::<_, StreamError>(Ok((what, Bytes::from(body))))
+        let of = (bytes, room_for(core, bytes));
+        let body = read_body(&mut read, of, wait, &tally).await?;
+        Ok::<_, StreamError>(Ok((what, core.store.keep(body))))
     };
     match asked.await {
         Ok(Err(FetchError::Fault)) => {

@@ -64,9 +64,10 @@ async fn take(
         return Ok(acknowledge(core, &mut pipe.write, answer).await?);
     }
     let wait = core.limits.piece_wait;
-    let body = read_body(&mut pipe.read, meta.bytes, wait, &remote.tally).await;
+    let of = (meta.bytes, room_for(core, meta.bytes));
+    let body = read_body(&mut pipe.read, of, wait, &remote.tally).await;
     let body = match body {
-        Ok(body) => Bytes::from(body),
+        Ok(body) => core.store.keep(body),
         Err(error) => {
             // The sender learns of the refusal only if the stream still works.
             let _ = acknowledge(core, &mut pipe.write, ACK_REFUSED).await;
@@ -84,6 +85,11 @@ async fn take(
         .await;
     }
     Ok(acknowledge(core, &mut pipe.write, ACK_TAKEN).await?)
+}
+
+/// The store's buffer for a body.
+pub(crate) fn room_for(core: &Core, bytes: u64) -> Vec<u8> {
+    usize::try_from(bytes).map_or(Vec::new(), |bytes| core.store.room(bytes))
 }
 
 /// The digest of what peers vote on; `None` for a contribution.

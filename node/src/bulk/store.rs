@@ -52,6 +52,17 @@ pub trait BulkStore: Send + Sync {
     /// Stores a slice that was fetched, in place of one of the same name.
     fn put_fetched(&self, from: PeerId, slice: SliceId, meta: SliceMeta, bytes: Bytes);
 
+    /// An empty buffer for a body of this many bytes, with their capacity or with none. Stores may
+    /// recycle those of released slices.
+    fn room(&self, _bytes: usize) -> Vec<u8> {
+        Vec::new()
+    }
+
+    /// Makes a body that was read into a [room](BulkStore::room) the bytes of a slice.
+    fn keep(&self, room: Vec<u8>) -> Bytes {
+        Bytes::from(room)
+    }
+
     /// Whether `to` may fetch a slice, or a state if none is named. A peer may push what it likes to
     /// whom it likes.
     fn may_read(&self, to: PeerId, slice: Option<&SliceId>) -> bool;

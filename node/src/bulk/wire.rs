@@ -92,15 +92,15 @@ pub(crate) async fn read_header<T: DeserializeOwned>(
         })))
 }
 
-/// Reads exactly `of` bytes and the end of the stream into one allocation, and counts them as they
-/// arrive.
+/// Reads exactly `of` bytes and the end of the stream into one allocation, which is `room` if it is
+/// large enough, and counts them as they arrive.
 ///
 /// The caller has checked `of` against the plan. If nothing arrives for `wait`, the stream has
 /// stalled, unless other streams of the same remote progressed meanwhile, since more urgent streams
 /// go first. That excuse holds [`STALLS_MAX`] times.
 pub(crate) async fn read_body(
     from: &mut PipeReader,
-    of: u64,
+    (of, room): (u64, Vec<u8>),
     wait: Duration,
     tally: &Tally,
 ) -> Result<Vec<u8>, StreamError> {
@@ -111,7 +111,7 @@ pub(crate) async fn read_body(
         })
     };
     let whole = usize::try_from(of).map_err(too_long)?;
-    let mut body = Vec::new();
+    let mut body = room;
     // The system commits pages only when they are written, so only bytes that arrive take memory.
     body.try_reserve_exact(whole.min(RESERVED_BYTES_MAX))
         .map_err(|_| StreamError::Broken)?;
@@ -220,7 +220,13 @@ mod tests {
     #[tokio::test]
     async fn a_claim_is_not_memory() {
         let (claimed, tally) = (1 << 40, tally());
-        let read = read_body(&mut reader(vec![7; 1000]), claimed, WAIT, &tally).await;
+        let read = read_body(
+            &mut reader(vec![7; 1000]),
+            (claimed, Vec::new()),
+            WAIT,
+            &tally,
+        )
+        .await;
         assert!(matches!(
             read,
             Err(StreamError::Fault(BulkFault::Short { bytes: 1000, of })) if of == claimed
@@ -230,16 +236,22 @@ mod tests {
 
     #[tokio::test]
     async fn one_byte_too_many_is_excess_and_a_body_fits_its_allocation() {
-        let read = read_body(&mut reader(vec![7; 11]), 10, WAIT, &tally()).await;
+        let read = read_body(&mut reader(vec![7; 11]), (10, Vec::new()), WAIT, &tally()).await;
         assert!(matches!(
             read,
             Err(StreamError::Fault(BulkFault::Excess { of: 10 }))
         ));
-        let read = read_body(&mut reader(vec![7; 300_000]), 300_000, WAIT, &tally()).await;
+        let read = read_body(
+            &mut reader(vec![7; 300_000]),
+            (300_000, Vec::new()),
+            WAIT,
+            &tally(),
+        )
+        .await;
         let body = read.unwrap();
         assert_eq!(body, vec![7u8; 300_000]);
         assert!(body.capacity() < 300_000 + 4096, "{}", body.capacity());
-        let empty = read_body(&mut reader(Vec::new()), 0, WAIT, &tally()).await;
+        let empty = read_body(&mut reader(Vec::new()), (0, Vec::new()), WAIT, &tally()).await;
         assert_eq!(empty.unwrap(), Vec::<u8>::new());
     }
 
@@ -259,7 +271,7 @@ mod tests {
             }
         };
         let read = tokio::select! {
-            read = read_body(&mut from, 10, BRIEF, &tally) => read,
+            read = read_body(&mut from, (10, Vec::new()), BRIEF, &tally) => read,
             () = urgent => unreachable!("it has no end"),
         };
         assert!(matches!(

@@ -1,6 +1,7 @@
 //! The depot holds encoded slices and states between the Executor's lanes and the network. Both use
 //! it from their own threads, and no thread holds its lock during computation or IO.
 
+mod rooms;
 mod slices;
 mod states;
 
@@ -8,7 +9,8 @@ use crate::bulk::{BulkStore, Refusal};
 use bytes::Bytes;
 use murmurate_protocol::{GroupTag, PeerId, Plan, Round, SliceId, SliceMeta, StateId};
 use murmurate_strategies::executor::StateStore;
-use murmurate_strategies::slices::SliceStore;
+use murmurate_strategies::slices::{SliceStore, is_loose};
+use rooms::Rooms;
 use slices::Slices;
 use states::States;
 use std::collections::BTreeSet;
@@ -18,6 +20,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 #[derive(Debug)]
 pub struct Depot {
     plan: Plan,
+    /// Buffers of released slices.
+    rooms: Rooms,
     slices: Mutex<Slices>,
     states: Mutex<States>,
     /// Peers of this run that this peer has accepted.
@@ -29,6 +33,7 @@ impl Depot {
     pub fn new(plan: Plan) -> Self {
         Self {
             plan,
+            rooms: Rooms::default(),
             slices: Mutex::default(),
             states: Mutex::default(),
             greeted: Mutex::default(),
@@ -86,6 +91,22 @@ impl SliceStore for Depot {
     fn remove(&self, slice: &SliceId) {
         self.slices().remove(slice);
     }
+
+    fn room(&self, bytes: usize) -> Vec<u8> {
+        let mut room = self.rooms.take(bytes);
+        room.reserve_exact(bytes);
+        room
+    }
+
+    fn keep(&self, room: Vec<u8>) -> Bytes {
+        if !is_loose(&room) {
+            return self.rooms.keep(room);
+        }
+        let mut fitting = SliceStore::room(self, room.len());
+        fitting.extend_from_slice(&room);
+        self.rooms.give_back(room);
+        self.rooms.keep(fitting)
+    }
 }
 
 impl StateStore for Depot {
@@ -125,6 +146,14 @@ impl BulkStore for Depot {
 
     fn put_fetched(&self, from: PeerId, slice: SliceId, meta: SliceMeta, bytes: Bytes) {
         self.slices().put_fetched(from, slice, meta, bytes);
+    }
+
+    fn room(&self, bytes: usize) -> Vec<u8> {
+        self.rooms.take(bytes)
+    }
+
+    fn keep(&self, room: Vec<u8>) -> Bytes {
+        self.rooms.keep(room)
     }
 
     fn may_read(&self, to: PeerId, slice: Option<&SliceId>) -> bool {

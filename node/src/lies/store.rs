@@ -56,6 +56,14 @@ impl BulkStore for LyingStore {
         self.depot.put_fetched(from, slice, meta, bytes);
     }
 
+    fn room(&self, bytes: usize) -> Vec<u8> {
+        BulkStore::room(self.depot.as_ref(), bytes)
+    }
+
+    fn keep(&self, room: Vec<u8>) -> Bytes {
+        BulkStore::keep(self.depot.as_ref(), room)
+    }
+
     fn may_read(&self, to: PeerId, slice: Option<&SliceId>) -> bool {
         self.depot.may_read(to, slice)
     }

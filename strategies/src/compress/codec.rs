@@ -4,6 +4,16 @@ use super::feedback;
 use super::{CodecError, CodecProperties, EncodeContext, Gathering};
 use murmurate_protocol::BytesBound;
 
+/// What is done with the tiles of a sum while they are in a cache. They come in order; all but the
+/// last are a multiple of eight values long.
+pub trait Tiles {
+    /// Writes what the sum begins with into the tile that begins at `start`.
+    fn begin(&mut self, start: usize, tile: &mut [f32]);
+
+    /// Takes in a tile of the sum.
+    fn end(&mut self, tile: &[f32]);
+}
+
 /// Encodes runs of f32 and adds decoded ones into an accumulator.
 ///
 /// Encoding is deterministic: the same values, seeds and state give the same bytes on every
@@ -47,6 +57,26 @@ pub trait Codec: Send {
     /// # Errors
     /// Which field is wrong.
     fn decode_add(&self, bytes: &[u8], weight: f32, acc: &mut [f32]) -> Result<(), CodecError>;
+
+    /// `acc = begin + sum_k weight_k decode(bytes_k)`, in this order: the same bits as
+    /// [`Codec::decode_add`] of one after another, in one pass over `acc` if the codec can. `acc`
+    /// is of no use if it fails.
+    ///
+    /// # Errors
+    /// Which field of some encoding is wrong.
+    fn decode_sum(
+        &self,
+        inputs: &[(&[u8], f32)],
+        acc: &mut [f32],
+        tiles: &mut dyn Tiles,
+    ) -> Result<(), CodecError> {
+        tiles.begin(0, acc);
+        for (bytes, weight) in inputs {
+            self.decode_add(bytes, *weight, acc)?;
+        }
+        tiles.end(acc);
+        Ok(())
+    }
 
     /// As [`Codec::decode_add`], for an encoding that refers to the common state `shared` of all
     /// members. Only codecs for exchange `gathered` write such encodings.

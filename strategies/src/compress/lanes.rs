@@ -31,6 +31,38 @@ pub(super) fn fold<T: Copy>(
     lanes[0]
 }
 
+/// `sum f(x)` and `sum g(x)`, each in the lanes of [`fold`]. With one array for each sum, and one
+/// loop for each array, the compiler makes vectors of them, which it does not of pairs.
+#[inline(always)]
+pub(super) fn two_sums(
+    values: &[f32],
+    f: impl Fn(f32) -> f64,
+    g: impl Fn(f32) -> f64,
+) -> (f64, f64) {
+    let (chunks, rest) = values.as_chunks::<LANES>();
+    let (mut ones, mut others) = ([0.0f64; LANES], [0.0f64; LANES]);
+    for chunk in chunks {
+        for (sum, value) in ones.iter_mut().zip(chunk) {
+            *sum += f(*value);
+        }
+        for (sum, value) in others.iter_mut().zip(chunk) {
+            *sum += g(*value);
+        }
+    }
+    for ((one, other), value) in ones.iter_mut().zip(&mut others).zip(rest) {
+        (*one, *other) = (*one + f(*value), *other + g(*value));
+    }
+    let mut width = LANES / 2;
+    while width > 0 {
+        for at in 0..width {
+            ones[at] += ones[at + width];
+            others[at] += others[at + width];
+        }
+        width /= 2;
+    }
+    (ones[0], others[0])
+}
+
 #[inline(always)]
 fn larger(a: f32, b: f32) -> f32 {
     if b > a { b } else { a }

@@ -26,11 +26,11 @@ mod properties;
 mod random;
 mod raw;
 mod shared_state;
-mod simd;
+pub(crate) mod simd;
 mod sparse;
 mod spec;
 
-pub use codec::Codec;
+pub use codec::{Codec, Tiles};
 pub use context::{EncodeContext, Matrix, PLANES_MAX};
 pub use dense::f32::F32;
 pub use error::CodecError;

@@ -5,7 +5,7 @@ use super::CodecError;
 
 /// Values that are converted on the stack before they are appended. They fit into the first-level
 /// cache, so the output is written to memory once and never zeroed first.
-pub(super) const BATCH: usize = 1024;
+const BATCH: usize = 1024;
 
 /// Splits the opening byte off, if it is the right one.
 pub(super) fn expect_tag(bytes: &[u8], expected: u8) -> Result<&[u8], CodecError> {
@@ -54,6 +54,10 @@ pub(super) fn expect_len(
 
 /// Appends values as little-endian f32.
 pub(super) fn push_f32s(values: &[f32], out: &mut Vec<u8>) {
+    if cfg!(target_endian = "little") {
+        // They are so in memory.
+        return out.extend_from_slice(bytemuck::cast_slice(values));
+    }
     let mut batch = [0u8; 4 * BATCH];
     for run in values.chunks(BATCH) {
         for (bytes, value) in batch.as_chunks_mut::<4>().0.iter_mut().zip(run) {
@@ -65,6 +69,7 @@ pub(super) fn push_f32s(values: &[f32], out: &mut Vec<u8>) {
 
 /// Whether all little-endian f32 are finite. Adding one to a full exponent carries into the sign
 /// bit, which needs no branch.
+#[inline(always)]
 pub(super) fn all_finite(bytes: &[u8]) -> bool {
     let carried = bytes.as_chunks::<4>().0.iter().fold(0u32, |seen, b| {
         seen | ((u32::from_le_bytes(*b) & 0x7fff_ffff) + 0x0080_0000)
@@ -73,6 +78,7 @@ pub(super) fn all_finite(bytes: &[u8]) -> bool {
 }
 
 /// Refuses little-endian f32 that are not all finite.
+#[inline(always)]
 pub(super) fn expect_finite(bytes: &[u8], field: &'static str) -> Result<(), CodecError> {
     if all_finite(bytes) {
         Ok(())
@@ -82,6 +88,7 @@ pub(super) fn expect_finite(bytes: &[u8], field: &'static str) -> Result<(), Cod
 }
 
 /// `acc += weight * values`, with values as little-endian f32.
+#[inline(always)]
 pub(super) fn add_f32s(bytes: &[u8], weight: f32, acc: &mut [f32]) {
     for (a, b) in acc.iter_mut().zip(bytes.as_chunks::<4>().0) {
         *a += weight * f32::from_le_bytes(*b);

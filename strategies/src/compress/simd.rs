@@ -11,7 +11,7 @@ std::thread_local! {
 
 /// Work that is compiled for every level of vector instructions. It is a trait and not a closure,
 /// because a call through `FnOnce` may stay a call, to code for the plainest CPU.
-pub(super) trait Kernel {
+pub(crate) trait Kernel {
     /// What it gives.
     type Output;
 
@@ -21,7 +21,7 @@ pub(super) trait Kernel {
 }
 
 /// Runs a kernel with the widest instructions there are.
-pub(super) fn vectorized<K: Kernel>(kernel: K) -> K::Output {
+pub(crate) fn vectorized<K: Kernel>(kernel: K) -> K::Output {
     dispatched(Call(kernel))
 }
 

@@ -3,8 +3,8 @@
 
 use super::codec_state::seeds;
 use super::host::Host;
-use crate::aggregate::{RMS_MAX, quarantine};
-use crate::compress::{Codec, EncodeContext, F32};
+use crate::aggregate::{Norm, RMS_MAX, quarantine};
+use crate::compress::{Codec, EncodeContext, F32, Tiles};
 use murmurate_protocol::{Part, PlanHash, SliceId, WorkError};
 
 /// The codecs of contributions and of aggregates.
@@ -52,29 +52,74 @@ impl Codecs {
         }
     }
 
-    /// `acc += sum_k (a_k / total) decode(slice_k)`. The sum is checked once, after the last input:
-    /// what is not finite stays so, and values that cancel out do no harm. Only a sum that fails is
-    /// made again from where `begin` puts it, and checked after every input, to name the bad slice.
-    pub(super) fn add_all(
+    /// `acc = begin + sum_k (a_k / total) decode(slice_k)`, where `begin(start, run)` writes what the
+    /// sum begins with. The sum is checked once, after the last input: what is not finite stays so,
+    /// and values that cancel out do no harm. Only a sum that fails is made again, and checked after
+    /// every input, to name the bad slice. `acc` is of no use if it fails.
+    pub(super) fn sum_all(
         &self,
         acc: &mut [f32],
         inputs: &[(SliceId, f64)],
         total: f64,
         host: &dyn Host,
-        begin: impl FnOnce(&mut [f32]),
+        begin: impl FnMut(usize, &mut [f32]),
     ) -> Result<(), WorkError> {
+        let mut sum = Sum {
+            begin,
+            norm: Norm::default(),
+        };
         let share = |weight: f64| (weight / total) as f32;
+        if self.sum_in_tiles(acc, inputs, share, host, &mut sum)
+            && sum.norm.quarantine(RMS_MAX).is_ok()
+        {
+            return Ok(());
+        }
+        (sum.begin)(0, acc);
         for (slice, weight) in inputs {
             self.add(acc, *slice, share(*weight), host)?;
         }
         if quarantine(acc, RMS_MAX).is_ok() {
             return Ok(());
         }
-        begin(acc);
+        (sum.begin)(0, acc);
         for (slice, weight) in inputs {
             self.add_checked(acc, *slice, share(*weight), host)?;
         }
         Ok(())
+    }
+
+    /// Sums slices of one codec in one pass. Returns whether it could.
+    fn sum_in_tiles(
+        &self,
+        acc: &mut [f32],
+        inputs: &[(SliceId, f64)],
+        share: impl Fn(f64) -> f32,
+        host: &dyn Host,
+        tiles: &mut dyn Tiles,
+    ) -> bool {
+        let Some((first, _)) = inputs.first() else {
+            return false;
+        };
+        let mut held = Vec::with_capacity(inputs.len());
+        for (slice, weight) in inputs {
+            match host.get(slice) {
+                Some(bytes) if slice.part == first.part => held.push((bytes, share(*weight))),
+                _ => return false,
+            }
+        }
+        let held: Vec<(&[u8], f32)> = held.iter().map(|(bytes, w)| (bytes.as_ref(), *w)).collect();
+        let summed = self.of(first.part).decode_sum(&held, acc, tiles);
+        summed.is_ok()
+    }
+
+    /// `acc = decode(slice)`, and checks it. `acc` is of no use if it fails.
+    pub(super) fn set_checked(
+        &self,
+        acc: &mut [f32],
+        slice: SliceId,
+        host: &dyn Host,
+    ) -> Result<(), WorkError> {
+        self.sum_all(acc, &[(slice, 1.0)], 1.0, host, |_, run| run.fill(0.0))
     }
 
     /// `acc += weight decode(slice)`, and checks the sum.
@@ -114,6 +159,22 @@ impl Codecs {
         let bytes = host.get(&slice).ok_or_else(|| bytes_are_gone(slice))?;
         let added = self.of(slice.part).decode_add(&bytes, weight, acc);
         added.map_err(|error| bad_slice(slice, error.to_string()))
+    }
+}
+
+/// What a sum begins with, and the norm of what it is.
+struct Sum<F> {
+    begin: F,
+    norm: Norm,
+}
+
+impl<F: FnMut(usize, &mut [f32])> Tiles for Sum<F> {
+    fn begin(&mut self, start: usize, tile: &mut [f32]) {
+        (self.begin)(start, tile);
+    }
+
+    fn end(&mut self, tile: &[f32]) {
+        self.norm.take(tile);
     }
 }
 

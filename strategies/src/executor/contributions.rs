@@ -5,7 +5,7 @@ use super::codecs::Codecs;
 use super::common::Common;
 use super::host::Host;
 use super::places::Places;
-use crate::aggregate::quarantine;
+use crate::aggregate::{Quarantined, all_finite};
 use murmurate_protocol::{FragmentId, SliceId, WorkError};
 use std::collections::BTreeMap;
 
@@ -141,8 +141,10 @@ pub(super) fn must_be_finite(
     values: &[f32],
     what: impl FnOnce() -> String,
 ) -> Result<(), WorkError> {
-    let checked = quarantine(values, f64::INFINITY);
-    checked.map(|_| ()).map_err(|error| WorkError::Training {
-        reason: format!("{}: {error}", what()),
-    })
+    match all_finite(values) {
+        true => Ok(()),
+        false => Err(WorkError::Training {
+            reason: format!("{}: {}", what(), Quarantined::NotFinite),
+        }),
+    }
 }

@@ -36,7 +36,6 @@ impl MixCore {
         // The local buffer is free, so the aggregate needs no other room.
         let mut local = self.local.take_or_fresh();
         let piece = &mut local[range.clone()];
-        piece.fill(0.0);
         let decoded = self.decode(end.fragment, aggregates, piece, host);
         if decoded.is_ok() {
             self.anchor.step(end.round, range, piece);
@@ -149,7 +148,7 @@ impl MixCore {
         self.local.set(fragment, next);
     }
 
-    /// Decodes a fragment's aggregates, shard by shard, into `into` (zeros).
+    /// Decodes a fragment's aggregates, one for each of its shards, into `into`.
     fn decode(
         &mut self,
         fragment: FragmentId,
@@ -159,14 +158,24 @@ impl MixCore {
     ) -> Result<(), WorkError> {
         let start = self.places.of(fragment).start;
         let of = u16::try_from(aggregates.len()).unwrap_or(u16::MAX);
+        let shards = aggregates
+            .iter()
+            .map(|slice| self.places.shard(fragment, slice.shard, of));
+        if shards.map(|shard| shard.len()).sum::<usize>() != into.len() {
+            // What no aggregate writes does not move.
+            into.fill(0.0);
+        }
         for slice in aggregates {
             let shard = self.places.shard(fragment, slice.shard, of);
             let into = &mut into[shard.start - start..shard.end - start];
             match slice.part {
                 // The column found no result: its shard stays.
-                Part::Bundle if slice.attempt == Attempt::VOID => {}
-                Part::Bundle => self.decode_bundle(*slice, of, into, host)?,
-                _ => self.codecs.add_checked(into, *slice, 1.0, host)?,
+                Part::Bundle if slice.attempt == Attempt::VOID => into.fill(0.0),
+                Part::Bundle => {
+                    into.fill(0.0);
+                    self.decode_bundle(*slice, of, into, host)?;
+                }
+                _ => self.codecs.set_checked(into, *slice, host)?,
             }
         }
         Ok(())

@@ -21,7 +21,6 @@ use super::parts::Parts;
 use super::places::Places;
 use crate::TensorSpec;
 use crate::compress::F32;
-use bytes::Bytes;
 use murmurate_protocol::{
     Contribution, Digest, Done, FragmentId, Order, Part, Settlement, SliceId, StoreId, WorkError,
 };
@@ -274,7 +273,7 @@ impl MixLane {
         let core = &self.core;
         let len = core.places.shard(slice.fragment, slice.shard, of).len();
         let bound = core.codecs.of(slice.part).bytes_bound().of(len as u64);
-        let mut out = Vec::with_capacity(usize::try_from(bound).unwrap_or(0));
+        let mut out = host.room(usize::try_from(bound).unwrap_or(0));
         if matches!(store, StoreId::Local | StoreId::Replica(_)) {
             self.collect();
         }
@@ -287,13 +286,9 @@ impl MixLane {
             }
             store => self.mixer.encode(core, store, slice, of, &mut out)?,
         }
-        // Bounds of dense codecs are tight: only sparse ones are worth another copy.
-        if out.capacity() - out.len() > out.len() / 8 {
-            out.shrink_to_fit();
-        }
         let digest = (slice.part == Part::Aggregate).then(|| Digest::of(&out));
         let bytes = out.len() as u64;
-        host.put(slice, Bytes::from(out));
+        host.put(slice, host.keep(out));
         Ok(Done::Encoded { bytes, digest })
     }
 }

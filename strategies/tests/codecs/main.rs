@@ -6,4 +6,5 @@ mod laws;
 mod reference;
 mod slice;
 mod statistics;
+mod sums;
 mod table;

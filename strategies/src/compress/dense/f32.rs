@@ -1,8 +1,9 @@
 //! Codec `f32`: the values themselves. Lossless.
 
 use crate::compress::raw::{add_f32s, expect_finite, expect_len, expect_tag, push_f32s};
+use crate::compress::simd::{Kernel, vectorized};
 use crate::compress::spec::CodecSpec;
-use crate::compress::{Codec, CodecError, CodecProperties, EncodeContext, Reduction};
+use crate::compress::{Codec, CodecError, CodecProperties, EncodeContext, Reduction, Tiles};
 use murmurate_protocol::BytesBound;
 
 pub(in crate::compress) const SPEC: CodecSpec = CodecSpec {
@@ -54,7 +55,54 @@ impl Codec for F32 {
         Ok(())
     }
 
+    fn decode_sum(
+        &self,
+        inputs: &[(&[u8], f32)],
+        acc: &mut [f32],
+        tiles: &mut dyn Tiles,
+    ) -> Result<(), CodecError> {
+        let mut bodies = Vec::with_capacity(inputs.len());
+        for (bytes, weight) in inputs {
+            let values = expect_tag(bytes, SPEC.tag)?;
+            expect_len(values, 4 * acc.len(), "values")?;
+            bodies.push((values, *weight));
+        }
+        vectorized(Sum {
+            bodies: &bodies,
+            acc,
+            tiles,
+        })
+    }
+
     fn aggregate(&self) -> Box<dyn Codec> {
         Box::new(Self)
+    }
+}
+
+/// Values of a tile: with as many of an input they fit into the first-level cache.
+const TILE: usize = 2048;
+
+struct Sum<'a> {
+    bodies: &'a [(&'a [u8], f32)],
+    acc: &'a mut [f32],
+    tiles: &'a mut dyn Tiles,
+}
+
+impl Kernel for Sum<'_> {
+    type Output = Result<(), CodecError>;
+
+    #[inline(always)]
+    fn run(self) -> Result<(), CodecError> {
+        for (at, tile) in self.acc.chunks_mut(TILE).enumerate() {
+            self.tiles.begin(at * TILE, tile);
+            for (body, weight) in self.bodies {
+                let from = 4 * TILE * at;
+                let bytes = &body[from..from + 4 * tile.len()];
+                expect_finite(bytes, "values")?;
+                add_f32s(bytes, *weight, tile);
+            }
+            self.tiles.end(tile);
+        }
+        Ok(())
     }
 }

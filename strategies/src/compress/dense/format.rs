@@ -6,8 +6,9 @@
 
 use crate::compress::header::Header;
 use crate::compress::random::Random;
+use crate::compress::raw::expect_len;
 use crate::compress::simd::{Kernel, vectorized};
-use crate::compress::{Codec, CodecError, CodecProperties, EncodeContext};
+use crate::compress::{Codec, CodecError, CodecProperties, EncodeContext, Tiles};
 use murmurate_protocol::BytesBound;
 
 /// The most values of a block.
@@ -60,6 +61,13 @@ impl<F: Format> Blocks<F> {
             rest => self.0.block_bytes(rest),
         };
         len / block * self.0.block_bytes(block) + rest
+    }
+
+    /// What is behind the header of an encoding of `len` values.
+    fn body<'a>(&self, bytes: &'a [u8], len: usize) -> Result<&'a [u8], CodecError> {
+        let body = self.0.header().expect(bytes)?;
+        expect_len(body, self.body_bytes(len), "values")?;
+        Ok(body)
     }
 }
 
@@ -115,15 +123,7 @@ impl<F: Format> Codec for Blocks<F> {
     }
 
     fn decode_add(&self, bytes: &[u8], weight: f32, acc: &mut [f32]) -> Result<(), CodecError> {
-        let body = self.0.header().expect(bytes)?;
-        let needed = self.body_bytes(acc.len());
-        if body.len() != needed {
-            return Err(CodecError::Length {
-                field: "values",
-                needed,
-                found: body.len(),
-            });
-        }
+        let body = self.body(bytes, acc.len())?;
         vectorized(CheckAll {
             format: &self.0,
             body,
@@ -136,6 +136,24 @@ impl<F: Format> Codec for Blocks<F> {
             acc,
         });
         Ok(())
+    }
+
+    fn decode_sum(
+        &self,
+        inputs: &[(&[u8], f32)],
+        acc: &mut [f32],
+        tiles: &mut dyn Tiles,
+    ) -> Result<(), CodecError> {
+        let mut bodies = Vec::with_capacity(inputs.len());
+        for (bytes, weight) in inputs {
+            bodies.push((self.body(bytes, acc.len())?, *weight));
+        }
+        vectorized(SumAll {
+            format: &self.0,
+            bodies: &bodies,
+            acc,
+            tiles,
+        })
     }
 
     fn aggregate(&self) -> Box<dyn Codec> {
@@ -234,6 +252,35 @@ impl<F: Format> Kernel for AddAll<'_, F> {
         for (bytes, acc) in blocks.zip(self.acc.chunks_mut(block)) {
             self.format.add(bytes, self.weight, acc);
         }
+    }
+}
+
+struct SumAll<'a, F> {
+    format: &'a F,
+    bodies: &'a [(&'a [u8], f32)],
+    acc: &'a mut [f32],
+    tiles: &'a mut dyn Tiles,
+}
+
+impl<F: Format> Kernel for SumAll<'_, F> {
+    type Output = Result<(), CodecError>;
+
+    #[inline(always)]
+    fn run(self) -> Result<(), CodecError> {
+        let block = self.format.block();
+        let (blocks, block_bytes) = (BLOCK_MAX / block, self.format.block_bytes(block));
+        for (at, tile) in self.acc.chunks_mut(blocks * block).enumerate() {
+            self.tiles.begin(at * blocks * block, tile);
+            for (body, weight) in self.bodies {
+                let bytes = body[at * blocks * block_bytes..].chunks(block_bytes);
+                for (bytes, acc) in bytes.zip(tile.chunks_mut(block)) {
+                    self.format.check(bytes, acc.len())?;
+                    self.format.add(bytes, *weight, acc);
+                }
+            }
+            self.tiles.end(tile);
+        }
+        Ok(())
     }
 }
 

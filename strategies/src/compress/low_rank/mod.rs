@@ -2,6 +2,7 @@
 
 pub(in crate::compress) mod atomo;
 pub(in crate::compress) mod factors;
+mod jacobi;
 pub(in crate::compress) mod power_sgd;
 pub(in crate::compress) mod sufficient_factors;
 

@@ -2,11 +2,10 @@
 //! error feedback.
 
 use super::pick::{DECAY, Pick, Picked};
-use super::select::Source;
+use super::select::{Marks, RUN, Source};
 use super::values::SIGNED_VALUES;
 use crate::compress::header::Header;
 use crate::compress::lanes::largest;
-use crate::compress::raw::BATCH;
 use crate::compress::simd::{Kernel, vectorized};
 use crate::compress::spec::{CodecSpec, Parameter, Range};
 use crate::compress::{CodecProperties, EncodeContext};
@@ -76,14 +75,25 @@ impl Kernel for Bins<'_> {
             .values
             .chunks(self.bin)
             .zip(self.delta.chunks(self.bin));
-        for (first, (values, delta)) in (self.first..).step_by(self.bin).zip(bins) {
+        // Short bins share a run, and long ones have several.
+        let (mut marks, mut marked, mut first) = (Marks([0; RUN]), 0, self.first);
+        for (values, delta) in bins {
             let most = largest(values);
-            for (at, (g, d)) in (first..).zip(values.iter().zip(delta)) {
-                if (g + d).abs() >= most && *g != 0.0 {
-                    self.chosen.push(at);
+            for (values, delta) in values.chunks(RUN).zip(delta.chunks(RUN)) {
+                if marked + values.len() > RUN {
+                    marks.0[marked..].fill(0);
+                    marks.append(first, self.chosen);
+                    (first, marked) = (first + marked as u32, 0);
                 }
+                let those = marks.0[marked..].iter_mut().zip(values.iter().zip(delta));
+                for (mark, (g, d)) in those {
+                    *mark = u8::from(((g + d).abs() >= most) & (*g != 0.0));
+                }
+                marked += values.len();
             }
         }
+        marks.0[marked..].fill(0);
+        marks.append(first, self.chosen);
     }
 }
 
@@ -112,7 +122,7 @@ impl Pick for AdaComp {
     ) {
         chosen.clear();
         let bin = self.bin;
-        source.each_chunk(bin * (BATCH / bin).max(1), |first, values, delta| {
+        source.each_chunk(bin * (RUN / bin).max(1), |first, values, delta| {
             vectorized(Bins {
                 values,
                 delta,

@@ -1,6 +1,7 @@
 //! Codec `count-sketch`: sums over random classes of places, from which the largest values can be
 //! estimated. Biased: needs error feedback.
 
+use super::classes::{ROWS_MAX, class, fill_row, medians, signed};
 use super::largest::Largest;
 use super::pick::{DENSITY, kept};
 use super::select::Source;
@@ -24,7 +25,7 @@ pub(in crate::compress) const SPEC: CodecSpec = CodecSpec {
 
 pub(in crate::compress) const ROWS: Parameter = Parameter {
     name: "rows",
-    range: Range::Whole(1, 7),
+    range: Range::Whole(1, ROWS_MAX as u32),
     default: Some(3.0),
     about: "the number of tables, such as 3",
 };
@@ -35,9 +36,6 @@ pub(in crate::compress) const WIDTH: Parameter = Parameter {
     default: Some(0.02),
     about: "the sums of a table, as a share of the values, such as 0.02",
 };
-
-/// The most rows.
-const ROWS_MAX: usize = 7;
 
 /// The largest magnitude that is encoded.
 const VALUE_MAX: f32 = 1e28;
@@ -64,6 +62,9 @@ pub(in crate::compress) const SUM_MAX: f32 = 1e37;
 /// Layout: the codec's byte, density and width (f64), rows (u8), the seed (u64), alpha (f32), the
 /// tables (f32). Magnitudes beyond 1e28 are encoded as 1e28.
 ///
+/// Time: for each value, encoding reads or writes `2 rows` sums at random places and decoding
+/// `rows`. The hashes and medians between them are cheap; these accesses bound the speed.
+///
 /// Parameters: `density`, the share of the values that are kept, in (0, 1]; `rows`, the number of
 /// tables; `width`, the sums of a table as a share of the values.
 ///
@@ -84,23 +85,6 @@ pub(in crate::compress) struct Scratch {
     pub(in crate::compress) estimates: Vec<f32>,
     pub(in crate::compress) chosen: Vec<u32>,
     largest: Largest,
-}
-
-/// Class and sign of a place.
-fn class(random: Random, at: u32, width: usize) -> (usize, f32) {
-    let bits = random.bits(at);
-    let class = ((u64::from(bits) * width as u64) >> 32) as usize;
-    (class, if bits & 1 == 0 { 1.0 } else { -1.0 })
-}
-
-/// The middle one, or the mean of the two in the middle.
-fn median(values: &mut [f32]) -> f32 {
-    values.sort_unstable_by(f32::total_cmp);
-    let half = values.len() / 2;
-    match values.len() % 2 {
-        0 => 0.5 * values[half - 1] + 0.5 * values[half],
-        _ => values[half],
-    }
 }
 
 impl CountSketch {
@@ -136,7 +120,7 @@ impl CountSketch {
         for row in 0..self.rows {
             let random = Random::new(seed.wrapping_add(row as u64));
             let (class, sign) = class(random, at, width);
-            table[row * width + class] += sign * value;
+            table[row * width + class as usize] += signed(value, sign);
         }
     }
 
@@ -148,10 +132,7 @@ impl CountSketch {
         for row in 0..self.rows {
             let random = Random::new(seed.wrapping_add(row as u64));
             let sums = &mut table[row * width..(row + 1) * width];
-            for (at, value) in (0..).zip(values) {
-                let (class, sign) = class(random, at, width);
-                sums[class] += sign * value.clamp(-VALUE_MAX, VALUE_MAX);
-            }
+            fill_row(values, VALUE_MAX, random, sums);
         }
     }
 
@@ -167,14 +148,13 @@ impl CountSketch {
         let randoms: [Random; ROWS_MAX] =
             core::array::from_fn(|row| Random::new(seed.wrapping_add(row as u64)));
         scratch.estimates.clear();
-        scratch.estimates.extend((0..len as u32).map(|at| {
-            let mut of = [0.0; ROWS_MAX];
-            for (row, value) in of[..self.rows].iter_mut().enumerate() {
-                let (class, sign) = class(randoms[row], at, width);
-                *value = sign * table[row * width + class];
-            }
-            median(&mut of[..self.rows])
-        }));
+        medians(
+            table,
+            &randoms[..self.rows],
+            width,
+            len,
+            &mut scratch.estimates,
+        );
         let wanted = kept(self.density, len);
         let mut source = Source::Values(&scratch.estimates);
         let chosen = &mut scratch.chosen;

@@ -3,6 +3,7 @@
 //! that.
 
 use crate::compress::simd::dispatched;
+use core::ops::Range;
 use pulp::{Simd, WithSimd};
 
 /// Values along one side of a tile.
@@ -138,26 +139,92 @@ impl WithSimd for Sides<'_> {
                     true => forward(simd, self.halves, x),
                     false => inverse(simd, self.halves, x),
                 };
+                let lanes: &[f32] = bytemuck::cast_slice(&x);
                 let first = column * S::F32_LANES;
-                for (k, x) in x.iter().enumerate() {
-                    let lanes: &[f32] = bytemuck::cast_slice(core::slice::from_ref(x));
-                    for (lane, value) in lanes.iter().enumerate() {
-                        turned[(first + lane) * SIDE + k] = *value;
-                    }
-                }
+                turn(lanes, S::F32_LANES, &mut turned[first * SIDE..]);
             }
             *self.tile = turned;
         }
     }
 }
 
-/// `out_k = sum_i factor_ki x_i`, each sum in ascending order.
+/// Leaves the columns of `rows`, which are `lanes` long, as rows of `turned`.
 #[inline(always)]
-fn product<S: Simd>(simd: S, factors: &[[f32; TOGETHER]], x: &[S::f32s], out: &mut [S::f32s]) {
+fn turn(rows: &[f32], lanes: usize, turned: &mut [f32]) {
+    if !lanes.is_multiple_of(BLOCK) {
+        for (k, row) in rows.chunks_exact(lanes).enumerate() {
+            for (lane, value) in row.iter().enumerate() {
+                turned[lane * SIDE + k] = *value;
+            }
+        }
+        return;
+    }
+    for (k, rows) in rows.chunks_exact(BLOCK * lanes).enumerate() {
+        for first in (0..lanes).step_by(BLOCK) {
+            let row = |at: usize| {
+                let mut row = [0.0; BLOCK];
+                row.copy_from_slice(&rows[at * lanes + first..][..BLOCK]);
+                row
+            };
+            let block = [
+                row(0),
+                row(1),
+                row(2),
+                row(3),
+                row(4),
+                row(5),
+                row(6),
+                row(7),
+            ];
+            for (lane, values) in transpose(block).iter().enumerate() {
+                let at = (first + lane) * SIDE + k * BLOCK;
+                turned[at..at + BLOCK].copy_from_slice(values);
+            }
+        }
+    }
+}
+
+/// Side of the blocks that are transposed in registers.
+const BLOCK: usize = 8;
+
+/// The transpose, in three steps that exchange halves, quarters and eighths of rows. The rows have
+/// names, because the compiler keeps those in registers and makes shuffles of the exchanges.
+#[inline(always)]
+fn transpose([a, b, c, d, e, f, g, h]: [[f32; BLOCK]; BLOCK]) -> [[f32; BLOCK]; BLOCK] {
+    let ((a, e), (b, f)) = (exchanged::<4>(a, e), exchanged::<4>(b, f));
+    let ((c, g), (d, h)) = (exchanged::<4>(c, g), exchanged::<4>(d, h));
+    let ((a, c), (b, d)) = (exchanged::<2>(a, c), exchanged::<2>(b, d));
+    let ((e, g), (f, h)) = (exchanged::<2>(e, g), exchanged::<2>(f, h));
+    let ((a, b), (c, d)) = (exchanged::<1>(a, b), exchanged::<1>(c, d));
+    let ((e, f), (g, h)) = (exchanged::<1>(e, f), exchanged::<1>(g, h));
+    [a, b, c, d, e, f, g, h]
+}
+
+/// Exchanges parts of two rows, which are as long as the rows are far from one another.
+#[inline(always)]
+fn exchanged<const PART: usize>(a: [f32; BLOCK], b: [f32; BLOCK]) -> ([f32; BLOCK], [f32; BLOCK]) {
+    (
+        core::array::from_fn(|i| if i & PART == 0 { a[i] } else { b[i ^ PART] }),
+        core::array::from_fn(|i| if i & PART == 0 { a[i ^ PART] } else { b[i] }),
+    )
+}
+
+/// `out_k = sum_i factor_ki x_i`, each sum in ascending order. With `zeros`, inputs that it marks are
+/// left out, which changes no bit: a sum that begins with zero is never minus zero.
+#[inline(always)]
+fn product<S: Simd>(
+    simd: S,
+    factors: &[[f32; TOGETHER]],
+    (x, zeros): (&[S::f32s], Option<&[bool]>),
+    out: &mut [S::f32s],
+) {
     let blocks = factors.chunks_exact(x.len());
     for (out, factors) in out.chunks_exact_mut(TOGETHER).zip(blocks) {
         let mut sums = [simd.splat_f32s(0.0); TOGETHER];
-        for (x, factors) in x.iter().zip(factors) {
+        for (at, (x, factors)) in x.iter().zip(factors).enumerate() {
+            if zeros.is_some_and(|zeros| zeros[at]) {
+                continue;
+            }
             for (sum, factor) in sums.iter_mut().zip(factors) {
                 let share = simd.mul_f32s(simd.splat_f32s(*factor), *x);
                 *sum = simd.add_f32s(*sum, share);
@@ -179,12 +246,18 @@ fn fold<S: Simd>(simd: S, x: &mut [S::f32s]) {
 
 /// All four products: of the folded halves, the even one first.
 #[inline(always)]
-fn products<S: Simd>(simd: S, halves: &Halves, x: &[S::f32s; SIDE]) -> [S::f32s; SIDE] {
+fn products<S: Simd>(
+    simd: S,
+    halves: &Halves,
+    x: &[S::f32s; SIDE],
+    zeros: Option<&[bool; SIDE]>,
+) -> [S::f32s; SIDE] {
     let mut out = [simd.splat_f32s(0.0); SIDE];
-    product(simd, &halves.even_8, &x[..8], &mut out[..8]);
-    product(simd, &halves.odd_8, &x[8..16], &mut out[8..16]);
-    product(simd, &halves.odd_16, &x[16..32], &mut out[16..32]);
-    product(simd, &halves.odd_32, &x[32..], &mut out[32..]);
+    let part = |range: Range<usize>| (&x[range.clone()], zeros.map(|zeros| &zeros[range]));
+    product(simd, &halves.even_8, part(0..8), &mut out[..8]);
+    product(simd, &halves.odd_8, part(8..16), &mut out[8..16]);
+    product(simd, &halves.odd_16, part(16..32), &mut out[16..32]);
+    product(simd, &halves.odd_32, part(32..SIDE), &mut out[32..]);
     out
 }
 
@@ -215,7 +288,7 @@ fn forward<S: Simd>(simd: S, halves: &Halves, mut x: [S::f32s; SIDE]) -> [S::f32
         fold(simd, &mut x[..2 * half]);
         x[half..2 * half].reverse();
     }
-    let y = products(simd, halves, &x);
+    let y = products(simd, halves, &x, None);
     for (k, x) in x.iter_mut().enumerate() {
         *x = simd.mul_f32s(simd.splat_f32s(norm(k)), y[place(k)]);
     }
@@ -228,7 +301,12 @@ fn inverse<S: Simd>(simd: S, halves: &Halves, x: [S::f32s; SIDE]) -> [S::f32s; S
     for (k, x) in x.iter().enumerate() {
         y[place(k)] = simd.mul_f32s(simd.splat_f32s(norm(k)), *x);
     }
-    let mut x = products(simd, halves, &y);
+    // Of a tile few coefficients are kept: most vectors of them are zeros.
+    let mut zeros = [false; SIDE];
+    for (zero, y) in zeros.iter_mut().zip(&y) {
+        *zero = simd.reduce_max_f32s(simd.abs_f32s(*y)) == 0.0;
+    }
+    let mut x = products(simd, halves, &y, Some(&zeros));
     for half in [8, 16, 32] {
         x[half..2 * half].reverse();
         fold(simd, &mut x[..2 * half]);

@@ -3,11 +3,11 @@
 
 use super::estimated::{Estimate, Estimated};
 use super::pick::{DECAY, DENSITY, Picked, kept};
-use super::select::{Source, magnitude};
+use super::select::{RUN, Source, magnitude};
 use super::sidco::ln;
 use super::values::VALUES;
 use crate::compress::header::Header;
-use crate::compress::lanes::{fold, to_finite};
+use crate::compress::lanes::{to_finite, two_sums};
 use crate::compress::simd::{Kernel, vectorized};
 use crate::compress::spec::CodecSpec;
 
@@ -30,9 +30,9 @@ pub(in crate::compress) const SPEC: CodecSpec = CodecSpec {
 /// C(x)_i  = x_i where |x_i| >= tau, 0 elsewhere
 /// ```
 ///
-/// Two passes over memory and one for each correction. [`Estimated`] bounds how many values are
-/// kept. The quantile is the rational approximation of Abramowitz and Stegun, 26.2.23 (within
-/// 4.5e-4). With a deviation of zero, values as large as the mean are kept.
+/// Two passes over memory, and two more if the first threshold is corrected. [`Estimated`] bounds
+/// how many values are kept. The quantile is the rational approximation of Abramowitz and Stegun,
+/// 26.2.23 (within 4.5e-4). With a deviation of zero, values as large as the mean are kept.
 ///
 /// Size and layout: as `top-k`. Parameters: `density`, the share of the values that are kept, in
 /// (0, 1]; `values`, the codec that writes the kept values; `decay`, the factor on the residual in
@@ -50,11 +50,7 @@ impl Kernel for Moments<'_> {
 
     #[inline(always)]
     fn run(self) -> (f64, f64) {
-        let step = |(sum, square): (f64, f64), v: f32| {
-            let v = f64::from(v);
-            (sum + v, square + v * v)
-        };
-        fold(self.0, (0.0, 0.0), step, |a, b| (a.0 + b.0, a.1 + b.1))
+        two_sums(self.0, f64::from, |v| f64::from(v) * f64::from(v))
     }
 }
 
@@ -81,18 +77,103 @@ impl Estimate for Gaussian {
         let (sum, square) = vectorized(Moments(source.values()));
         let mean = sum / len.max(1) as f64;
         let deviation = (square / len.max(1) as f64 - mean * mean).max(0.0).sqrt();
-        let mut threshold = exceeded(density / 2.0) * deviation + mean.abs();
-        for _ in 0..4 {
-            source.select(magnitude(to_finite(threshold)).max(1), chosen);
-            let found = chosen.len();
+        let first = exceeded(density / 2.0) * deviation + mean.abs();
+        let mut moves = Moves::default();
+        source.select(moves.threshold(first), chosen);
+        let (mut found, mut counts) = (chosen.len(), None);
+        for _ in 0..MOVES {
             if 3 * found < 2 * wanted {
-                threshold *= 0.5;
+                moves.halved += 1;
             } else if 3 * found > 4 * wanted {
-                threshold *= 1.5;
+                moves.grown += 1;
             } else {
                 break;
             }
+            // All thresholds that corrections can lead to are counted in one pass.
+            let counts = counts.get_or_insert_with(|| {
+                vectorized(Counts {
+                    values: source.values(),
+                    from: Moves::ALL.map(|moves| moves.threshold(first)),
+                })
+            });
+            found = moves.of(counts);
         }
+        if moves == Moves::default() {
+            return;
+        }
+        match 2 * found < wanted || found > 2 * wanted {
+            // The guard refuses such a count: it finds the largest exactly.
+            true => chosen.clear(),
+            false => source.select(moves.threshold(first), chosen),
+        }
+    }
+}
+
+/// The most corrections.
+const MOVES: usize = 3;
+
+/// How often a threshold was halved and grew by half.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Moves {
+    halved: usize,
+    grown: usize,
+}
+
+impl Moves {
+    /// All of one to three corrections.
+    const ALL: [Self; 9] = {
+        let mut all = [Self {
+            halved: 0,
+            grown: 0,
+        }; 9];
+        let (mut at, mut sum) = (0, 1);
+        while sum <= MOVES {
+            let mut halved = 0;
+            while halved <= sum {
+                let grown = sum - halved;
+                all[at] = Self { halved, grown };
+                (at, halved) = (at + 1, halved + 1);
+            }
+            sum += 1;
+        }
+        all
+    };
+
+    /// The threshold after them, as bits. Halving is exact, so that their order does not matter.
+    fn threshold(self, first: f64) -> u32 {
+        let grown = (0..self.grown).fold(first, |threshold, _| threshold * 1.5);
+        let threshold = (0..self.halved).fold(grown, |threshold, _| threshold * 0.5);
+        magnitude(to_finite(threshold)).max(1)
+    }
+
+    /// The one of [`Moves::ALL`] that is for these.
+    fn of(self, counts: &[usize; 9]) -> usize {
+        let mut all = Self::ALL.iter().zip(counts);
+        all.find(|(moves, _)| **moves == self)
+            .map_or(0, |(_, count)| *count)
+    }
+}
+
+/// How many magnitudes are at least `from`, for each of these.
+struct Counts<'a, const N: usize> {
+    values: &'a [f32],
+    from: [u32; N],
+}
+
+impl<const N: usize> Kernel for Counts<'_, N> {
+    type Output = [usize; N];
+
+    #[inline(always)]
+    fn run(self) -> [usize; N] {
+        let mut counts = [0; N];
+        // A run stays in the first-level cache.
+        for run in self.values.chunks(RUN) {
+            for (count, from) in counts.iter_mut().zip(self.from) {
+                let those = run.iter().map(|v| u32::from(magnitude(*v) >= from));
+                *count += those.sum::<u32>() as usize;
+            }
+        }
+        counts
     }
 }
 

@@ -1,7 +1,7 @@
 //! The largest values exactly, without sorting. A first estimate bounds the threshold, and only the
 //! values near it are searched.
 
-use super::select::{Select, Source, magnitude};
+use super::select::{Select, SelectSign, Sign, Source, magnitude};
 use crate::compress::simd::{Kernel, vectorized};
 
 /// Finds the largest values exactly, without sorting. It keeps its scratch memory.
@@ -14,17 +14,17 @@ pub(in crate::compress) struct Largest {
 const SAMPLE: usize = 1 << 14;
 
 impl Largest {
-    /// The least magnitude among the `rank` largest of a sample of all values; zero if
-    /// the sample has fewer values.
+    /// The least key among the `rank` largest of a sample of all values; zero if the sample has
+    /// fewer values.
     pub(in crate::compress) fn estimate(
         &mut self,
         source: &Source<'_>,
-        density: f64,
-        slack: f64,
+        (density, slack): (f64, f64),
         seed: u64,
+        key: impl Fn(f32) -> u32,
     ) -> u32 {
         let count = SAMPLE.min(source.len());
-        source.sample(count, seed, &mut self.magnitudes);
+        source.sample((count, seed), key, &mut self.magnitudes);
         let rank = density * count as f64;
         let rank = (rank + slack * (rank.sqrt() + 1.0)).round().max(1.0) as usize;
         if rank > count {
@@ -53,15 +53,55 @@ impl Largest {
             return;
         }
         let density = kept as f64 / len as f64;
-        let near = match len > 4 * SAMPLE && density < 0.3 {
-            true => self.estimate(source, density, 3.0, seed).max(1),
-            false => 1,
-        };
+        let near = self.near(source, density, seed, magnitude);
         source.select(near, chosen);
         if near > 1 && chosen.len() < kept {
             source.select(1, chosen);
         }
         self.keep(source.values(), 0, kept, 0, chosen);
+    }
+
+    /// A little less than the key that this share of the values reaches; one where a sample would not
+    /// pay.
+    fn near(
+        &mut self,
+        source: &Source<'_>,
+        density: f64,
+        seed: u64,
+        key: impl Fn(f32) -> u32,
+    ) -> u32 {
+        match source.len() > 4 * SAMPLE && density < 0.3 {
+            true => self.estimate(source, (density, 3.0), seed, key).max(1),
+            false => 1,
+        }
+    }
+
+    /// As [`Largest::choose`], of the values of one sign.
+    pub(in crate::compress) fn choose_sign(
+        &mut self,
+        values: &[f32],
+        sign: Sign,
+        kept: usize,
+        seed: u64,
+        chosen: &mut Vec<u32>,
+    ) {
+        let density = kept as f64 / values.len().max(1) as f64;
+        let source = Source::Values(values);
+        let mut from = self.near(&source, density, seed, |value| sign.magnitude(value));
+        loop {
+            chosen.clear();
+            vectorized(SelectSign {
+                values,
+                sign,
+                from,
+                chosen,
+            });
+            if from == 1 || chosen.len() >= kept {
+                break;
+            }
+            from = 1;
+        }
+        self.keep(values, 0, kept, 0, chosen);
     }
 
     /// Appends the places of the `kept` values of largest magnitude of a chunk that lies at
@@ -86,7 +126,7 @@ impl Largest {
                 values: chunk,
                 maxima: &mut self.magnitudes,
             });
-            near = nth_largest(&mut self.magnitudes, kept).max(1);
+            near = about_nth_largest(&self.magnitudes, kept).max(1);
         }
         let start = chosen.len();
         vectorized(Select {
@@ -144,14 +184,29 @@ fn nth_largest(magnitudes: &mut [u32], rank: usize) -> u32 {
         let at = magnitudes.len() - rank;
         return *magnitudes.select_nth_unstable(at).1;
     }
-    vectorized(NthLargest { magnitudes, rank })
+    let more = 0;
+    vectorized(NthLargest {
+        magnitudes,
+        rank,
+        more,
+    })
 }
 
-/// Finds, bit by bit, the largest number that at least `rank` magnitudes reach. Only one branch
-/// depends on the magnitudes.
+/// A magnitude that at least `rank` of them reach, and not many more.
+fn about_nth_largest(magnitudes: &[u32], rank: usize) -> u32 {
+    vectorized(NthLargest {
+        magnitudes,
+        rank,
+        more: rank / 8,
+    })
+}
+
+/// Finds, bit by bit, the largest number that at least `rank` magnitudes reach; it stops at one that
+/// at most `more` than these reach. Only one branch depends on the magnitudes.
 struct NthLargest<'a> {
     magnitudes: &'a [u32],
     rank: usize,
+    more: usize,
 }
 
 impl Kernel for NthLargest<'_> {
@@ -159,12 +214,21 @@ impl Kernel for NthLargest<'_> {
 
     #[inline(always)]
     fn run(self) -> u32 {
-        let mut reached = 0;
-        for bit in (0..31).rev() {
+        // All have the bits in common that the least and the largest have.
+        let (least, most) = self
+            .magnitudes
+            .iter()
+            .fold((u32::MAX, 0), |(a, b), m| (a.min(*m), b.max(*m)));
+        let differing = u32::BITS - (least ^ most).leading_zeros();
+        if differing == 0 || self.magnitudes.is_empty() {
+            return most;
+        }
+        let mut reached = most >> differing << differing;
+        for bit in (0..differing).rev() {
             let tried = reached | 1 << bit;
             let those = self.magnitudes.iter().map(|m| u32::from(*m >= tried));
             let count = those.sum::<u32>() as usize;
-            if count == self.rank {
+            if (self.rank..=self.rank + self.more).contains(&count) {
                 let those = self.magnitudes.iter();
                 let those = those.map(|m| if *m >= tried { *m } else { u32::MAX });
                 return those.fold(u32::MAX, u32::min);

@@ -3,6 +3,7 @@
 
 pub(in crate::compress) mod ada_comp;
 pub(in crate::compress) mod chunk_top_k;
+pub(in crate::compress) mod classes;
 pub(in crate::compress) mod count_sketch;
 pub(in crate::compress) mod dct;
 pub(in crate::compress) mod de_mo;

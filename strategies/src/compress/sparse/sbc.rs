@@ -4,7 +4,7 @@
 use super::largest::Largest;
 use super::one_scale::{OneScale, magnitudes};
 use super::pick::{DECAY, DENSITY, Pick, Picked, kept};
-use super::select::Source;
+use super::select::{Sign, Source};
 use crate::compress::header::Header;
 use crate::compress::spec::CodecSpec;
 use crate::compress::{CodecProperties, EncodeContext};
@@ -83,21 +83,15 @@ impl Pick for Sbc {
     fn choose(
         &mut self,
         source: &mut Source<'_>,
-        _: &mut EncodeContext<'_>,
+        context: &mut EncodeContext<'_>,
         chosen: &mut Vec<u32>,
     ) {
         let values = source.values();
         let kept = kept(self.density, values.len());
-        let of = |into: &mut Vec<u32>, wanted: fn(f32) -> bool| {
-            into.clear();
-            let those = (0..).zip(values).filter(|(_, value)| wanted(**value));
-            into.extend(those.map(|(at, _)| at));
-        };
         let mut positive = core::mem::take(&mut self.positive);
-        of(&mut positive, |value| value > 0.0);
-        self.largest.keep(values, 0, kept, 0, &mut positive);
-        of(chosen, |value| value < 0.0);
-        self.largest.keep(values, 0, kept, 0, chosen);
+        let (largest, seed) = (&mut self.largest, context.seed);
+        largest.choose_sign(values, Sign::PLUS, kept, seed, &mut positive);
+        largest.choose_sign(values, Sign::MINUS, kept, seed, chosen);
         if self.mean(values, &positive) >= self.mean(values, chosen) {
             core::mem::swap(&mut positive, chosen);
         }

@@ -128,8 +128,13 @@ impl Source<'_> {
         });
     }
 
-    /// Magnitudes of `count` values spread over all, one at random in each of as many runs.
-    pub(in crate::compress) fn sample(&self, count: usize, seed: u64, out: &mut Vec<u32>) {
+    /// Keys of `count` values spread over all, one at random in each of as many runs.
+    pub(in crate::compress) fn sample(
+        &self,
+        (count, seed): (usize, u64),
+        key: impl Fn(f32) -> u32,
+        out: &mut Vec<u32>,
+    ) {
         let (len, random) = (self.len() as u64, Random::new(seed));
         // Both below 2^32: no product overflows.
         let cut = |at: usize| at as u64 * len / count.max(1) as u64;
@@ -140,7 +145,7 @@ impl Source<'_> {
             let within = (u64::from(random.bits(at as u32)) * (last - first)) >> 32;
             let place = first + within;
             first = last;
-            magnitude(self.get(place as usize))
+            key(self.get(place as usize))
         }));
     }
 }
@@ -173,10 +178,10 @@ impl Kernel for Fold<'_> {
 
 /// Values that are compared together: enough for the compiler to make a loop of vector
 /// instructions.
-const RUN: usize = 1024;
+pub(in crate::compress) const RUN: usize = 1024;
 
-/// Which values of a run are large, a byte each.
-struct Marks([u8; RUN]);
+/// Which values of a run are chosen, a byte each.
+pub(in crate::compress) struct Marks(pub(in crate::compress) [u8; RUN]);
 
 impl Marks {
     /// Marks those of magnitude `from` and more.
@@ -190,7 +195,7 @@ impl Marks {
 
     /// Appends the places of those that are marked.
     #[inline(always)]
-    fn append(&self, first: u32, chosen: &mut Vec<u32>) {
+    pub(in crate::compress) fn append(&self, first: u32, chosen: &mut Vec<u32>) {
         for (first, marks) in (first..).step_by(32).zip(self.0.as_chunks::<32>().0) {
             if *marks == [0; 32] {
                 continue;
@@ -223,6 +228,47 @@ impl Kernel for Select<'_> {
         let mut marks = Marks([0; RUN]);
         for (first, run) in (self.first..).step_by(RUN).zip(self.values.chunks(RUN)) {
             marks.set(run, self.from);
+            marks.append(first, self.chosen);
+        }
+    }
+}
+
+/// Values of one sign. The flip of the sign bit makes it the plus.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::compress) struct Sign(u32);
+
+impl Sign {
+    /// Those above zero.
+    pub(in crate::compress) const PLUS: Self = Self(0);
+    /// Those below zero.
+    pub(in crate::compress) const MINUS: Self = Self(0x8000_0000);
+
+    /// The magnitude as bits; zero of the other sign.
+    #[inline(always)]
+    pub(in crate::compress) fn magnitude(self, value: f32) -> u32 {
+        ((value.to_bits() ^ self.0) as i32).max(0) as u32
+    }
+}
+
+/// As [`Select`], of one sign and of all values; `from` is at least one.
+pub(in crate::compress) struct SelectSign<'a> {
+    pub(in crate::compress) values: &'a [f32],
+    pub(in crate::compress) sign: Sign,
+    pub(in crate::compress) from: u32,
+    pub(in crate::compress) chosen: &'a mut Vec<u32>,
+}
+
+impl Kernel for SelectSign<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let mut marks = Marks([0; RUN]);
+        for (first, run) in (0..).step_by(RUN).zip(self.values.chunks(RUN)) {
+            for (mark, value) in marks.0.iter_mut().zip(run) {
+                *mark = u8::from(self.sign.magnitude(*value) >= self.from);
+            }
+            marks.0[run.len()..].fill(0);
             marks.append(first, self.chosen);
         }
     }

@@ -5,7 +5,7 @@ use super::pick::{DECAY, DENSITY, Picked};
 use super::select::{Source, magnitude};
 use super::values::VALUES;
 use crate::compress::header::Header;
-use crate::compress::lanes::{fold, to_finite};
+use crate::compress::lanes::{to_finite, two_sums};
 use crate::compress::simd::{Kernel, vectorized};
 use crate::compress::spec::{CodecSpec, Parameter, Range};
 
@@ -69,16 +69,12 @@ impl Kernel for Exceeding<'_> {
 
     #[inline(always)]
     fn run(self) -> (f64, f64) {
-        let step = |(sum, count): (f64, f64), v: f32| {
-            let over = v.abs() - self.threshold;
-            let one = if over > 0.0 { 1.0 } else { 0.0 };
-            (
-                sum + f64::from(if over > 0.0 { over } else { 0.0 }),
-                count + one,
-            )
-        };
-        let join = |a: (f64, f64), b: (f64, f64)| (a.0 + b.0, a.1 + b.1);
-        fold(self.values, (0.0, 0.0), step, join)
+        let over = |v: f32| v.abs() - self.threshold;
+        two_sums(
+            self.values,
+            |v| f64::from(if over(v) > 0.0 { over(v) } else { 0.0 }),
+            |v| if over(v) > 0.0 { 1.0 } else { 0.0 },
+        )
     }
 }
 

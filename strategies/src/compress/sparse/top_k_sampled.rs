@@ -3,7 +3,7 @@
 use super::estimated::{Estimate, Estimated};
 use super::largest::Largest;
 use super::pick::{DECAY, DENSITY, Picked};
-use super::select::Source;
+use super::select::{Source, magnitude};
 use super::values::VALUES;
 use crate::compress::header::Header;
 use crate::compress::spec::CodecSpec;
@@ -55,7 +55,10 @@ impl Estimate for Sampled {
     fn guess(&mut self, source: &mut Source<'_>, density: f64, seed: u64, chosen: &mut Vec<u32>) {
         let threshold = match source.len() {
             0 => 1,
-            _ => self.0.estimate(source, density, 0.0, seed).max(1),
+            _ => self
+                .0
+                .estimate(source, (density, 0.0), seed, magnitude)
+                .max(1),
         };
         source.select(threshold, chosen);
     }

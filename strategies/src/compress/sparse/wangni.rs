@@ -4,7 +4,7 @@ use super::pick::{DENSITY, Pick, Picked, kept};
 use super::select::Source;
 use super::values::VALUES;
 use crate::compress::header::Header;
-use crate::compress::lanes::{fold, to_finite};
+use crate::compress::lanes::{to_finite, two_sums};
 use crate::compress::random::Random;
 use crate::compress::simd::{Kernel, vectorized};
 use crate::compress::spec::CodecSpec;
@@ -69,13 +69,12 @@ impl Kernel for Below<'_> {
 
     #[inline(always)]
     fn run(self) -> (f64, f64) {
-        let step = |(sum, count): (f64, f64), v: f32| {
-            let below = v.abs() < self.limit;
-            let (value, one) = if below { (v.abs(), 1.0) } else { (0.0, 0.0) };
-            (sum + f64::from(value), count + one)
-        };
-        let join = |a: (f64, f64), b: (f64, f64)| (a.0 + b.0, a.1 + b.1);
-        fold(self.values, (0.0, 0.0), step, join)
+        let below = |v: f32| v.abs() < self.limit;
+        two_sums(
+            self.values,
+            |v| f64::from(if below(v) { v.abs() } else { 0.0 }),
+            |v| if below(v) { 1.0 } else { 0.0 },
+        )
     }
 }
 

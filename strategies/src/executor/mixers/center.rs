@@ -81,7 +81,7 @@ impl Center {
             None => core.anchor.values[range].to_vec(),
             Some(slice) => {
                 let mut values = vec![0.0; range.len()];
-                core.codecs.add_checked(&mut values, slice, 1.0, host)?;
+                core.codecs.set_checked(&mut values, slice, host)?;
                 values
             }
         };
@@ -152,7 +152,7 @@ impl Center {
                 continue;
             };
             let mut late = vec![0.0; center.len()];
-            core.codecs.add_checked(&mut late, *slice, 1.0, host)?;
+            core.codecs.set_checked(&mut late, *slice, host)?;
             compensate_delay(&mut late, center, pulled, self.rule.compensation as f32);
             sum.iter_mut().zip(late).for_each(|(s, g)| *s += weight * g);
             let checked = quarantine(&sum, RMS_MAX);
@@ -174,7 +174,7 @@ impl Center {
         for (slice, stale) in inputs {
             let weight = (alpha * self.rule.staleness.of(*stale)) as f32;
             let mut theirs = vec![0.0; center.len()];
-            core.codecs.add_checked(&mut theirs, *slice, 1.0, host)?;
+            core.codecs.set_checked(&mut theirs, *slice, host)?;
             for ((pull, x), c) in pull.iter_mut().zip(theirs).zip(&*center) {
                 *pull += weight * (x - c);
             }
@@ -246,7 +246,7 @@ impl Mixer for Center {
         for slice in pulled {
             let range = core.places.shard(end.fragment, slice.shard, of);
             let mut values = vec![0.0; range.len()];
-            core.codecs.add_checked(&mut values, *slice, 1.0, host)?;
+            core.codecs.set_checked(&mut values, *slice, host)?;
             shards.push((range, values));
         }
         let anchor = &mut core.anchor.values;

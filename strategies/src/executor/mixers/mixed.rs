@@ -104,13 +104,12 @@ impl Mixed {
             }
             None => {
                 let share = (keep / total) as f32;
-                let own = |mixed: &mut [f32]| {
-                    for (mixed, value) in mixed.iter_mut().zip(local) {
+                let own = |start: usize, mixed: &mut [f32]| {
+                    for (mixed, value) in mixed.iter_mut().zip(&local[start..]) {
                         *mixed = share * value;
                     }
                 };
-                own(mix);
-                core.codecs.add_all(mix, inputs, total, host, own)
+                core.codecs.sum_all(mix, inputs, total, host, own)
             }
         };
         if result.is_err() {
@@ -145,9 +144,8 @@ fn decode(
 ) -> Result<(), WorkError> {
     decoded.resize(inputs.len(), Vec::new());
     for (values, (slice, _)) in decoded.iter_mut().zip(inputs) {
-        values.clear();
         values.resize(len, 0.0);
-        codecs.add_checked(values, *slice, 1.0, host)?;
+        codecs.set_checked(values, *slice, host)?;
     }
     Ok(())
 }

@@ -8,7 +8,6 @@ use crate::executor::host::Host;
 use crate::executor::memory::Stores;
 use crate::executor::mix_core::MixCore;
 use crate::executor::mixer::Mixer;
-use bytes::Bytes;
 use murmurate_protocol::{Done, Order, SliceId, WorkError};
 
 /// Means that travel along a tree.
@@ -42,28 +41,26 @@ impl Relayed {
         let local = &core.local.values()[range.clone()];
         let total = 1.0 + inputs.iter().map(|(_, count)| count).sum::<f64>();
         let own = (1.0 / total) as f32;
-        let begin = |sum: &mut [f32]| {
-            let values = sum.iter_mut().zip(local);
+        let begin = |start: usize, sum: &mut [f32]| {
+            let values = sum.iter_mut().zip(&local[start..]);
             values.for_each(|(s, x)| *s = own * x);
         };
         let message = &mut self.message;
-        message.clear();
         message.resize(range.len(), 0.0);
-        begin(message);
         must_be_finite(local, || {
             format!("the parameters of fragment {}", slice.fragment.0)
         })?;
-        core.codecs.add_all(message, inputs, total, host, begin)?;
+        core.codecs.sum_all(message, inputs, total, host, begin)?;
         let Codecs {
             plan, contribution, ..
         } = &mut core.codecs;
         let bound = contribution.bytes_bound().of(message.len() as u64);
-        let mut out = Vec::with_capacity(usize::try_from(bound).unwrap_or(0));
+        let mut out = host.room(usize::try_from(bound).unwrap_or(0));
         let state = &mut core.contributions.state;
         let mut context = state.context(plan, &slice, 1, &range);
         contribution.encode(message, &mut context, &mut out);
         let bytes = out.len() as u64;
-        host.put(slice, Bytes::from(out));
+        host.put(slice, host.keep(out));
         Ok(Done::Encoded {
             bytes,
             digest: None,

@@ -28,7 +28,7 @@ impl Rule {
     }
 
     /// `acc = sum_k a_k decode(slice_k) / sum_k a_k`, or `acc = rule(decode(slice_1), ...)`, in the
-    /// order given. `acc` is `len` zeros first. Every contribution passes the quarantine before a
+    /// order given; `acc` becomes `len` long. Every contribution passes the quarantine before a
     /// rule sees it.
     pub(super) fn reduce(
         &mut self,
@@ -38,17 +38,15 @@ impl Rule {
         inputs: &[(SliceId, f64)],
         host: &dyn Host,
     ) -> Result<(), WorkError> {
-        acc.clear();
         acc.resize(len, 0.0);
         let Some(rule) = &mut self.robust else {
             let total: f64 = inputs.iter().map(|(_, weight)| weight).sum();
-            return codecs.add_all(acc, inputs, total, host, |acc| acc.fill(0.0));
+            return codecs.sum_all(acc, inputs, total, host, |_, run| run.fill(0.0));
         };
         self.decoded.resize(inputs.len(), Vec::new());
         for (values, (slice, _)) in self.decoded.iter_mut().zip(inputs) {
-            values.clear();
             values.resize(len, 0.0);
-            codecs.add_checked(values, *slice, 1.0, host)?;
+            codecs.set_checked(values, *slice, host)?;
         }
         let values = self.decoded.iter().map(Vec::as_slice);
         let weights = inputs.iter().map(|(_, weight)| *weight as f32);
