@@ -3,9 +3,11 @@
 //! [`exchange`] measures whole averaging rounds. The parent starts one process for each peer; each
 //! runs the daemon with a [`Still`](exchange::Still) trainer instead of a model, and prints one
 //! [`PeerTimes`](exchange::PeerTimes) line. [`net`] measures plain transfers between two processes,
-//! over our bulk connections and over alternatives. [`run_net`] starts its processes, which run
+//! over our bulk connections and over alternatives. [`codecs`] measures encoding and decoding on
+//! one core. [`run_net`] starts its processes, which run
 //! this program.
 
+pub mod codecs;
 mod ends;
 pub mod exchange;
 pub mod net;

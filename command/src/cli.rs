@@ -6,7 +6,9 @@ mod limit;
 mod membership;
 mod sim;
 
-pub(crate) use bench::{Bench, BenchArgs, BenchExchangeArgs, BenchNetArgs, BenchPeerArgs};
+pub(crate) use bench::{
+    Bench, BenchArgs, BenchCodecsArgs, BenchExchangeArgs, BenchNetArgs, BenchPeerArgs,
+};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 pub(crate) use generate::GenerateArgs;
 pub(crate) use limit::LimitArgs;

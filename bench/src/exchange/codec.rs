@@ -16,11 +16,17 @@ pub struct CodecFlag {
 pub struct CodecFlagError(String);
 
 impl CodecFlag {
-    /// The table of a configuration. Values that are no numbers and no truth values are strings.
+    /// The table of a configuration.
     #[must_use]
     pub fn table(&self) -> String {
+        format!("[strategy.compression]\n{}", self.fields())
+    }
+
+    /// The fields of the table. Values that are no numbers and no truth values are strings.
+    #[must_use]
+    pub fn fields(&self) -> String {
         let bare = |value: &str| value.parse::<f64>().is_ok() || ["true", "false"].contains(&value);
-        let mut table = format!("[strategy.compression]\ncodec = {:?}\n", self.name);
+        let mut table = format!("codec = {:?}\n", self.name);
         for (key, value) in &self.parameters {
             let value = match bare(value) {
                 true => value.clone(),

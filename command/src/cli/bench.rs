@@ -20,6 +20,8 @@ pub(crate) struct BenchArgs {
 pub(crate) enum Bench {
     /// Measure whole averaging rounds between processes, without training
     Exchange(BenchExchangeArgs),
+    /// Measure how fast codecs encode and decode on one core
+    Codecs(BenchCodecsArgs),
     /// Measure transfers between two processes or machines: our bulk connections, quinn, libp2p,
     /// TLS and TCP
     Net(BenchNetArgs),
@@ -55,6 +57,25 @@ pub(crate) struct BenchExchangeArgs {
     /// Put every peer behind an emulated link, as for `murmurate local`
     #[arg(long, value_name = "RATE/RTT/LOSS")]
     pub(crate) link: Option<LinkSpec>,
+    /// Print one JSON object on stdout
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct BenchCodecsArgs {
+    /// Codecs with their parameters, such as top-k:density=0.01 [default: all]
+    #[arg(value_name = "CODEC[:KEY=VALUE,...]")]
+    pub(crate) codecs: Vec<CodecFlag>,
+    /// Number of values of the buffer
+    #[arg(long, default_value_t = 10_000_000)]
+    pub(crate) values: usize,
+    /// Runs of each, of which the best counts
+    #[arg(long, default_value_t = 7)]
+    pub(crate) runs: u32,
+    /// Use no vector instructions
+    #[arg(long)]
+    pub(crate) scalar: bool,
     /// Print one JSON object on stdout
     #[arg(long)]
     pub(crate) json: bool,

@@ -1,7 +1,8 @@
 //! `murmurate bench`: measures the daemon's parts.
 
-use crate::cli::{Bench, BenchExchangeArgs, BenchNetArgs, BenchPeerArgs};
+use crate::cli::{Bench, BenchCodecsArgs, BenchExchangeArgs, BenchNetArgs, BenchPeerArgs};
 use anyhow::bail;
+use murmurate_bench::codecs::{self, CodecsOptions};
 use murmurate_bench::exchange::{self, ExchangeOptions};
 use murmurate_bench::net::{FarTask, Plan, Run, Tuning, Way};
 use murmurate_node::config::{Config, Overrides};
@@ -13,10 +14,28 @@ use tokio::runtime;
 pub(crate) fn run(what: Bench) -> anyhow::Result<()> {
     match what {
         Bench::Exchange(args) => averaging(&args),
+        Bench::Codecs(args) => codecs(args),
         Bench::Net(args) => net(args),
         Bench::NetEnd(args) => Ok(threads()?.block_on(murmurate_bench::net_end(&args.task))?),
         Bench::Peer(args) => peer(&args),
     }
+}
+
+fn codecs(args: BenchCodecsArgs) -> anyhow::Result<()> {
+    let options = CodecsOptions {
+        codecs: args.codecs,
+        values: args.values,
+        runs: args.runs,
+        scalar: args.scalar,
+    };
+    let report = codecs::run_codecs(&options, |speed| eprintln!("{} measured", speed.codec))?;
+    let mut out = std::io::stdout().lock();
+    if args.json {
+        writeln!(out, "{}", serde_json::to_string(&report)?)?;
+    } else {
+        writeln!(out, "{}", codecs::table(&report))?;
+    }
+    Ok(())
 }
 
 fn averaging(args: &BenchExchangeArgs) -> anyhow::Result<()> {

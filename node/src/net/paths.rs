@@ -87,6 +87,7 @@ impl Paths {
 
     /// Adds a connected peer.
     pub(super) fn linked(&self, peer: PeerId, theirs: identity::PeerId) {
+        self.ways.linked(peer);
         self.slots().entry(peer).or_insert_with(|| {
             let path = watch::Sender::new(Path::Unknown);
             Arc::new(Slot { theirs, path })

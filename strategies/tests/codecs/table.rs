@@ -231,7 +231,7 @@ fn head(samples: &[Sample]) -> String {
          may exceed 1, because its errors cancel out over peers and rounds. Speeds are GB/s of f32 on one\n\
          core, for 10 million nearly normal values encoded without a residual. To measure them on your\n\
          machine, also with a residual and as fractions of memcpy, run\n\
-         `cargo bench -p murmurate-strategies --bench codecs`. State is in multiples of the parameters and\n\
+         `murmurate bench codecs`. State is in multiples of the parameters and\n\
          includes the residual of error feedback. Reduced says whether an all-reduce may sum contributions\n\
          on the way. Written by `strategies/tests/codecs/table.rs` from the deltas of\n\
          `tasks/examples/delta_samples.rs`; do not edit.\n\n\

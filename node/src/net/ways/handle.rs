@@ -81,16 +81,20 @@ impl Ways {
         self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn with<T>(&self, peer: PeerId, change: impl FnOnce(&mut Slot) -> T) -> T {
-        let mut slots = self.slots();
-        let slot = slots.entry(peer).or_insert_with(|| Slot {
+    /// Adds a linked peer.
+    pub(in crate::net) fn linked(&self, peer: PeerId) {
+        self.slots().entry(peer).or_insert_with(|| Slot {
             chooser: Chooser::new(self.choice),
             offer: None,
             open: None,
             dialing: false,
             looked: None,
         });
-        change(slot)
+    }
+
+    /// Changes the state of a peer, if it is linked.
+    fn with<T>(&self, peer: PeerId, change: impl FnOnce(&mut Slot) -> T) -> Option<T> {
+        self.slots().get_mut(&peer).map(change)
     }
 
     /// Forgets a peer and closes its connection.
@@ -153,7 +157,7 @@ impl Ways {
         self.with(peer, |slot| {
             let tls = slot.chooser.way() == Way::Tls;
             slot.open.clone().filter(|_| tls)
-        })
+        })?
     }
 
     /// Leaves a connection that ended, and dials one if it is due.
@@ -174,7 +178,7 @@ impl Ways {
             slot.dialing = true;
             Some(offer)
         });
-        if let Some((offer, at)) = dial {
+        if let Some((offer, at)) = dial.flatten() {
             tokio::spawn(self.clone().dial(peer, theirs, offer, at));
         }
     }
@@ -186,18 +190,14 @@ impl Ways {
         let dialed = tcp.dial(theirs, at, offer).await;
         let now = Instant::now();
         // The peer may have been forgotten meanwhile.
-        let known = match self.slots().get_mut(&peer) {
-            Some(slot) => {
-                slot.dialing = false;
-                if let Err(error) = &dialed {
-                    tracing::debug!(%peer, %error, "no bulk connection over TCP");
-                    slot.chooser.failed(now, error.to_string());
-                }
-                true
+        let known = self.with(peer, |slot| {
+            slot.dialing = false;
+            if let Err(error) = &dialed {
+                tracing::debug!(%peer, %error, "no bulk connection over TCP");
+                slot.chooser.failed(now, error.to_string());
             }
-            None => false,
-        };
-        if let (Ok(connection), true) = (dialed, known) {
+        });
+        if let (Ok(connection), Some(())) = (dialed, known) {
             let word = Internal::Tcp { connection };
             // The receiver is dropped only when the network has ended.
             let _ = self.network.send(word).await;
