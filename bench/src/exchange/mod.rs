@@ -90,9 +90,12 @@ impl ExchangeOptions {
         let join = join.map_or_else(String::new, |address| format!("{address:?}"));
         let network = match place {
             Some(Place {
-                listen, announce, ..
+                listen,
+                announce,
+                payload_max,
+                ..
             }) => {
-                format!("listen = {listen:?}\nannounce = {announce:?}")
+                format!("listen = {listen:?}\nannounce = {announce:?}\npayload_max = {payload_max}")
             }
             None => "listen = [\"/ip4/127.0.0.1/udp/0/quic-v1\"]".to_owned(),
         };

@@ -42,6 +42,15 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// The settings of the ends. Packets fit an emulated link, of which the system knows nothing.
+    fn tuning(&self) -> Tuning {
+        let fitting = self.link.map(|link| link.payload_max());
+        Tuning {
+            payload_max: self.tuning.payload_max.or(fitting),
+            ..self.tuning.clone()
+        }
+    }
+
     /// A plan to transfer `bytes` by all ways on this machine: three rounds of at most 60 s each.
     #[must_use]
     pub fn new(bytes: u64) -> Self {
@@ -150,7 +159,7 @@ impl<'a> Session<'a> {
         plan: &'a Plan,
         program: &'a dyn Fn(&str) -> Command,
     ) -> Result<Self, BenchError> {
-        let tuning = &plan.tuning;
+        let tuning = &plan.tuning();
         let mut network = plan.link.map(Network::start).transpose()?;
         let (far, hello, ip) = match (plan.join, network.as_mut()) {
             (Some(at), _) => (None, joined(at).await?, at.ip()),
@@ -189,7 +198,7 @@ impl<'a> Session<'a> {
             from: self.network.as_mut().map(Network::near_address),
             bytes: self.plan.bytes,
             limit_s: self.plan.limit_s,
-            tuning: self.plan.tuning.clone(),
+            tuning: self.plan.tuning(),
         };
         let passed = || self.network.as_ref().map(Network::passed);
         let before = passed();

@@ -88,6 +88,12 @@ impl LinkSpec {
         f64::from(self.loss_ppm) / 1e6
     }
 
+    /// The largest UDP payload that it carries, with the headers of IPv6, and at least QUIC's
+    /// smallest.
+    pub fn payload_max(&self) -> u16 {
+        (self.mtu - 48).max(1200)
+    }
+
     /// This link's half of a path: a quarter of the round-trip time, half of the jitter, and a loss
     /// of `1 - sqrt(1 - loss)`. Two halves lose `loss`.
     pub fn half(&self, direction: Direction) -> ShaperSpec {

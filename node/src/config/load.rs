@@ -208,12 +208,26 @@ fn network(raw: &RawConfig) -> Result<NetworkConfig, Wrong> {
             Wrong::new("network.bulk", message)
         })?,
         bulk_port: raw.network.bulk_port,
+        payload_max: payload_max(raw.network.payload_max)?,
         site: raw.network.site.as_deref().map(site).transpose()?,
         max_rate: Limits {
             peer: rate("network.max_rate_per_peer", &raw.network.max_rate_per_peer)?,
             daemon: rate("network.max_rate", &raw.network.max_rate)?,
         },
     })
+}
+
+fn payload_max(bytes: Option<u16>) -> Result<Option<u16>, Wrong> {
+    match bytes {
+        Some(bytes) if !(1200..=65_487).contains(&bytes) => {
+            let message = format!(
+                "`network.payload_max` is {bytes}: give 1200 to 65487 bytes of a UDP packet, or leave \
+                 it out for what the route carries"
+            );
+            Err(Wrong::new("network.payload_max", message))
+        }
+        fits => Ok(fits),
+    }
 }
 
 fn site(label: &str) -> Result<Site, Wrong> {

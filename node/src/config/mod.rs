@@ -102,6 +102,8 @@ pub struct NetworkConfig {
     pub bulk: BulkChoice,
     /// TCP port of bulk over TLS; `None` takes the number of the UDP port.
     pub bulk_port: Option<u16>,
+    /// The largest UDP payload that is tried; `None` leaves it to the route.
+    pub payload_max: Option<u16>,
     /// The label of this daemon's site, if it is not to be measured.
     pub site: Option<Site>,
     /// Hard limits on bytes sent per second.

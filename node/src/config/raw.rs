@@ -94,6 +94,8 @@ pub(super) struct RawNetwork {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) bulk_port: Option<u16>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) payload_max: Option<u16>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) site: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) max_rate: Option<RawRate>,
@@ -113,6 +115,7 @@ impl Default for RawNetwork {
             congestion: "bbr3".to_owned(),
             bulk: "auto".to_owned(),
             bulk_port: None,
+            payload_max: None,
             site: None,
             max_rate: None,
             max_rate_per_peer: None,

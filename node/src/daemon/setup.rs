@@ -176,6 +176,7 @@ pub(super) fn network_config(
     net.congestion = config.network.congestion;
     net.bulk = config.network.bulk;
     net.bulk_port = config.network.bulk_port;
+    net.payload_max = config.network.payload_max;
     net.max_rate.set(config.network.max_rate);
     net.locality = finder(store.identity().peer(), &config.network).locality();
     net

@@ -237,6 +237,7 @@ impl Base {
         if let Some(place) = place {
             set("network", "announce", list(&place.announce));
             set("network", "relay", Value::Boolean(place.relay));
+            set("network", "payload_max", count(place.payload_max.into()));
         }
         set("network", "join", Value::Array(Vec::new()));
         if !self.config.run.open && self.config.run.key.is_none() {

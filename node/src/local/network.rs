@@ -20,6 +20,8 @@ pub struct Place {
     pub announce: Vec<String>,
     /// Whether it relays for daemons behind routers.
     pub relay: bool,
+    /// The largest UDP payload that its link carries. The system knows only that of loopback.
+    pub payload_max: u16,
 }
 
 /// The emulated network of a running swarm.
@@ -80,6 +82,7 @@ impl LocalNetwork {
             listen: addresses(seat.inner),
             announce,
             relay: false,
+            payload_max: self.link.payload_max(),
         })
     }
 

@@ -43,6 +43,8 @@ pub struct NetConfig {
     pub bulk: BulkChoice,
     /// TCP port of bulk over TLS; `None` takes the number of the UDP port if that is free.
     pub bulk_port: Option<u16>,
+    /// The largest UDP payload that is tried; `None` leaves it to the route.
+    pub payload_max: Option<u16>,
     /// What this peer's record says of its place in the network at the start.
     pub locality: Locality,
     /// Limits on the sending rate. A clone of the handle can change them at any time.
@@ -68,6 +70,7 @@ impl NetConfig {
             congestion: Congestion::default(),
             bulk: BulkChoice::default(),
             bulk_port: None,
+            payload_max: None,
             locality: Locality::default(),
             max_rate: MaxRate::default(),
         }

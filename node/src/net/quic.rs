@@ -31,7 +31,9 @@ const WINDOWS: Windows = Windows {
 
 /// The settings of the endpoint.
 pub(super) fn settings(config: &NetConfig) -> Config {
+    let standard = Config::default();
     Config {
+        payload_max: config.payload_max.unwrap_or(standard.payload_max),
         handshake_timeout: HANDSHAKE_WAIT,
         idle_timeout: config.idle,
         keep_alive: config.keep_alive,
@@ -40,7 +42,7 @@ pub(super) fn settings(config: &NetConfig) -> Config {
         bulk_beside_control: true,
         windows: WINDOWS,
         congestion: config.congestion.factory(&config.max_rate),
-        ..Config::default()
+        ..standard
     }
 }
 
