@@ -49,6 +49,8 @@ pub struct ExchangeOptions {
     pub codec: Option<CodecFlag>,
     /// How bulk streams travel.
     pub bulk: BulkChoice,
+    /// The largest UDP payload; `None` leaves it to the route or the link.
+    pub payload_max: Option<u16>,
     /// Number of measured rounds.
     pub rounds: u64,
     /// The emulated link of every peer, if any.
@@ -87,6 +89,8 @@ impl ExchangeOptions {
     /// The configuration of one peer. `place` has its addresses on the emulated network, if there
     /// is one.
     fn config(&self, dir: &Path, join: Option<&str>, place: Option<&Place>) -> String {
+        let own = self.payload_max.filter(|_| place.is_none());
+        let own = own.map_or_else(String::new, |bytes| format!("payload_max = {bytes}\n"));
         let join = join.map_or_else(String::new, |address| format!("{address:?}"));
         let network = match place {
             Some(Place {
@@ -104,7 +108,7 @@ impl ExchangeOptions {
              [strategy]\npreset = {preset:?}\n\
              [strategy.synchronization]\ninner_steps = 1\n\
              {codec}\
-             [network]\nbulk = \"{bulk}\"\n{network}\njoin = [{join}]\nmdns = false\n\
+             [network]\nbulk = \"{bulk}\"\n{own}{network}\njoin = [{join}]\nmdns = false\n\
              [daemon]\ndir = {dir:?}\nhttp = \"127.0.0.1:0\"\nevaluate_every = 0\n",
             // One round to warm up, and one whose start ends the last measured round.
             rounds = self.rounds + 2,

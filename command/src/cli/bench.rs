@@ -51,6 +51,9 @@ pub(crate) struct BenchExchangeArgs {
     /// How bulk streams travel: auto, quic, tls
     #[arg(long, default_value_t)]
     pub(crate) bulk: BulkChoice,
+    /// Largest UDP payload in bytes, such as 1452 for the packets of Ethernet
+    #[arg(long, value_name = "BYTES", conflicts_with = "link")]
+    pub(crate) payload_max: Option<u16>,
     /// Number of measured rounds; one more warms up
     #[arg(long, default_value_t = 3)]
     pub(crate) rounds: u64,

@@ -49,6 +49,7 @@ fn averaging(args: &BenchExchangeArgs) -> anyhow::Result<()> {
             (codec, _) => codec.clone(),
         },
         bulk: args.bulk,
+        payload_max: args.payload_max,
         rounds: args.rounds,
         link: args.link,
     };

@@ -110,6 +110,33 @@ async fn a_connection_that_breaks_during_pushes_loses_no_slice() {
     }));
 }
 
+/// Both ways are measured on a short path, and the rates are the reason of the one that is kept.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn on_a_short_path_both_ways_are_measured() {
+    let (mut a, mut b) = (
+        choosing(BulkChoice::Auto).await,
+        choosing(BulkChoice::Auto).await,
+    );
+    link(&mut a, &mut b).await;
+    let bytes = 4 << 20;
+    let kept = noise(bytes);
+    // 64 MiB over QUIC, as many over TLS, and some more.
+    for number in 0..40 {
+        let (id, meta) = slice(Part::Contribution, bytes);
+        let id = SliceId {
+            shard: number,
+            ..id
+        };
+        a.store.keep(id, meta, kept.clone());
+        a.net.push(b.id, id, meta, 0, soon()).unwrap();
+        assert_eq!(outcome(&mut a).await, PushOutcome::Delivered);
+    }
+    let view = a.net.links().remove(&b.id).unwrap();
+    let reason = view.bulk.reason.unwrap();
+    assert!(reason.starts_with("measured: tls "), "{reason}");
+    assert!(view.tls.sent >= 64 << 20, "{:?}", view.tls);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_peer_that_offers_none_is_served_over_quic() {
     let (mut a, mut b) = (

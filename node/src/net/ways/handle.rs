@@ -7,10 +7,11 @@ use crate::net::opener::Internal;
 use crate::net::ways::chooser::{Chooser, QuicPath};
 use libp2p::identity;
 use murmurate_net::quic::{BulkConnection, RecvStream};
-use murmurate_net::tcp::{BulkChoice, Connection, Endpoint, Offer};
+use murmurate_net::tcp::{BulkChoice, Connection, Endpoint, Error, Offer};
 use murmurate_protocol::PeerId;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -45,6 +46,8 @@ pub(in crate::net) struct Ways {
     port: Option<u16>,
     tcp: Option<Endpoint>,
     network: mpsc::Sender<Internal>,
+    /// Whether the operator was told that no port can be opened.
+    told: Arc<AtomicBool>,
     slots: Arc<Mutex<BTreeMap<PeerId, Slot>>>,
 }
 
@@ -60,6 +63,7 @@ impl Ways {
             port,
             tcp,
             network,
+            told: Arc::default(),
             slots: Arc::default(),
         }
     }
@@ -113,8 +117,14 @@ impl Ways {
             return;
         };
         let remote = to.remote_address();
-        if tcp.offer(to.peer(), remote).is_none() {
-            listen(&tcp, remote.ip(), listening, self.port);
+        if tcp.offer(to.peer(), remote).is_none()
+            && let Err(error) = listen(&tcp, remote.ip(), listening, self.port)
+            && !self.told.swap(true, Ordering::Relaxed)
+        {
+            tracing::warn!(
+                "{error}: slices come over QUIC alone; set network.bulk_port to a free port, or \
+                 network.bulk = \"quic\""
+            );
         }
         let Some(offer) = tcp.offer(to.peer(), remote) else {
             return;
@@ -260,21 +270,25 @@ impl Ways {
     }
 }
 
-/// Opens a port for the family of an address.
-fn listen(tcp: &Endpoint, remote: IpAddr, listening: &[SocketAddr], port: Option<u16>) {
+/// Opens a port for the family of an address, if QUIC listens there.
+fn listen(
+    tcp: &Endpoint,
+    remote: IpAddr,
+    listening: &[SocketAddr],
+    port: Option<u16>,
+) -> Result<(), Error> {
     let v4 = remote.to_canonical().is_ipv4();
     let Some(udp) = listening.iter().find(|addr| addr.is_ipv4() == v4) else {
-        return;
+        return Ok(());
     };
     let at = |port| SocketAddr::new(udp.ip(), port);
     let opened = match port {
         Some(port) => tcp.listen(at(port)),
         None => tcp.listen(*udp).or_else(|_| tcp.listen(at(0))),
     };
-    match opened {
-        Ok(addr) => tracing::debug!(%addr, "bulk connections over TCP are accepted"),
-        Err(error) => tracing::warn!(%error, "peers reach this daemon's bulk over QUIC alone"),
-    }
+    let addr = opened?;
+    tracing::debug!(%addr, "bulk connections over TCP are accepted");
+    Ok(())
 }
 
 /// Asks the system how many segments TCP sent again.
