@@ -179,8 +179,11 @@ fn a_restarted_peer_is_noticed_before_the_idle_timeout() {
             let there = alone.block_on(async {
                 let there = node_of(&identity, config);
                 tell.send((there.peer, there.listen())).unwrap();
+                let bulk = there.endpoint.accept_bulk().await.unwrap();
+                let mut stream = bulk.open_uni().await.unwrap();
+                stream.write_all(b"hello").await.unwrap();
                 let _ = killed.await;
-                there
+                (there, bulk, stream)
             });
             drop(alone);
             drop(there);
@@ -194,6 +197,12 @@ fn a_restarted_peer_is_noticed_before_the_idle_timeout() {
     let bulk = ours
         .block_on(within(here.endpoint.dial_bulk(&at, peer)))
         .unwrap();
+    // Until the handshake is confirmed, a client sends packets of the handshake alone, and those are
+    // answered by no reset. Then only the idle timeout tells.
+    ours.block_on(within(async {
+        let mut stream = bulk.accept_uni().await.unwrap();
+        stream.read_exact(&mut [0; 5]).await.unwrap();
+    }));
     // The daemon is killed: it sends nothing more, and its socket is gone.
     kill.send(()).unwrap();
     theirs.join().unwrap();
