@@ -304,6 +304,10 @@ impl Trainer for RemoteTrainer {
         })
     }
 
+    fn is_at_hand(&self) -> bool {
+        true
+    }
+
     fn visit(&mut self, range: Range<usize>, f: &mut dyn FnMut(usize, &mut [f32])) {
         self.shared.memory.edit(range, f);
     }

@@ -133,6 +133,12 @@ pub trait Trainer: Send {
     /// becomes the parameters. In place where the backend allows.
     fn visit(&mut self, range: Range<usize>, f: &mut dyn FnMut(usize, &mut [f32]));
 
+    /// Whether [`Trainer::visit`] reaches the parameters for no more than the cost of a copy, between any
+    /// two stretches of training. Then no second copy of what was trained is kept during an exchange.
+    fn is_at_hand(&self) -> bool {
+        false
+    }
+
     /// Copies the parameters from `offset` on.
     fn read(&mut self, offset: usize, into: &mut [f32]) {
         self.visit(offset..offset + into.len(), &mut |at, piece| {

@@ -41,8 +41,6 @@ pub struct Still {
     rank: u32,
     peers: u32,
     steps: u64,
-    /// Whether the next `visit` reads the cut. All others write a mean.
-    cut: bool,
     error: f64,
     norm: f64,
     piece: Vec<f32>,
@@ -57,7 +55,6 @@ impl Still {
             rank,
             peers,
             steps: 0,
-            cut: false,
             error: 0.0,
             norm: 0.0,
             piece: vec![0.0; PIECE],
@@ -90,6 +87,12 @@ fn value(rank: u32, steps: u64, index: usize) -> f32 {
     (mixed as i32) as f32 * (SCALE / 2_147_483_648.0)
 }
 
+fn draw(rank: u32, steps: u64, start: usize, into: &mut [f32]) {
+    for (at, slot) in into.iter_mut().enumerate() {
+        *slot = value(rank, steps, start + at);
+    }
+}
+
 impl Trainer for Still {
     fn layout(&self) -> &Layout {
         &self.layout
@@ -112,7 +115,6 @@ impl Trainer for Still {
             report.steps += 1;
         }
         report.samples = report.steps;
-        self.cut = true;
         Ok(report)
     }
 
@@ -129,20 +131,29 @@ impl Trainer for Still {
         ))
     }
 
+    fn is_at_hand(&self) -> bool {
+        true
+    }
+
     fn visit(&mut self, range: Range<usize>, f: &mut dyn FnMut(usize, &mut [f32])) {
-        let cut = std::mem::take(&mut self.cut);
         let (rank, steps) = (self.rank, self.steps);
-        for (count, start) in range.clone().step_by(PIECE).enumerate() {
-            let len = PIECE.min(range.end - start);
-            let checked = !cut && count % CHECKED == 0;
-            if cut {
-                for (at, slot) in self.piece[..len].iter_mut().enumerate() {
-                    *slot = value(rank, steps, start + at);
-                }
-            }
-            f(start, &mut self.piece[..len]);
-            if checked {
-                self.compare(start, len);
+        for start in range.clone().step_by(PIECE) {
+            let piece = &mut self.piece[..PIECE.min(range.end - start)];
+            draw(rank, steps, start, piece);
+            f(start, piece);
+        }
+    }
+
+    fn read(&mut self, offset: usize, into: &mut [f32]) {
+        draw(self.rank, self.steps, offset, into);
+    }
+
+    fn write(&mut self, offset: usize, values: &[f32]) {
+        for (count, piece) in values.chunks(PIECE).enumerate() {
+            // Written as a trainer would, so that its share of the memory bandwidth is measured.
+            self.piece[..piece.len()].copy_from_slice(piece);
+            if count % CHECKED == 0 {
+                self.compare(offset + count * PIECE, piece.len());
             }
         }
     }
@@ -211,9 +222,7 @@ mod tests {
             });
         }
         let install = |peer: &mut Still, values: &[f32]| {
-            peer.visit(0..len, &mut |offset, piece| {
-                piece.copy_from_slice(&values[offset..offset + piece.len()]);
-            });
+            peer.write(0, values);
             peer.steps(&mut Once).unwrap();
             let lap = *laps.lock().unwrap().last().unwrap();
             (lap.error / lap.norm).sqrt()

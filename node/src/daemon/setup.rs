@@ -88,7 +88,7 @@ impl Setup {
             .as_ref()
             .map(|c| c.manifest().progress)
             .unwrap_or_default();
-        let about = about(config, &plan, &layout, &peer.to_hex())?;
+        let about = about(config, &plan, (&layout, &executor), &peer.to_hex())?;
         let unit = about.unit;
         let best = Best::read(store.dir(), &expected);
         let status = StatusHandle::new(Observer::new(about, progress), Arc::new(clock));
@@ -226,8 +226,16 @@ fn restore(
     Ok(snapshot)
 }
 
-fn about(config: &Config, plan: &Plan, layout: &Layout, peer: &str) -> Result<About, DaemonError> {
+fn about(
+    config: &Config,
+    plan: &Plan,
+    (layout, executor): (&Layout, &Executor),
+    peer: &str,
+) -> Result<About, DaemonError> {
     let mut multiples = stores(&config.strategy, plan, layout.len() as u64);
+    if executor.copies_what_is_trained() {
+        multiples.entry("local".to_owned()).or_insert(1.0);
+    }
     if config.daemon.watch.ema.is_some() {
         multiples.insert("moving average".to_owned(), 1.0);
     }

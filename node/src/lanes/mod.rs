@@ -46,6 +46,8 @@ enum TrainWork {
 
 enum MixWork {
     Order(OrderId, Order),
+    /// Before the train lane's part of a save.
+    BeginSave,
     Save(OrderId, Option<Result<HalfSaved, WorkError>>),
     Best(Best),
 }
@@ -143,11 +145,13 @@ impl Lanes {
         match order {
             Order::Save { round, snapshot } => {
                 let keep = Keep::Newest;
+                self.mix.push(MixWork::BeginSave);
                 self.train
                     .push(TrainWork::Save(id, round.0, snapshot, keep));
             }
             Order::SaveBranch { round, snapshot } => {
                 let keep = Keep::Branch;
+                self.mix.push(MixWork::BeginSave);
                 self.train
                     .push(TrainWork::Save(id, round.0, snapshot, keep));
             }
@@ -253,7 +257,9 @@ fn run_train(
                 }
             }
             TrainWork::Save(id, round, snapshot, keep) => {
+                lane.begin_save();
                 let half = saver.map(|saver| saver.begin((round, keep), snapshot, &mut lane));
+                lane.end_save();
                 let _ = mix.blocking_send(MixWork::Save(id, half));
             }
         }
@@ -276,6 +282,10 @@ fn run_mix(
                     None => done,
                 };
                 (id, done.map(told))
+            }
+            MixWork::BeginSave => {
+                lane.begin_save();
+                continue;
             }
             MixWork::Save(id, half) => {
                 let saved = half.zip(saver).map_or(Ok(None), |(half, saver)| {

@@ -4,6 +4,7 @@ use super::codec_state::CodecState;
 use super::codecs::Codecs;
 use super::common::Common;
 use super::host::Host;
+use super::local::LocalBuffer;
 use super::places::Places;
 use crate::aggregate::{Quarantined, all_finite};
 use murmurate_protocol::{FragmentId, SliceId, WorkError};
@@ -52,20 +53,19 @@ impl Contributions {
         self.encoded.contains_key(slice)
     }
 
-    /// Encodes a shard of the local buffer. With error feedback, encodes delta + residual and
+    /// Encodes a shard of what was trained. With error feedback, encodes delta + residual and
     /// leaves in the residual what the codec left out. Values that are not finite reach neither
     /// other peers nor the residual.
     pub(super) fn encode(
         &mut self,
         codecs: &mut Codecs,
         places: &Places,
-        local: &[f32],
+        values: &[f32],
         (slice, of): (SliceId, u16),
         common: Option<&Common>,
         out: &mut Vec<u8>,
     ) -> Result<(), WorkError> {
         let range = places.shard(slice.fragment, slice.shard, of);
-        let values = &local[range.clone()];
         must_be_finite(values, || {
             format!("the contribution of fragment {}", slice.fragment.0)
         })?;
@@ -112,27 +112,31 @@ impl Contributions {
 
     /// The round's exchange of a fragment was given up. The next delta will contain this one, so
     /// the residual becomes what it was before this contribution: the encoded part goes back in,
-    /// and with `local` the contribution is taken out.
+    /// and with `local`, what was trained on top of the anchor, the contribution is taken out.
+    ///
+    /// # Errors
+    /// When the train lane has ended with the trainer.
     pub(super) fn undo(
         &mut self,
         codecs: &mut Codecs,
         places: &Places,
         own: Vec<SliceId>,
-        local: Option<&[f32]>,
+        mut local: Option<(&mut LocalBuffer, &[f32])>,
         (common, host): (Option<&Common>, &dyn Host),
-    ) {
+    ) -> Result<(), WorkError> {
         for slice in own {
             self.give_back(codecs, places, slice, common, host);
             let of = self.encoded.remove(&slice).unwrap_or(1);
             let range = places.shard(slice.fragment, slice.shard, of);
-            if let (Some(residual), Some(local)) = (&mut self.residual, local) {
-                let values = &local[range.clone()];
+            if let (Some(residual), Some((local, anchor))) = (&mut self.residual, &mut local) {
+                let values = local.trained(slice.fragment, range.clone(), anchor)?;
                 let kept = codecs.contribution.properties().decay;
                 for (e, v) in residual[range].iter_mut().zip(values) {
                     *e = (*e - v) / kept;
                 }
             }
         }
+        Ok(())
     }
 }
 

@@ -7,6 +7,7 @@ use super::late::{Blend, Late};
 use super::local::Held;
 use super::mix_core::MixCore;
 use murmurate_protocol::{Attempt, FragmentId, Part, Round, SliceId, WorkError};
+use std::ops::Range;
 
 /// How a fragment's round ends.
 #[derive(Clone, Copy, Debug)]
@@ -26,12 +27,14 @@ impl MixCore {
         host: &dyn Host,
     ) -> Result<(), WorkError> {
         let range = self.places.of(end.fragment);
+        if self.local.at_hand.is_some() {
+            return self.apply_at_hand(end, aggregates, host);
+        }
         if self.keeps_local(end) || self.late_in(end).is_some() {
             // The local buffer holds values that the trainer still needs: decode beside it.
             let mut scratch = vec![0.0; range.len()];
             self.decode(end.fragment, aggregates, &mut scratch, host)?;
-            self.put_in_force(end, &mut scratch);
-            return Ok(());
+            return self.put_in_force(end, &mut scratch);
         }
         // The local buffer is free, so the aggregate needs no other room.
         let mut local = self.local.take_or_fresh();
@@ -44,6 +47,24 @@ impl MixCore {
         decoded?;
         self.local.set(end.fragment, Held::TakeAnchor);
         Ok(())
+    }
+
+    /// As [`MixCore::apply_aggregates`], with the room of a trainer that is at hand.
+    fn apply_at_hand(
+        &mut self,
+        end: End,
+        aggregates: &[SliceId],
+        host: &dyn Host,
+    ) -> Result<(), WorkError> {
+        let len = self.places.of(end.fragment).len();
+        let room = self.local.at_hand.as_mut().map(|at_hand| at_hand.room(len));
+        let mut room = room.unwrap_or_default();
+        let decoded = self.decode(end.fragment, aggregates, &mut room, host);
+        let applied = decoded.and_then(|()| self.put_in_force(end, &mut room));
+        if let Some(at_hand) = &mut self.local.at_hand {
+            at_hand.give_back(room);
+        }
+        applied
     }
 
     /// Makes the decided means of parameters the anchor.
@@ -72,18 +93,42 @@ impl MixCore {
     }
 
     /// Moves the anchor by an aggregate. What was trained since stays on top of it or is dropped.
-    pub(super) fn put_in_force(&mut self, end: End, aggregate: &mut [f32]) {
+    ///
+    /// # Errors
+    /// When the train lane has ended with the trainer; nothing has changed then.
+    pub(super) fn put_in_force(
+        &mut self,
+        end: End,
+        aggregate: &mut [f32],
+    ) -> Result<(), WorkError> {
         if let Some(late) = self.late_in(end) {
             self.put_in_force_late(late, end, aggregate);
-            return;
+            return Ok(());
         }
+        let range = self.places.of(end.fragment);
         let held = match self.keeps_local(end) {
-            true => Held::KeepDelta,
+            true => {
+                self.lift(end.fragment, range.clone())?;
+                Held::KeepDelta
+            }
             false => Held::TakeAnchor,
         };
-        let range = self.places.of(end.fragment);
         self.anchor.step(end.round, range, aggregate);
         self.local.set(end.fragment, held);
+        Ok(())
+    }
+
+    /// Where the trainer is at hand: keeps what it trained while the anchor moves below it.
+    fn lift(&mut self, fragment: FragmentId, range: Range<usize>) -> Result<(), WorkError> {
+        self.local.wait_for_trainer();
+        let held = self.local.of(fragment);
+        match &mut self.local.at_hand {
+            Some(at_hand) if held == Held::Contribution => {
+                let anchor = &self.anchor.values[range.clone()];
+                at_hand.lift(range, anchor)
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Whether the local buffer holds what was trained since the anchor.

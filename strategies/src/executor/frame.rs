@@ -1,7 +1,9 @@
 //! The buffer that travels between the two lanes: with parameters to the train lane, with the
 //! round's cut back to the mix lane. A gradient that leaves during the backward pass comes in
-//! pieces beside it. The lanes share no lock.
+//! pieces beside it. Where the trainer's parameters are at hand, the trainer itself travels in place
+//! of the buffer. The lanes share no lock.
 
+use crate::trainer::Trainer;
 use murmurate_protocol::FragmentId;
 use std::ops::Range;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -67,8 +69,17 @@ impl Taken {
     }
 }
 
+/// What the mix lane lends to the train lane for an order.
+pub(super) enum Lent {
+    /// Values that the trainer takes over.
+    Values(Frame),
+    /// The trainer, which has taken over everything. It comes back with the next cut.
+    Trainer(Box<dyn Trainer>),
+    /// The trainer, which comes back once the order is performed.
+    Borrowed(Box<dyn Trainer>),
+}
+
 /// What the train lane sends to the mix lane.
-#[derive(Debug)]
 pub(super) enum Handed {
     /// The round's cut.
     Cut(Frame),
@@ -76,12 +87,16 @@ pub(super) enum Handed {
     Empty(Frame),
     /// One fragment's gradient.
     Piece(FragmentId, Vec<f32>),
+    /// The trainer; its parameters are the round's cut.
+    Trained(Box<dyn Trainer>),
+    /// The trainer as it was borrowed.
+    Back(Box<dyn Trainer>),
 }
 
 /// The train lane's end.
 #[derive(Debug)]
 pub(super) struct TrainEnd {
-    from_mix: Receiver<Option<Frame>>,
+    from_mix: Receiver<Option<Lent>>,
     to_mix: SyncSender<Handed>,
     spares: Receiver<(FragmentId, Vec<f32>)>,
 }
@@ -90,7 +105,7 @@ pub(super) struct TrainEnd {
 #[derive(Debug)]
 pub(super) struct MixEnd {
     from_train: Receiver<Handed>,
-    to_train: SyncSender<Option<Frame>>,
+    to_train: SyncSender<Option<Lent>>,
     spares: SyncSender<(FragmentId, Vec<f32>)>,
 }
 
@@ -115,9 +130,9 @@ pub(super) fn pair(fragments: usize) -> (TrainEnd, MixEnd) {
 }
 
 impl TrainEnd {
-    /// Waits for what the mix lane sends for this order: `Some(None)` where the train lane has the
-    /// buffer already, `None` where the mix lane has ended.
-    pub(super) fn receive(&self) -> Option<Option<Frame>> {
+    /// Waits for what the mix lane sends for this order: `Some(None)` where the train lane has
+    /// everything already, `None` where the mix lane has ended.
+    pub(super) fn receive(&self) -> Option<Option<Lent>> {
         self.from_mix.recv().ok()
     }
 
@@ -139,15 +154,20 @@ impl MixEnd {
         self.from_train.try_recv().ok()
     }
 
+    /// Waits for the next thing; `None` where the train lane has ended.
+    pub(super) fn wait(&self) -> Option<Handed> {
+        self.from_train.recv().ok()
+    }
+
     /// Gives the buffer of a piece back.
     pub(super) fn recycle(&self, fragment: FragmentId, room: Vec<f32>) {
         // If the channel is full the buffer is dropped, and the next piece allocates its own.
         let _ = self.spares.try_send((fragment, room));
     }
 
-    /// Sends the frame for one order of the train lane; `None` where it has the buffer already.
-    pub(super) fn send(&self, frame: Option<Frame>) {
+    /// Sends what one order of the train lane needs; `None` where it has everything already.
+    pub(super) fn send(&self, lent: Option<Lent>) {
         // A train lane that has ended needs nothing any more.
-        let _ = self.to_train.send(frame);
+        let _ = self.to_train.send(lent);
     }
 }

@@ -2,7 +2,7 @@
 //! or in pieces during it.
 
 use super::frame::Handed;
-use super::train_lane::{TrainLane, summary};
+use super::train_lane::{TrainLane, ended, summary};
 use crate::trainer::{TrainError, TrainReport};
 use murmurate_protocol::{FragmentId, StepBudget, TrainSummary};
 use std::sync::atomic::Ordering;
@@ -25,7 +25,8 @@ impl TrainLane {
         self.stopwatch.start();
         let mut frame = self.take_buffer();
         let values = &mut frame.values;
-        let report = self.trainer.gradients(&mut |offset, piece| {
+        let trainer = self.trainer.as_mut().ok_or_else(ended)?;
+        let report = trainer.gradients(&mut |offset, piece| {
             values[offset..offset + piece.len()].copy_from_slice(piece);
         })?;
         let summary = self.counted(report);
@@ -46,14 +47,15 @@ impl TrainLane {
         self.stopwatch.start();
         let buffer = self.take_buffer();
         self.frames.send(Handed::Empty(buffer));
-        let samples = self.trainer.batch();
+        let trainer = self.trainer.as_mut().ok_or_else(ended)?;
+        let samples = trainer.batch();
         let (frames, pieces) = (&self.frames, &mut self.pieces);
         let pieces = pieces.as_mut().expect("only called where there are pieces");
         while let Some((fragment, room)) = frames.spare() {
             pieces.recycle(fragment, room);
         }
         pieces.begin();
-        let report = self.trainer.gradients(&mut |offset, gradient| {
+        let report = trainer.gradients(&mut |offset, gradient| {
             pieces.take(offset, gradient, &mut |fragment, values| {
                 frames.send(Handed::Piece(fragment, values));
                 on_cut(fragment, samples);

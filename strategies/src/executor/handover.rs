@@ -1,8 +1,9 @@
 //! What the mix lane gives to the train lane before an order: the buffer with the values to take
 //! over.
 
+use super::at_hand::{AtHand, stand_on};
 use super::eager::Values;
-use super::frame::{Frame, Install, Taken};
+use super::frame::{Frame, Handed, Install, Lent, Taken};
 use super::local::Held;
 use super::mix_core::MixCore;
 use murmurate_protocol::{FragmentId, Order, Round};
@@ -19,14 +20,14 @@ impl MixCore {
                 ..
             } => {
                 let ahead = self.begin_eagerly(*round, peers.count());
-                self.local.frames.send(ahead);
+                self.local.frames.send(ahead.map(Lent::Values));
             }
             Order::Evaluate { .. } if self.ahead.trains_ahead => {
                 // The agreed anchor is evaluated, not the trainer's progress past it. The trainer gets
                 // its parameters back afterwards; what it has to take over waits for the next round.
                 let agreed = self.anchor.parameters().to_vec();
                 let frame = Frame::new(agreed, Vec::new());
-                self.local.frames.send(Some(frame));
+                self.local.frames.send(Some(Lent::Values(frame)));
             }
             _ => self.lend(),
         }
@@ -35,6 +36,9 @@ impl MixCore {
     /// Lends the train lane the buffer with what it has to take over, once a round.
     fn lend(&mut self) {
         self.local.drop_pieces();
+        if self.lend_trainer() {
+            return;
+        }
         let nothing = |held: &Held| matches!(held, Held::Nothing | Held::Contribution);
         if self.local.here().is_none() && self.local.held.iter().all(nothing) {
             // The train lane has the buffer already, from an order before.
@@ -67,7 +71,46 @@ impl MixCore {
         }
         self.local.held.fill(Held::Nothing);
         let frame = Frame::new(values, install);
-        self.local.frames.send(Some(frame));
+        self.local.frames.send(Some(Lent::Values(frame)));
+    }
+
+    /// Lends the trainer, which has taken over everything; false where it is not here.
+    fn lend_trainer(&mut self) -> bool {
+        self.local.wait_for_trainer();
+        let (local, fragments) = (&mut self.local, self.places.ranges());
+        let trainer = local.at_hand.as_mut().and_then(AtHand::take);
+        let Some(mut trainer) = trainer else {
+            return false;
+        };
+        stand_on(&mut *trainer, &self.anchor.values, fragments, &local.held);
+        local.held.fill(Held::Nothing);
+        local.frames.send(Some(Lent::Trainer(trainer)));
+        true
+    }
+
+    /// Lends a trainer that is at hand, so that the train lane can write its state. It comes back if
+    /// its parameters are still needed here.
+    pub(super) fn lend_for_save(&mut self) {
+        if self.local.at_hand.is_none() {
+            return;
+        }
+        while let Some(handed) = self.local.receive() {
+            match handed {
+                Handed::Trained(trainer) => self.come_home(trainer, true),
+                Handed::Back(trainer) => self.come_home(trainer, false),
+                _ => unreachable!("no other buffer travels"),
+            }
+        }
+        let needed = |held: &Held| matches!(held, Held::Contribution | Held::KeepDelta);
+        let local = &mut self.local;
+        let needed = local.held.iter().any(needed);
+        let at_hand = local.at_hand.as_mut();
+        let at_hand = at_hand.filter(|at_hand| needed || at_hand.brought_a_cut());
+        match at_hand.and_then(AtHand::borrow) {
+            Some(trainer) => local.frames.send(Some(Lent::Borrowed(trainer))),
+            None if self.lend_trainer() => {}
+            None => self.local.frames.send(None),
+        }
     }
 
     /// The cut is here and the next round's training begins: the values that the trainer starts

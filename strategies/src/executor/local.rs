@@ -1,8 +1,10 @@
 //! The local buffer: the result of this peer's training for the round, then the values that the
 //! trainer takes over. It is lent to the train lane while training runs.
 
+use super::at_hand::AtHand;
 use super::frame::{Handed, MixEnd};
-use murmurate_protocol::FragmentId;
+use murmurate_protocol::{FragmentId, WorkError};
+use std::ops::Range;
 
 /// What the local buffer holds of one fragment, and what the trainer does about it next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,22 +64,71 @@ pub(super) struct LocalBuffer {
     len: usize,
     /// Fragments of this round's gradient that have arrived and are not encoded yet.
     pieces: Vec<(FragmentId, Vec<f32>)>,
+    /// Where the trainer's parameters take the place of the buffer.
+    pub(super) at_hand: Option<AtHand>,
     pub(super) frames: MixEnd,
 }
 
 impl LocalBuffer {
-    pub(super) fn new(len: usize, fragments: usize, frames: MixEnd) -> Self {
+    pub(super) fn new(
+        len: usize,
+        fragments: usize,
+        at_hand: Option<AtHand>,
+        frames: MixEnd,
+    ) -> Self {
         Self {
             held: vec![Held::TakeAnchor; fragments],
-            buffer: Some(vec![0.0; len]),
+            buffer: at_hand.is_none().then(|| vec![0.0; len]),
             len,
             pieces: Vec::new(),
+            at_hand,
             frames,
+        }
+    }
+
+    /// Number of f32 that it keeps.
+    pub(super) fn kept(&self) -> usize {
+        self.at_hand.as_ref().map_or(self.len, AtHand::len)
+    }
+
+    /// What was trained in a range of a fragment, as it is encoded. `anchor` is all of the anchor.
+    ///
+    /// # Errors
+    /// When the train lane has ended with the trainer.
+    pub(super) fn trained(
+        &mut self,
+        fragment: FragmentId,
+        range: Range<usize>,
+        anchor: &[f32],
+    ) -> Result<&[f32], WorkError> {
+        let held = self.of(fragment);
+        if self.at_hand.is_none() {
+            return Ok(&self.values()[range]);
+        }
+        self.wait_for_trainer();
+        let at_hand = self.at_hand.as_mut().expect("checked above");
+        let anchor = &anchor[range.clone()];
+        at_hand.delta((range, held), anchor)
+    }
+
+    /// Waits for a trainer that was borrowed, until the order that borrowed it has ended.
+    pub(super) fn wait_for_trainer(&mut self) {
+        let Some(at_hand) = &mut self.at_hand else {
+            return;
+        };
+        while at_hand.is_awaited() {
+            match self.frames.wait() {
+                Some(Handed::Back(trainer)) => at_hand.put(trainer, false),
+                Some(Handed::Trained(trainer)) => at_hand.put(trainer, true),
+                Some(_) => unreachable!("no other buffer travels"),
+                None => return,
+            }
         }
     }
 
     /// The values; zeros in a fresh buffer while the other one is lent out.
     pub(super) fn values(&mut self) -> &mut [f32] {
+        assert!(self.at_hand.is_none(), "the trainer has the values");
         let len = self.len;
         self.buffer.get_or_insert_with(|| vec![0.0; len])
     }

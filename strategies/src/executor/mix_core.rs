@@ -2,6 +2,7 @@
 
 use super::ahead::Ahead;
 use super::anchor::Anchor;
+use super::at_hand::AtHand;
 use super::codecs::Codecs;
 use super::common::Common;
 use super::contributions::Contributions;
@@ -10,6 +11,7 @@ use super::frame::{Frame, Handed};
 use super::host::Host;
 use super::local::{Held, LocalBuffer};
 use super::places::Places;
+use crate::trainer::Trainer;
 use murmurate_protocol::{Digest, FragmentId, SliceId, WorkError};
 
 /// The core of the mix lane. A mixer borrows it for each order.
@@ -41,8 +43,26 @@ impl MixCore {
                 self.contributions.begin_round();
             }
             Handed::Piece(fragment, values) => self.local.push_piece(fragment, values),
+            Handed::Trained(trainer) => self.come_home(trainer, true),
+            Handed::Back(trainer) => self.come_home(trainer, false),
         }
-        false
+        self.take_cut_at_hand()
+    }
+
+    pub(super) fn come_home(&mut self, trainer: Box<dyn Trainer>, cut: bool) {
+        let at_hand = self.local.at_hand.as_mut();
+        let at_hand = at_hand.expect("a trainer travels only where it is at hand");
+        at_hand.put(trainer, cut);
+    }
+
+    /// The round's cut has come with the trainer. Returns whether it had.
+    pub(super) fn take_cut_at_hand(&mut self) -> bool {
+        let cut = self.local.at_hand.as_mut().is_some_and(AtHand::take_cut);
+        if cut {
+            self.local.held.fill(Held::Contribution);
+            self.contributions.begin_round();
+        }
+        cut
     }
 
     /// Makes the contribution of this round's cut.
@@ -80,10 +100,13 @@ impl MixCore {
         out: &mut Vec<u8>,
     ) -> Result<(), WorkError> {
         self.take_piece(slice.fragment);
-        let local = self.local.values();
         let (codecs, places) = (&mut self.codecs, &self.places);
+        let range = places.shard(slice.fragment, slice.shard, of);
+        let values = self
+            .local
+            .trained(slice.fragment, range, &self.anchor.values)?;
         self.contributions
-            .encode(codecs, places, local, (slice, of), common, out)
+            .encode(codecs, places, values, (slice, of), common, out)
     }
 
     /// A contribution was lost: it goes back into the residual.
@@ -95,26 +118,30 @@ impl MixCore {
 
     /// The round's exchange of a fragment was given up: the anchor stays, and the trainer continues
     /// from where it is.
+    ///
+    /// # Errors
+    /// When the train lane has ended with the trainer.
     pub(super) fn void(
         &mut self,
         fragment: FragmentId,
         encoded: Vec<SliceId>,
         common: Option<&Common>,
         host: &dyn Host,
-    ) {
+    ) -> Result<(), WorkError> {
         let (codecs, places) = (&mut self.codecs, &self.places);
         let pending = self.local.of(fragment);
         let contributed = pending == Held::Contribution;
-        let local = self.local.values();
-        let values = contributed.then_some(&*local);
+        let anchor = &self.anchor.values[..];
+        let values = contributed.then_some((&mut self.local, anchor));
         self.contributions
-            .undo(codecs, places, encoded, values, (common, host));
+            .undo(codecs, places, encoded, values, (common, host))?;
         // An eager update counted on the result: the trainer gets back the part of the delta that it
         // left behind.
         let index = usize::from(fragment.0);
         let back = self.ahead.eager.as_mut().is_some_and(|eager| {
             let range = places.of(fragment);
-            eager.resolve(index, range.clone(), &mut local[range], true)
+            let local = &mut self.local.values()[range.clone()];
+            eager.resolve(index, range, local, true)
         });
         self.local.set(
             fragment,
@@ -125,6 +152,7 @@ impl MixCore {
                 false => pending,
             },
         );
+        Ok(())
     }
 
     /// The anchor was replaced by another state: the trainer takes it over, and everything that

@@ -2,6 +2,7 @@
 
 use super::ahead::Ahead;
 use super::anchor::Anchor;
+use super::at_hand::AtHand;
 use super::branches::Branches;
 use super::bundle;
 use super::codec_state::CodecState;
@@ -38,7 +39,7 @@ impl MixLane {
         anchor: Vec<f32>,
         companion: usize,
         tensors: Vec<TensorSpec>,
-        frames: MixEnd,
+        (frames, at_hand): (MixEnd, Option<AtHand>),
     ) -> Self {
         let (len, mut codec) = (anchor.len(), parts.codec);
         let parameters = len - companion;
@@ -64,7 +65,7 @@ impl MixLane {
                 .ema
                 .map(|decay| Ema::new(decay, &anchor[..parameters])),
             anchor: Anchor::new(anchor, parameters, parts.outer, parts.inner, parts.rules),
-            local: LocalBuffer::new(len, fragments, frames),
+            local: LocalBuffer::new(len, fragments, at_hand, frames),
             codecs: Codecs {
                 plan: parts.plan,
                 contribution: codec,
@@ -125,8 +126,8 @@ impl MixLane {
                 let encoded = self.core.contributions.encoded_of(*fragment);
                 self.mixer.void(&mut self.core, *fragment);
                 let common = self.mixer.common();
-                self.core.void(*fragment, encoded, common, host);
-                Ok(self.applied(*fragment))
+                let voided = self.core.void(*fragment, encoded, common, host);
+                voided.map(|()| self.applied(*fragment))
             }
             Order::Append { slice, note, .. } => bundle::append(*slice, note, host),
             Order::Bundle {
@@ -178,7 +179,7 @@ impl MixLane {
         let contributions = &core.contributions;
         Memory {
             anchor: bytes(core.anchor.values.len()),
-            local: bytes(core.anchor.values.len()),
+            local: bytes(core.local.kept()),
             residual: bytes(contributions.residual.as_ref().map_or(0, Vec::len)),
             codec: bytes(contributions.state.len() + stores.codec),
             outer: bytes(core.anchor.state_len() + core.ahead.len()),
@@ -197,6 +198,15 @@ impl MixLane {
                 self.mixer.cut(&mut self.core);
             }
         }
+        if self.core.take_cut_at_hand() {
+            self.mixer.cut(&mut self.core);
+        }
+    }
+
+    /// Gives the train lane what it needs to write the trainer's state. The host calls it when it has
+    /// a `Save` to perform, before [`TrainLane::begin_save`](super::TrainLane::begin_save).
+    pub fn begin_save(&mut self) {
+        self.core.lend_for_save();
     }
 
     fn hand_over(&mut self, order: &Order) {

@@ -20,6 +20,7 @@
 
 mod ahead;
 mod anchor;
+mod at_hand;
 mod branches;
 mod budget;
 mod bundle;
@@ -61,6 +62,8 @@ pub use signals::TrainSignals;
 pub use train_lane::TrainLane;
 pub use transfer::STATE_HEADER_BYTES;
 
+use at_hand::AtHand;
+
 use crate::correct::Companion;
 use crate::state::{StateError, StateSink, StateSource};
 use crate::trainer::Trainer;
@@ -100,6 +103,7 @@ impl Executor {
             anchor.copy_within(..len, len);
         }
         let (train_end, mix_end) = frame::pair(parts.fragments.len());
+        let at_hand = (parts.leaves_trainer_free && trainer.is_at_hand()).then(AtHand::default);
         let in_pieces = parts.overlap.layers != Layers::Together;
         let pieces = in_pieces.then(|| parts.fragments.clone());
         let correction = parts.correction.take();
@@ -112,10 +116,22 @@ impl Executor {
             (train_end, parts.rules.clone()),
         )
         .training_ahead(parts.overlap.trains_ahead)
+        .giving_the_trainer(at_hand.is_some())
         .in_pieces(pieces);
-        Self {
+        let mut executor = Self {
             train,
-            mix: MixLane::new(parts, anchor, companion, tensors, mix_end),
+            mix: MixLane::new(parts, anchor, companion, tensors, (mix_end, at_hand)),
+        };
+        executor.bring_home();
+        executor
+    }
+
+    /// Where the trainer is at hand it begins with the mix lane.
+    fn bring_home(&mut self) {
+        if let Some(at_hand) = &mut self.mix.core.local.at_hand
+            && let Some(trainer) = self.train.trainer.take()
+        {
+            at_hand.put(trainer, false);
         }
     }
 
@@ -145,6 +161,11 @@ impl Executor {
         (self.train, self.mix)
     }
 
+    /// Whether what is trained is copied for the exchange: the trainer is not at hand, or trains on.
+    pub const fn copies_what_is_trained(&self) -> bool {
+        self.mix.core.local.at_hand.is_none()
+    }
+
     /// Hashes of the anchor, fragment by fragment.
     pub fn digests(&self) -> Vec<Digest> {
         self.mix.digests()
@@ -161,7 +182,11 @@ impl Executor {
     /// The sink's.
     pub fn save(&mut self, sink: &mut dyn StateSink) -> Result<(), StateError> {
         self.mix.save(sink)?;
-        self.train.save(sink)
+        self.mix.begin_save();
+        self.train.begin_save();
+        let saved = self.train.save(sink);
+        self.train.end_save();
+        saved
     }
 
     /// Takes both lanes' state back.
@@ -170,7 +195,14 @@ impl Executor {
     /// When something is missing, does not fit or is not finite; nothing has changed then.
     pub fn restore(&mut self, source: &dyn StateSource) -> Result<(), StateError> {
         let saved = self.mix.read(source)?;
-        self.train.load(source)?;
+        if let Some(at_hand) = &mut self.mix.core.local.at_hand
+            && let Some(trainer) = at_hand.take()
+        {
+            self.train.trainer = Some(trainer);
+        }
+        let loaded = self.train.load(source);
+        self.bring_home();
+        loaded?;
         self.mix.take(saved);
         Ok(())
     }

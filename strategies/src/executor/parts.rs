@@ -38,6 +38,9 @@ pub struct Parts {
     pub ema: Option<f64>,
     /// The rates of inner steps, and which tensors decay.
     pub rules: Rules,
+    /// Whether the trainer has nothing to do between the cut and the round's end, and its parameters are
+    /// only read for contributions.
+    pub leaves_trainer_free: bool,
 }
 
 /// How training overlaps with the exchange.

@@ -1,7 +1,7 @@
 //! The train lane: owns the trainer, performs `Train` and `Evaluate`.
 
 use super::budget::Budget;
-use super::frame::{Frame, Handed, Install, Taken, TrainEnd};
+use super::frame::{Frame, Handed, Install, Lent, Taken, TrainEnd};
 use super::host::Stopwatch;
 use super::pieces::Pieces;
 use super::rules::Rules;
@@ -25,7 +25,14 @@ const PARAMETERS: &str = "trainer.parameters";
 
 /// Owns the trainer. Runs on a thread of its own in the daemon, inline in the simulator.
 pub struct TrainLane {
-    pub(super) trainer: Box<dyn Trainer>,
+    /// `None` while the mix lane has it.
+    pub(super) trainer: Option<Box<dyn Trainer>>,
+    /// Whether the trainer goes to the mix lane with each cut.
+    at_hand: bool,
+    /// Whether the mix lane wants the trainer back after the order.
+    borrowed: bool,
+    /// Number of parameters.
+    parameters: usize,
     contribution: Contribution,
     correction: Option<Box<dyn Correction>>,
     /// Number of values of the companion, which come behind the parameters.
@@ -58,7 +65,10 @@ impl TrainLane {
         let signals = Arc::new(TrainSignals::default());
         trainer.leaving(Arc::clone(&signals.interrupt));
         Self {
-            trainer,
+            parameters: trainer.layout().len(),
+            trainer: Some(trainer),
+            at_hand: false,
+            borrowed: false,
             contribution,
             correction,
             companion,
@@ -78,6 +88,12 @@ impl TrainLane {
     /// Sets whether training continues past the anchor; checkpoints then keep the parameters too.
     pub(super) const fn training_ahead(mut self, trains_ahead: bool) -> Self {
         self.trains_ahead = trains_ahead;
+        self
+    }
+
+    /// Sets whether the trainer goes to the mix lane with each cut.
+    pub(super) const fn giving_the_trainer(mut self, at_hand: bool) -> Self {
+        self.at_hand = at_hand;
         self
     }
 
@@ -109,9 +125,12 @@ impl TrainLane {
                 blocks,
             } => {
                 self.install();
+                let Some(trainer) = &mut self.trainer else {
+                    return Some(failed(ended()));
+                };
                 match blocks {
-                    Some(blocks) => self.trainer.train_blocks(blocks),
-                    None => self.trainer.deal(peers),
+                    Some(blocks) => trainer.train_blocks(blocks),
+                    None => trainer.deal(peers),
                 }
                 self.find_place(*round, *budget, *cut);
                 let trained = match self.contribution {
@@ -121,8 +140,11 @@ impl TrainLane {
                     Contribution::Gradient => self.gradient(*budget, *cut),
                     Contribution::Delta | Contribution::Parameters => self.steps(*budget, *cut),
                 };
-                let blocks = self.trainer.finished_blocks();
-                let trained = trained.map(|trained| TrainSummary { blocks, ..trained });
+                let trained = trained.map(|trained| {
+                    let blocks = self.trainer.as_ref().map_or(0, |t| t.finished_blocks());
+                    TrainSummary { blocks, ..trained }
+                });
+                self.hand_over_trainer(*cut && trained.is_ok());
                 Some(trained.map_or_else(failed, Done::Trained))
             }
             Order::Evaluate { .. } => Some(self.evaluate().map_or_else(failed, Done::Evaluated)),
@@ -146,29 +168,51 @@ impl TrainLane {
     fn evaluate(&mut self) -> Result<Evaluation, TrainError> {
         if !self.trains_ahead {
             self.install();
-            return self.trainer.evaluate();
+            return self.trainer.as_mut().ok_or_else(ended)?.evaluate();
         }
-        let Some(Some(mut agreed)) = self.frames.receive() else {
-            return self.trainer.evaluate();
+        let received = self.frames.receive();
+        let trainer = self.trainer.as_deref_mut().ok_or_else(ended)?;
+        let Some(Some(Lent::Values(mut agreed))) = received else {
+            return trainer.evaluate();
         };
         // The trainer evaluates the anchor, then gets its parameters back.
-        self.swap(&mut agreed.values);
-        let evaluated = self.trainer.evaluate();
-        self.swap(&mut agreed.values);
+        swap(trainer, &mut agreed.values);
+        let evaluated = trainer.evaluate();
+        swap(trainer, &mut agreed.values);
         evaluated
     }
 
-    /// Swaps the trainer's parameters with these values.
-    fn swap(&mut self, values: &mut [f32]) {
-        self.trainer.visit(0..values.len(), &mut |offset, piece| {
-            piece.swap_with_slice(&mut values[offset..offset + piece.len()]);
-        });
+    /// Receives what the mix lane gives for a `Save`, after its
+    /// [`begin_save`](super::MixLane::begin_save).
+    pub fn begin_save(&mut self) {
+        if self.at_hand {
+            self.install();
+        }
+    }
+
+    /// Gives the mix lane back what it gave for a `Save`, whatever became of that.
+    pub fn end_save(&mut self) {
+        if std::mem::take(&mut self.borrowed)
+            && let Some(trainer) = self.trainer.take()
+        {
+            self.frames.send(Handed::Back(trainer));
+        }
+    }
+
+    /// Gives the trainer to the mix lane with the round's cut, where it is at hand.
+    fn hand_over_trainer(&mut self, cut: bool) {
+        if self.at_hand
+            && cut
+            && let Some(trainer) = self.trainer.take()
+        {
+            self.frames.send(Handed::Trained(trainer));
+        }
     }
 
     /// Writes the trainer's state.
     ///
     /// # Errors
-    /// The sink's.
+    /// The sink's; or the trainer is not here.
     pub fn save(&mut self, sink: &mut dyn StateSink) -> Result<(), StateError> {
         match self
             .correction
@@ -182,11 +226,11 @@ impl TrainLane {
             }
         }
         if self.trains_ahead {
-            let mut values = vec![0.0; self.trainer.layout().len()];
-            self.trainer.read(0, &mut values);
+            let mut values = vec![0.0; self.parameters];
+            self.here()?.read(0, &mut values);
             sink.tensor(PARAMETERS, &values)?;
         }
-        self.trainer.save(sink)
+        self.here()?.save(sink)
     }
 
     /// Takes the trainer's state back.
@@ -196,9 +240,10 @@ impl TrainLane {
     pub fn load(&mut self, source: &dyn StateSource) -> Result<(), StateError> {
         let kept = self.read_correction(source)?;
         let parameters = self.read_parameters(source)?;
-        self.trainer.load(source)?;
+        let trainer = self.here()?;
+        trainer.load(source)?;
         if let Some(values) = parameters {
-            self.trainer.write(0, &values);
+            trainer.write(0, &values);
         }
         self.steps = 0;
         if let (Some(correction), Some((state, steps))) = (&mut self.correction, kept) {
@@ -208,12 +253,17 @@ impl TrainLane {
         Ok(())
     }
 
+    fn here(&mut self) -> Result<&mut dyn Trainer, StateError> {
+        let missing = || StateError::Host(ended().to_string());
+        Ok(&mut **self.trainer.as_mut().ok_or_else(missing)?)
+    }
+
     /// Reads the parameters, where a checkpoint holds them.
     fn read_parameters(&self, source: &dyn StateSource) -> Result<Option<Vec<f32>>, StateError> {
         if !self.trains_ahead {
             return Ok(None);
         }
-        let mut values = vec![0.0; self.trainer.layout().len()];
+        let mut values = vec![0.0; self.parameters];
         source.tensor(PARAMETERS, &mut values)?;
         match values.iter().all(|value| value.is_finite()) {
             true => Ok(Some(values)),
@@ -253,11 +303,23 @@ impl TrainLane {
 
     /// Makes the trainer take over what the mix lane has sent.
     fn install(&mut self) {
-        let Some(Some(mut frame)) = self.frames.receive() else {
-            return;
+        let mut frame = match self.frames.receive() {
+            Some(Some(Lent::Values(frame))) => frame,
+            Some(Some(Lent::Trainer(trainer))) => {
+                self.trainer = Some(trainer);
+                return;
+            }
+            Some(Some(Lent::Borrowed(trainer))) => {
+                (self.trainer, self.borrowed) = (Some(trainer), true);
+                return;
+            }
+            Some(None) | None => return,
         };
         let (values, steps) = (&frame.values, self.steps);
-        let whole = self.trainer.layout().len();
+        let whole = self.parameters;
+        let Some(trainer) = self.trainer.as_deref_mut() else {
+            return;
+        };
         for Install { range, taken: how } in &frame.install {
             let correction = &mut self.correction;
             if let Some(at) = range.start.checked_sub(whole) {
@@ -267,10 +329,10 @@ impl TrainLane {
                 continue;
             }
             if correction.is_none() && how.replaces() {
-                self.trainer.write(range.start, &values[range.clone()]);
+                trainer.write(range.start, &values[range.clone()]);
                 continue;
             }
-            self.trainer.visit(range.clone(), &mut |offset, piece| {
+            trainer.visit(range.clone(), &mut |offset, piece| {
                 let taken = &values[offset..offset + piece.len()];
                 if let Some(correction) = correction {
                     let agreed = *how == Taken::Anchor;
@@ -289,7 +351,8 @@ impl TrainLane {
         }
         // A second frame of the round replaces the first, whose buffer goes back with the cut.
         frame.room = self.buffer.take().map(|first| first.values);
-        self.buffer = Some(frame);
+        // Where the trainer goes to the mix lane, no buffer does.
+        self.buffer = Some(frame).filter(|_| !self.at_hand);
     }
 
     /// Takes inner steps, then hands over the parameters as the cut, if the order asks for it.
@@ -305,18 +368,21 @@ impl TrainLane {
         };
         let report = match budget {
             StepBudget::Steps(0) => TrainReport::default(),
-            _ => self.trainer.steps(&mut control)?,
+            _ => {
+                let trainer = self.trainer.as_mut().ok_or_else(ended)?;
+                trainer.steps(&mut control)?
+            }
         };
         self.steps += report.steps;
         self.taken.1 += report.steps;
         let seconds = self.stopwatch.elapsed(report.steps).as_secs_f64();
-        if !cut {
+        if !cut || self.at_hand {
             return Ok(summary(report, seconds));
         }
         let mut frame = self.take_buffer();
-        let whole = self.trainer.layout().len();
-        let (values, companion) = frame.values.split_at_mut(whole);
-        self.trainer.read(0, values);
+        let (values, companion) = frame.values.split_at_mut(self.parameters);
+        let trainer = self.trainer.as_mut().ok_or_else(ended)?;
+        trainer.read(0, values);
         if let Some(correction) = &mut self.correction {
             let work = Work {
                 steps: report.steps,
@@ -329,7 +395,7 @@ impl TrainLane {
     }
 
     pub(super) fn take_buffer(&mut self) -> Frame {
-        let len = self.trainer.layout().len() + self.companion;
+        let len = self.parameters + self.companion;
         let fresh = || Frame::new(vec![0.0; len], Vec::new());
         self.buffer.take().unwrap_or_else(fresh)
     }
@@ -343,6 +409,18 @@ pub(super) fn summary(report: TrainReport, seconds: f64) -> TrainSummary {
         seconds,
         blocks: 0,
     }
+}
+
+/// Swaps a trainer's parameters with these values.
+fn swap(trainer: &mut dyn Trainer, values: &mut [f32]) {
+    trainer.visit(0..values.len(), &mut |offset, piece| {
+        piece.swap_with_slice(&mut values[offset..offset + piece.len()]);
+    });
+}
+
+/// Only while the daemon ends: the mix lane has ended with the trainer.
+pub(super) fn ended() -> TrainError {
+    TrainError::Backend("the mix lane has ended".to_owned())
 }
 
 fn failed(error: TrainError) -> Done {

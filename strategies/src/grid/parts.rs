@@ -1,8 +1,9 @@
 //! From a checked strategy to the parts of its Executor.
 
 use super::{Strategy, methods};
+use crate::correct::CorrectionKind;
 use crate::executor::{Blend, Late, Overlap, Parts, Rules};
-use murmurate_protocol::{Contribution, Plan};
+use murmurate_protocol::{Contribution, Layers, OverlapPlan, Plan};
 
 impl Parts {
     /// What a strategy's Executor is made of, for `len` parameters.
@@ -39,6 +40,25 @@ impl Parts {
                 plan.synchronization.pace,
                 strategy.no_decay().to_vec(),
             ),
+            leaves_trainer_free: strategy.leaves_trainer_free(),
         }
+    }
+}
+
+impl Strategy {
+    /// Whether a trainer has nothing to do between the cut and the round's end, and its parameters are
+    /// only read for contributions. Where they lie in this process's memory, the peer then keeps no copy
+    /// of what was trained.
+    pub fn leaves_trainer_free(&self) -> bool {
+        let OverlapPlan {
+            stagger,
+            late_steps,
+            layers,
+        } = self.overlap().plan;
+        let waits = stagger <= 1 && late_steps == 0 && layers == Layers::Together;
+        let deltas = self.contribution() == Contribution::Delta;
+        let alone = self.companion().is_none() && *self.correction_kind() == CorrectionKind::None;
+        let encoded = (methods::of(self.exchange()).mixing)(self).only_encodes();
+        waits && deltas && alone && encoded
     }
 }

@@ -307,6 +307,10 @@ impl Trainer for Island {
         Ok(together(&reports))
     }
 
+    fn is_at_hand(&self) -> bool {
+        self.ranks.iter().all(|rank| rank.is_at_hand())
+    }
+
     fn visit(&mut self, range: Range<usize>, f: &mut dyn FnMut(usize, &mut [f32])) {
         let (first, others) = self.ranks.split_at_mut(1);
         first[0].visit(range, &mut |offset, piece| {

@@ -116,6 +116,10 @@ impl<O: Objective> Trainer for ToyTrainer<O> {
         })
     }
 
+    fn is_at_hand(&self) -> bool {
+        true
+    }
+
     fn visit(&mut self, range: Range<usize>, f: &mut dyn FnMut(usize, &mut [f32])) {
         if !range.is_empty() {
             f(range.start, &mut self.x[range]);

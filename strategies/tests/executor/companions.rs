@@ -8,7 +8,7 @@ use murmurate_protocol::{
     Done, FragmentId, Order, Part, Participants, PeerId, Round, RunId, SliceId, StepBudget, StoreId,
 };
 use murmurate_strategies::executor::{Executor, Parts};
-use murmurate_strategies::grid::Strategy;
+use murmurate_strategies::grid::{Strategy, registry};
 use murmurate_strategies::state::{MemoryState, StateSource};
 use murmurate_strategies::toy::{Quadratic, ToyTask};
 
@@ -433,16 +433,31 @@ fn a_restored_companion_goes_on_to_the_bit() {
 
 #[test]
 fn a_companion_is_counted_in_memory_and_bytes() {
-    for (preset, runs) in [("scaffold", 2), ("gradient-tracking", 2), ("fedavg", 1)] {
+    // Without a companion the trainer keeps what it has trained: there is no local buffer.
+    let presets = [("scaffold", 4), ("gradient-tracking", 4), ("fedavg", 1)];
+    for (preset, runs) in presets {
         let text = format!("preset = \"{preset}\"");
         let strategy = Strategy::preset(preset).unwrap();
         let memory = executor(&text).split().1.memory();
         let values = (DIM * size_of::<f32>()) as u64;
-        assert_eq!(memory.anchor + memory.local, 2 * runs * values, "{preset}");
+        assert_eq!(memory.anchor + memory.local, runs * values, "{preset}");
         let stores = strategy.stores().into_iter();
         let kept = stores.filter(|(store, _)| ["anchor", "local", "companion"].contains(store));
         let multiple: usize = kept.map(|(_, multiple)| multiple).sum();
-        assert_eq!(multiple as u64, 2 * runs, "{preset}");
+        assert_eq!(multiple as u64, runs, "{preset}");
+    }
+}
+
+#[test]
+fn every_preset_keeps_a_copy_of_what_was_trained_only_where_it_says_so() {
+    for preset in registry::PRESETS {
+        let text = format!("preset = \"{}\"", preset.name);
+        let strategy = Strategy::preset(preset.name).unwrap();
+        let said = strategy.stores().iter().any(|(store, _)| *store == "local");
+        let executor = executor(&text);
+        assert_eq!(executor.copies_what_is_trained(), said, "{}", preset.name);
+        let memory = executor.split().1.memory();
+        assert_eq!(memory.local > 0, said, "{}", preset.name);
     }
 }
 

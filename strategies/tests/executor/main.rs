@@ -1,6 +1,7 @@
 //! Real peers with real Executors over a network in memory: every exchange, and what all of them share.
 
 mod agreed;
+mod at_hand;
 mod center;
 mod common;
 mod companions;

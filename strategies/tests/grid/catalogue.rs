@@ -238,11 +238,11 @@ fn state_is_in_multiples_of_the_parameters() {
     assert_eq!(of("inner.optimizer", "sgd"), 1);
     assert_eq!(of("compression.codec", "int8"), 0);
     assert_eq!(of("compression.codec", "top-k"), 1);
-    // Parameters, gradients, anchor, what goes between the lanes, and the outer momentum.
-    assert_eq!(of("preset", "diloco"), 5);
-    // No outer momentum, but the inner one twice.
+    // Parameters, gradients, anchor and the outer momentum.
+    assert_eq!(of("preset", "diloco"), 4);
+    // No outer momentum, but what goes between the lanes, and the inner momentum twice.
     assert_eq!(of("preset", "bsp"), 6);
-    assert_eq!(of("preset", "muloco"), 4 + 2 + 1 + 1);
+    assert_eq!(of("preset", "muloco"), 3 + 2 + 1 + 1);
 }
 
 #[test]

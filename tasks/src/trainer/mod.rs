@@ -244,6 +244,10 @@ impl<T: Task> Trainer for BurnTrainer<T> {
         })
     }
 
+    fn is_at_hand(&self) -> bool {
+        self.in_place
+    }
+
     fn visit(&mut self, range: Range<usize>, f: &mut dyn FnMut(usize, &mut [f32])) {
         let model = self.model.take().expect(MODEL);
         self.model = Some(flat::edit(model, &self.layout, &mut Visit { range, f }));

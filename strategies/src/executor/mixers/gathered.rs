@@ -76,8 +76,7 @@ impl Mixer for Gathered {
                 self.rule.reduce(&core.codecs, moved, len, inputs, host)?;
             }
         }
-        core.put_in_force(end, moved);
-        Ok(())
+        core.put_in_force(end, moved)
     }
 
     fn start_over(&mut self, _core: &mut MixCore) {

@@ -74,6 +74,11 @@ impl Mixing {
         matches!(self, Self::Center { .. } | Self::Replicas { .. })
     }
 
+    /// Whether what was trained is only encoded: never mixed, and kept for no later round.
+    pub(crate) const fn only_encodes(&self) -> bool {
+        matches!(self, Self::Agreed { .. } | Self::Gathered { .. })
+    }
+
     /// Whether every member combines all contributions itself.
     pub(super) const fn gathers(&self) -> bool {
         matches!(self, Self::Gathered { .. })

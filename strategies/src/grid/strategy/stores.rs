@@ -7,7 +7,8 @@ use std::collections::BTreeSet;
 
 impl Strategy {
     /// What the method keeps between rounds, store by store, in multiples of 4 bytes x parameters;
-    /// what an exchange has under way comes on top.
+    /// what an exchange has under way comes on top. A trainer whose parameters are not at hand
+    /// ([`Trainer::is_at_hand`](crate::Trainer::is_at_hand)) needs the store `local` with every method.
     pub fn stores(&self) -> Vec<(&'static str, usize)> {
         let gradients = self.architecture.contribution == Contribution::Gradient;
         let inner = self.inner.optimizer.state_multiple();
@@ -17,7 +18,7 @@ impl Strategy {
             // Beside the trainer's own, the one that takes the mean gradient.
             ("inner optimizer", if gradients { 2 * inner } else { inner }),
             ("anchor", 1),
-            ("local", 1),
+            ("local", usize::from(!self.leaves_trainer_free())),
             // Its part of anchor and local buffer.
             ("companion", 2 * self.companion().len(1)),
             ("outer optimizer", self.outer.state_multiple()),

@@ -117,6 +117,10 @@ impl Trainer for Watched {
         self.inner.gradients(on_ready)
     }
 
+    fn is_at_hand(&self) -> bool {
+        self.inner.is_at_hand()
+    }
+
     fn visit(&mut self, range: std::ops::Range<usize>, f: &mut dyn FnMut(usize, &mut [f32])) {
         self.inner.visit(range, f);
     }

@@ -1,0 +1,248 @@
+//! A trainer at hand and one whose parameters are copied: the same orders give the same bits.
+#![allow(clippy::unwrap_used, reason = "helpers of tests may, as tests do")]
+
+use crate::common::store::{Still, Store};
+use crate::common::{Draw, peer};
+use murmurate_protocol::{
+    Attempt, Digest, Done, Evaluation, FragmentId, Order, Part, Participants, Round, Settlement,
+    SliceId, StepBudget, StoreId,
+};
+use murmurate_strategies::executor::{Executor, Parts};
+use murmurate_strategies::grid::Strategy;
+use murmurate_strategies::slices::SliceStore;
+use murmurate_strategies::state::{MemoryState, StateError, StateSink, StateSource};
+use murmurate_strategies::toy::ToyTask;
+use murmurate_strategies::{Layout, StepControl, TrainError, TrainReport, Trainer};
+use std::ops::Range;
+
+const DIM: usize = 57;
+const CUT: usize = 20;
+
+const STRATEGIES: [&str; 4] = [
+    "preset = \"local-sgd\"",
+    "preset = \"diloco\"\n[compression]\ncodec = \"top-k\"\ndensity = 0.1",
+    "preset = \"diloco\"\n[compression]\ncodec = \"int8\"\nerror_feedback = true",
+    "preset = \"local-sgd\"\n[architecture]\nexchange = \"gathered\"",
+];
+
+/// A trainer that is not at hand.
+struct Far(Box<dyn Trainer>);
+
+impl Trainer for Far {
+    fn layout(&self) -> &Layout {
+        self.0.layout()
+    }
+
+    fn steps(&mut self, control: &mut dyn StepControl) -> Result<TrainReport, TrainError> {
+        self.0.steps(control)
+    }
+
+    fn batch(&self) -> u64 {
+        self.0.batch()
+    }
+
+    fn gradients(
+        &mut self,
+        on_ready: &mut dyn FnMut(usize, &mut [f32]),
+    ) -> Result<TrainReport, TrainError> {
+        self.0.gradients(on_ready)
+    }
+
+    fn visit(&mut self, range: Range<usize>, f: &mut dyn FnMut(usize, &mut [f32])) {
+        self.0.visit(range, f);
+    }
+
+    fn evaluate(&mut self) -> Result<Evaluation, TrainError> {
+        self.0.evaluate()
+    }
+
+    fn save(&mut self, sink: &mut dyn StateSink) -> Result<(), StateError> {
+        self.0.save(sink)
+    }
+
+    fn load(&mut self, source: &dyn StateSource) -> Result<(), StateError> {
+        self.0.load(source)
+    }
+}
+
+/// An Executor of two fragments.
+fn executor(text: &str, far: bool) -> Executor {
+    let strategy: Strategy = text.parse().unwrap();
+    let trainer = ToyTask::quadratic(DIM).build(0, 2, 3);
+    let plan = strategy
+        .plan(
+            murmurate_protocol::RunId::from_bytes([1; 32]),
+            trainer.layout(),
+            0,
+        )
+        .unwrap();
+    let mut parts = Parts::new(&strategy, &plan, DIM);
+    parts.fragments = vec![0..CUT, CUT..DIM];
+    let trainer: Box<dyn Trainer> = match far {
+        true => Box::new(Far(trainer)),
+        false => trainer,
+    };
+    Executor::new(trainer, parts, Box::new(Still))
+}
+
+/// One side of the comparison, with everything that it has shown.
+struct Side {
+    executor: Executor,
+    store: Store,
+    shown: Vec<(String, Digest)>,
+}
+
+impl Side {
+    fn new(text: &str, far: bool) -> Self {
+        Self {
+            executor: executor(text, far),
+            store: Store::default(),
+            shown: Vec::new(),
+        }
+    }
+
+    fn perform(&mut self, order: &Order) {
+        let done = self.executor.perform(order, &self.store);
+        let failed = matches!(done, Some(Done::Failed(_)));
+        assert!(!failed, "{order:?}: {done:?}");
+        if let Order::Encode { slice, .. } = order {
+            let bytes = self.store.get(slice).unwrap();
+            self.shown.push((format!("{slice:?}"), Digest::of(&bytes)));
+        }
+        let text = format!("{done:?}");
+        self.shown.push((text, Digest::of(&[])));
+    }
+
+    fn saved(&mut self) -> MemoryState {
+        let mut state = MemoryState::default();
+        self.executor.save(&mut state).unwrap();
+        state
+    }
+
+    fn restart(&mut self, text: &str, far: bool) {
+        let state = self.saved();
+        self.executor = executor(text, far);
+        self.executor.restore(&state).unwrap();
+    }
+}
+
+fn slice(round: u64, fragment: u16, part: Part) -> SliceId {
+    SliceId {
+        round: Round(round),
+        fragment: FragmentId(fragment),
+        shard: 0,
+        part,
+        origin: peer(0),
+        attempt: Attempt(0),
+    }
+}
+
+/// The orders that reduce a fragment's only contribution and apply it.
+fn reduced((round, fragment): (Round, FragmentId), own: SliceId, keep_local: bool) -> [Order; 3] {
+    let reduced = slice(round.0, fragment.0, Part::Aggregate);
+    [
+        Order::Reduce {
+            fragment,
+            shard: 0,
+            of: 1,
+            inputs: vec![(own, 8.0)],
+        },
+        Order::Encode {
+            store: StoreId::Shard(0),
+            slice: reduced,
+            of: 1,
+        },
+        Order::Apply {
+            round,
+            fragment,
+            aggregates: vec![reduced],
+            keep_local,
+        },
+    ]
+}
+
+/// A round of a peer alone, with chances drawn: the orders, as they may come.
+fn orders(round: u64, gathers: bool, draw: &mut Draw) -> Vec<Order> {
+    let mut orders = vec![Order::Train {
+        round: Round(round),
+        budget: StepBudget::Steps(3),
+        cut: true,
+        peers: Participants::alone(peer(0)),
+        blocks: None,
+    }];
+    for fragment in 0..2 {
+        let own = slice(round, fragment, Part::Contribution);
+        orders.push(Order::Encode {
+            store: StoreId::Local,
+            slice: own,
+            of: 1,
+        });
+    }
+    // A straggler applies several rounds on top of what it trained.
+    let applied = 1 + u64::from(draw.below(4) == 0);
+    let keep_local = applied > 1 || draw.below(3) == 0;
+    for fragment in 0..2 {
+        if draw.below(4) == 0 {
+            orders.push(Order::Void {
+                round: Round(round),
+                fragment: FragmentId(fragment),
+            });
+            continue;
+        }
+        let own = slice(round, fragment, Part::Contribution);
+        for later in 0..applied {
+            let end = Round(round + later);
+            let fragment = FragmentId(fragment);
+            if gathers {
+                orders.push(Order::Gather {
+                    round: end,
+                    fragment,
+                    inputs: vec![(own, 8.0)],
+                    keep_local,
+                });
+                continue;
+            }
+            orders.extend(reduced((end, fragment), own, keep_local));
+        }
+        if keep_local {
+            let outcome = Settlement::Lost;
+            orders.push(Order::Settle {
+                slice: own,
+                outcome,
+            });
+        }
+    }
+    if draw.below(3) == 0 {
+        let round = Round(round);
+        orders.push(Order::Evaluate { round });
+    }
+    orders
+}
+
+#[test]
+fn the_bits_are_those_of_a_trainer_whose_parameters_are_copied() {
+    for text in STRATEGIES {
+        let gathers = text.contains("gathered");
+        for seed in 1..40 {
+            let mut sides = [Side::new(text, false), Side::new(text, true)];
+            assert!(!sides[0].executor.copies_what_is_trained(), "{text}");
+            assert!(sides[1].executor.copies_what_is_trained(), "{text}");
+            let mut draw = Draw(seed);
+            for round in 0..12 {
+                for order in orders(3 * round, gathers, &mut draw) {
+                    sides.iter_mut().for_each(|side| side.perform(&order));
+                    // A save at any time changes nothing.
+                    if draw.below(6) == 0 {
+                        let [one, other] = &mut sides;
+                        assert_eq!(one.saved(), other.saved(), "{text}, seed {seed}");
+                    }
+                }
+                if draw.below(8) == 0 {
+                    sides[0].restart(text, false);
+                    sides[1].restart(text, true);
+                }
+                assert_eq!(sides[0].shown, sides[1].shown, "{text}, seed {seed}");
+            }
+        }
+    }
+}
