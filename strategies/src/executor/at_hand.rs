@@ -1,7 +1,7 @@
 //! A trainer whose parameters are at hand: the mix lane has it between two stretches of training and
 //! reads what was trained where it lies. A copy of it would be a second model.
 
-use super::local::Held;
+use super::held::Held;
 use crate::trainer::Trainer;
 use murmurate_protocol::WorkError;
 use std::ops::Range;
@@ -89,15 +89,14 @@ impl AtHand {
         let trainer = self.trainer.as_mut().ok_or_else(ended)?;
         self.room.resize(range.len(), 0.0);
         trainer.read(range.start, &mut self.room);
-        // A delta that is kept lies in the place of the parameters.
+        // A delta that is kept lies where the parameters were.
         if held != Held::KeepDelta {
             self.room.iter_mut().zip(anchor).for_each(|(d, a)| *d -= a);
         }
         Ok(&self.room)
     }
 
-    /// The anchor moves below what was trained: keeps the delta in the place of the parameters until
-    /// [`AtHand::stand_on`].
+    /// The anchor moves below what was trained: keeps the delta where the parameters were, until [`stand_on`].
     ///
     /// # Errors
     /// As [`AtHand::delta`].

@@ -2,9 +2,9 @@
 
 use super::bundle::Bundle;
 use super::codecs::{bad_slice, bytes_are_gone};
+use super::held::Held;
 use super::host::Host;
 use super::late::{Blend, Late};
-use super::local::Held;
 use super::mix_core::MixCore;
 use murmurate_protocol::{Attempt, FragmentId, Part, Round, SliceId, WorkError};
 use std::ops::Range;

@@ -2,7 +2,7 @@
 //! or in pieces during it.
 
 use super::frame::Handed;
-use super::train_lane::{TrainLane, ended, summary};
+use super::train_lane::{TrainLane, summary};
 use crate::trainer::{TrainError, TrainReport};
 use murmurate_protocol::{FragmentId, StepBudget, TrainSummary};
 use std::sync::atomic::Ordering;
@@ -25,7 +25,7 @@ impl TrainLane {
         self.stopwatch.start();
         let mut frame = self.take_buffer();
         let values = &mut frame.values;
-        let trainer = self.trainer.as_mut().ok_or_else(ended)?;
+        let trainer = self.trainer.here()?;
         let report = trainer.gradients(&mut |offset, piece| {
             values[offset..offset + piece.len()].copy_from_slice(piece);
         })?;
@@ -47,7 +47,7 @@ impl TrainLane {
         self.stopwatch.start();
         let buffer = self.take_buffer();
         self.frames.send(Handed::Empty(buffer));
-        let trainer = self.trainer.as_mut().ok_or_else(ended)?;
+        let trainer = self.trainer.here()?;
         let samples = trainer.batch();
         let (frames, pieces) = (&self.frames, &mut self.pieces);
         let pieces = pieces.as_mut().expect("only called where there are pieces");

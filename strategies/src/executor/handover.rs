@@ -4,7 +4,7 @@
 use super::at_hand::{AtHand, stand_on};
 use super::eager::Values;
 use super::frame::{Frame, Handed, Install, Lent, Taken};
-use super::local::Held;
+use super::held::Held;
 use super::mix_core::MixCore;
 use murmurate_protocol::{FragmentId, Order, Round};
 

@@ -1,8 +1,8 @@
 //! Merging the branches of a swarm that was split, in plain f32.
 
 use super::codecs::{bad_slice, bytes_are_gone};
+use super::held::Held;
 use super::host::Host;
-use super::local::Held;
 use super::mix_lane::MixLane;
 use crate::aggregate::{RMS_MAX, quarantine};
 use crate::compress::{Codec, F32};

@@ -34,6 +34,7 @@ mod force;
 mod frame;
 mod gradients;
 mod handover;
+mod held;
 mod host;
 mod late;
 mod local;
@@ -43,12 +44,14 @@ mod mix_core;
 mod mix_lane;
 mod mixer;
 mod mixers;
+mod own_trainer;
 mod parts;
 mod pieces;
 mod places;
 mod rules;
 mod signals;
 mod train_lane;
+mod train_state;
 mod transfer;
 
 pub use host::{Host, StateStore, Stopwatch, manifest_of};
@@ -198,7 +201,7 @@ impl Executor {
         if let Some(at_hand) = &mut self.mix.core.local.at_hand
             && let Some(trainer) = at_hand.take()
         {
-            self.train.trainer = Some(trainer);
+            self.train.trainer.put(trainer);
         }
         let loaded = self.train.load(source);
         self.bring_home();

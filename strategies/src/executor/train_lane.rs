@@ -3,11 +3,11 @@
 use super::budget::Budget;
 use super::frame::{Frame, Handed, Install, Lent, Taken, TrainEnd};
 use super::host::Stopwatch;
+use super::own_trainer::OwnTrainer;
 use super::pieces::Pieces;
 use super::rules::Rules;
 use super::signals::TrainSignals;
 use crate::correct::{Correction, Work};
-use crate::state::{StateError, StateSink, StateSource};
 use crate::trainer::{TrainError, TrainReport, Trainer};
 use murmurate_protocol::{
     Contribution, Done, Evaluation, FragmentId, Order, Round, StepBudget, TrainSummary, WorkError,
@@ -15,30 +15,15 @@ use murmurate_protocol::{
 use std::ops::Range;
 use std::sync::Arc;
 
-/// A correction's state in a checkpoint, and the inner steps since the parameters were last agreed
-/// on.
-const CORRECTION: &str = "trainer.correction.state";
-const CORRECTION_STEPS: &str = "trainer.correction.steps";
-
-/// The parameters in a checkpoint, where training continues past the anchor.
-const PARAMETERS: &str = "trainer.parameters";
-
 /// Owns the trainer. Runs on a thread of its own in the daemon, inline in the simulator.
 pub struct TrainLane {
-    /// `None` while the mix lane has it.
-    pub(super) trainer: Option<Box<dyn Trainer>>,
-    /// Whether the trainer goes to the mix lane with each cut.
-    at_hand: bool,
-    /// Whether the mix lane wants the trainer back after the order.
-    borrowed: bool,
-    /// Number of parameters.
-    parameters: usize,
+    pub(super) trainer: OwnTrainer,
     contribution: Contribution,
-    correction: Option<Box<dyn Correction>>,
+    pub(super) correction: Option<Box<dyn Correction>>,
     /// Number of values of the companion, which come behind the parameters.
     companion: usize,
     /// Inner steps since the parameters were last agreed on.
-    steps: u64,
+    pub(super) steps: u64,
     pub(super) stopwatch: Box<dyn Stopwatch>,
     pub(super) signals: Arc<TrainSignals>,
     pub(super) frames: TrainEnd,
@@ -46,7 +31,7 @@ pub struct TrainLane {
     /// A gradient that was computed before its round is cut.
     pub(super) ahead: Option<Frame>,
     /// Whether training continues past the anchor between rounds.
-    trains_ahead: bool,
+    pub(super) trains_ahead: bool,
     /// Only where gradients leave during the backward pass.
     pub(super) pieces: Option<Pieces>,
     rules: Rules,
@@ -65,10 +50,7 @@ impl TrainLane {
         let signals = Arc::new(TrainSignals::default());
         trainer.leaving(Arc::clone(&signals.interrupt));
         Self {
-            parameters: trainer.layout().len(),
-            trainer: Some(trainer),
-            at_hand: false,
-            borrowed: false,
+            trainer: OwnTrainer::new(trainer),
             contribution,
             correction,
             companion,
@@ -93,7 +75,7 @@ impl TrainLane {
 
     /// Sets whether the trainer goes to the mix lane with each cut.
     pub(super) const fn giving_the_trainer(mut self, at_hand: bool) -> Self {
-        self.at_hand = at_hand;
+        self.trainer.set_travels(at_hand);
         self
     }
 
@@ -125,8 +107,9 @@ impl TrainLane {
                 blocks,
             } => {
                 self.install();
-                let Some(trainer) = &mut self.trainer else {
-                    return Some(failed(ended()));
+                let trainer = match self.trainer.here() {
+                    Ok(trainer) => trainer,
+                    Err(error) => return Some(failed(error)),
                 };
                 match blocks {
                     Some(blocks) => trainer.train_blocks(blocks),
@@ -141,7 +124,7 @@ impl TrainLane {
                     Contribution::Delta | Contribution::Parameters => self.steps(*budget, *cut),
                 };
                 let trained = trained.map(|trained| {
-                    let blocks = self.trainer.as_ref().map_or(0, |t| t.finished_blocks());
+                    let blocks = self.trainer.finished_blocks();
                     TrainSummary { blocks, ..trained }
                 });
                 self.hand_over_trainer(*cut && trained.is_ok());
@@ -168,10 +151,10 @@ impl TrainLane {
     fn evaluate(&mut self) -> Result<Evaluation, TrainError> {
         if !self.trains_ahead {
             self.install();
-            return self.trainer.as_mut().ok_or_else(ended)?.evaluate();
+            return self.trainer.here()?.evaluate();
         }
         let received = self.frames.receive();
-        let trainer = self.trainer.as_deref_mut().ok_or_else(ended)?;
+        let trainer = self.trainer.here()?;
         let Some(Some(Lent::Values(mut agreed))) = received else {
             return trainer.evaluate();
         };
@@ -182,26 +165,9 @@ impl TrainLane {
         evaluated
     }
 
-    /// Receives what the mix lane gives for a `Save`, after its
-    /// [`begin_save`](super::MixLane::begin_save).
-    pub fn begin_save(&mut self) {
-        if self.at_hand {
-            self.install();
-        }
-    }
-
-    /// Gives the mix lane back what it gave for a `Save`, whatever became of that.
-    pub fn end_save(&mut self) {
-        if std::mem::take(&mut self.borrowed)
-            && let Some(trainer) = self.trainer.take()
-        {
-            self.frames.send(Handed::Back(trainer));
-        }
-    }
-
     /// Gives the trainer to the mix lane with the round's cut, where it is at hand.
     fn hand_over_trainer(&mut self, cut: bool) {
-        if self.at_hand
+        if self.trainer.travels()
             && cut
             && let Some(trainer) = self.trainer.take()
         {
@@ -209,117 +175,15 @@ impl TrainLane {
         }
     }
 
-    /// Writes the trainer's state.
-    ///
-    /// # Errors
-    /// The sink's; or the trainer is not here.
-    pub fn save(&mut self, sink: &mut dyn StateSink) -> Result<(), StateError> {
-        match self
-            .correction
-            .as_deref()
-            .map_or(&[][..], Correction::state)
-        {
-            [] => {}
-            state => {
-                sink.tensor(CORRECTION, state)?;
-                sink.bytes(CORRECTION_STEPS, &self.steps.to_le_bytes())?;
-            }
-        }
-        if self.trains_ahead {
-            let mut values = vec![0.0; self.parameters];
-            self.here()?.read(0, &mut values);
-            sink.tensor(PARAMETERS, &values)?;
-        }
-        self.here()?.save(sink)
-    }
-
-    /// Takes the trainer's state back.
-    ///
-    /// # Errors
-    /// When something is missing or does not fit.
-    pub fn load(&mut self, source: &dyn StateSource) -> Result<(), StateError> {
-        let kept = self.read_correction(source)?;
-        let parameters = self.read_parameters(source)?;
-        let trainer = self.here()?;
-        trainer.load(source)?;
-        if let Some(values) = parameters {
-            trainer.write(0, &values);
-        }
-        self.steps = 0;
-        if let (Some(correction), Some((state, steps))) = (&mut self.correction, kept) {
-            correction.state_mut().copy_from_slice(&state);
-            self.steps = steps;
-        }
-        Ok(())
-    }
-
-    fn here(&mut self) -> Result<&mut dyn Trainer, StateError> {
-        let missing = || StateError::Host(ended().to_string());
-        Ok(&mut **self.trainer.as_mut().ok_or_else(missing)?)
-    }
-
-    /// Reads the parameters, where a checkpoint holds them.
-    fn read_parameters(&self, source: &dyn StateSource) -> Result<Option<Vec<f32>>, StateError> {
-        if !self.trains_ahead {
-            return Ok(None);
-        }
-        let mut values = vec![0.0; self.parameters];
-        source.tensor(PARAMETERS, &mut values)?;
-        match values.iter().all(|value| value.is_finite()) {
-            true => Ok(Some(values)),
-            false => Err(StateError::Malformed {
-                name: PARAMETERS.to_owned(),
-                reason: "a value is not finite".to_owned(),
-            }),
-        }
-    }
-
-    /// Reads the state of a correction that keeps any, and the inner steps since the last
-    /// agreement.
-    fn read_correction(
-        &self,
-        source: &dyn StateSource,
-    ) -> Result<Option<(Vec<f32>, u64)>, StateError> {
-        let len = self.correction.as_ref().map_or(0, |c| c.state().len());
-        if len == 0 {
-            return Ok(None);
-        }
-        let bad = |name: &str, reason: String| StateError::Malformed {
-            name: name.to_owned(),
-            reason,
-        };
-        let mut state = vec![0.0; len];
-        source.tensor(CORRECTION, &mut state)?;
-        if !state.iter().all(|value| value.is_finite()) {
-            return Err(bad(CORRECTION, "a value is not finite".to_owned()));
-        }
-        let bytes = source.bytes(CORRECTION_STEPS)?;
-        let steps = <[u8; 8]>::try_from(bytes.as_slice()).map_err(|_| {
-            let reason = format!("{} bytes instead of 8", bytes.len());
-            bad(CORRECTION_STEPS, reason)
-        })?;
-        Ok(Some((state, u64::from_le_bytes(steps))))
-    }
-
     /// Makes the trainer take over what the mix lane has sent.
-    fn install(&mut self) {
-        let mut frame = match self.frames.receive() {
-            Some(Some(Lent::Values(frame))) => frame,
-            Some(Some(Lent::Trainer(trainer))) => {
-                self.trainer = Some(trainer);
-                return;
-            }
-            Some(Some(Lent::Borrowed(trainer))) => {
-                (self.trainer, self.borrowed) = (Some(trainer), true);
-                return;
-            }
-            Some(None) | None => return,
-        };
-        let (values, steps) = (&frame.values, self.steps);
-        let whole = self.parameters;
-        let Some(trainer) = self.trainer.as_deref_mut() else {
+    pub(super) fn install(&mut self) {
+        let received = self.frames.receive().flatten();
+        let left = received.and_then(|lent| self.trainer.receive(lent));
+        let whole = self.trainer.parameters();
+        let (Some(Lent::Values(mut frame)), Ok(trainer)) = (left, self.trainer.here()) else {
             return;
         };
+        let (values, steps) = (&frame.values, self.steps);
         for Install { range, taken: how } in &frame.install {
             let correction = &mut self.correction;
             if let Some(at) = range.start.checked_sub(whole) {
@@ -352,7 +216,7 @@ impl TrainLane {
         // A second frame of the round replaces the first, whose buffer goes back with the cut.
         frame.room = self.buffer.take().map(|first| first.values);
         // Where the trainer goes to the mix lane, no buffer does.
-        self.buffer = Some(frame).filter(|_| !self.at_hand);
+        self.buffer = Some(frame).filter(|_| !self.trainer.travels());
     }
 
     /// Takes inner steps, then hands over the parameters as the cut, if the order asks for it.
@@ -368,21 +232,17 @@ impl TrainLane {
         };
         let report = match budget {
             StepBudget::Steps(0) => TrainReport::default(),
-            _ => {
-                let trainer = self.trainer.as_mut().ok_or_else(ended)?;
-                trainer.steps(&mut control)?
-            }
+            _ => self.trainer.here()?.steps(&mut control)?,
         };
         self.steps += report.steps;
         self.taken.1 += report.steps;
         let seconds = self.stopwatch.elapsed(report.steps).as_secs_f64();
-        if !cut || self.at_hand {
+        if !cut || self.trainer.travels() {
             return Ok(summary(report, seconds));
         }
         let mut frame = self.take_buffer();
-        let (values, companion) = frame.values.split_at_mut(self.parameters);
-        let trainer = self.trainer.as_mut().ok_or_else(ended)?;
-        trainer.read(0, values);
+        let (values, companion) = frame.values.split_at_mut(self.trainer.parameters());
+        self.trainer.here()?.read(0, values);
         if let Some(correction) = &mut self.correction {
             let work = Work {
                 steps: report.steps,
@@ -395,7 +255,7 @@ impl TrainLane {
     }
 
     pub(super) fn take_buffer(&mut self) -> Frame {
-        let len = self.parameters + self.companion;
+        let len = self.trainer.parameters() + self.companion;
         let fresh = || Frame::new(vec![0.0; len], Vec::new());
         self.buffer.take().unwrap_or_else(fresh)
     }
@@ -416,11 +276,6 @@ fn swap(trainer: &mut dyn Trainer, values: &mut [f32]) {
     trainer.visit(0..values.len(), &mut |offset, piece| {
         piece.swap_with_slice(&mut values[offset..offset + piece.len()]);
     });
-}
-
-/// Only while the daemon ends: the mix lane has ended with the trainer.
-pub(super) fn ended() -> TrainError {
-    TrainError::Backend("the mix lane has ended".to_owned())
 }
 
 fn failed(error: TrainError) -> Done {

@@ -7,8 +7,8 @@
 use super::anchor::{SavedAnchor, finite};
 use super::codec_state::CodecState;
 use super::common::Common;
+use super::held::Held;
 use super::host::{Host, manifest_of};
-use super::local::Held;
 use super::mix_lane::MixLane;
 use crate::state::{StateError, StateSink, StateSource};
 use bytes::Bytes;

@@ -5,8 +5,8 @@
 use crate::aggregate::{RMS_MAX, quarantine};
 use crate::executor::codecs::bad_slice;
 use crate::executor::force::End;
+use crate::executor::held::Held;
 use crate::executor::host::Host;
-use crate::executor::local::Held;
 use crate::executor::memory::Stores;
 use crate::executor::mix_core::MixCore;
 use crate::executor::mixer::{Mixer, foreign};

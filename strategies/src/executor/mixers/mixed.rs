@@ -3,8 +3,8 @@
 
 use crate::aggregate::{Aggregator, Input};
 use crate::executor::codecs::Codecs;
+use crate::executor::held::Held;
 use crate::executor::host::Host;
-use crate::executor::local::Held;
 use crate::executor::mix_core::MixCore;
 use crate::executor::mixer::foreign;
 use murmurate_protocol::{Done, FragmentId, Order, SliceId, WorkError};
