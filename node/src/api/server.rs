@@ -1,7 +1,8 @@
 //! The HTTP server. It listens on loopback unless configured otherwise.
 
 use super::door::{Caller, Door};
-use super::{StatusHandle, Token, host, limits, metrics_text};
+use super::{StatusHandle, Token, host, limits, metrics_text, page, v1};
+use crate::events::Recent;
 use axum::Router;
 use axum::http::{StatusCode, header};
 use axum::middleware;
@@ -9,6 +10,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use murmurate_net::congestion::MaxRate;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
@@ -40,18 +42,27 @@ pub struct ApiServer {
     task: JoinHandle<()>,
 }
 
+/// What the server shows.
+#[derive(Clone, Debug)]
+pub struct Served {
+    /// The daemon's status and memory.
+    pub status: StatusHandle,
+    /// Its last events.
+    pub recent: Recent,
+    /// The limits that `/limits` shows, and changes for those who have the token.
+    pub rate: MaxRate,
+    /// The token.
+    pub token: Token,
+    /// Host names under which it answers, beside addresses and `localhost`.
+    pub names: Vec<String>,
+}
+
 impl ApiServer {
-    /// Starts the server; `rate` holds the limits that `/limits` shows, and changes for those who have
-    /// the token. Needs a tokio runtime.
+    /// Starts the server. Needs a tokio runtime.
     ///
     /// # Errors
     /// If the address cannot be listened on.
-    pub async fn start(
-        address: SocketAddr,
-        status: StatusHandle,
-        rate: MaxRate,
-        token: Token,
-    ) -> Result<Self, ApiError> {
+    pub async fn start(address: SocketAddr, served: Served) -> Result<Self, ApiError> {
         let failed = |source: std::io::Error| match source.kind() {
             std::io::ErrorKind::AddrInUse => ApiError::Busy { address },
             _ => ApiError::Listen { address, source },
@@ -59,10 +70,9 @@ impl ApiServer {
         let listener = TcpListener::bind(address).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
         let task = tokio::spawn(async move {
-            let mut routes = routes(status, rate, token);
-            if address.ip().is_loopback() {
-                routes = routes.layer(middleware::from_fn(host::only_addresses));
-            }
+            let names: Arc<[String]> = served.names.clone().into();
+            let known = move |request, next| host::only_known(Arc::clone(&names), request, next);
+            let routes = routes(served).layer(middleware::from_fn(known));
             let service = routes.into_make_service_with_connect_info::<Caller>();
             if let Err(error) = axum::serve(Door::new(listener), service).await {
                 tracing::warn!(%error, "the HTTP server ended");
@@ -83,16 +93,27 @@ impl Drop for ApiServer {
     }
 }
 
-fn routes(status: StatusHandle, rate: MaxRate, token: Token) -> Router {
+fn routes(served: Served) -> Router {
+    let Served {
+        status,
+        recent,
+        rate,
+        token,
+        ..
+    } = served;
     let metrics = status.clone();
-    Router::new()
+    let pages = v1::routes(&status, recent).merge(page::routes());
+    pages
         .route("/status", get(move || async move { status_page(&status) }))
         .route(
             "/metrics",
             get(move || async move { metrics_page(&metrics) }),
         )
         .merge(limits::routes(rate, token))
-        .fallback(|| async { (StatusCode::NOT_FOUND, "see /status, /metrics and /limits\n") })
+        .fallback(|| async {
+            let text = "see /, /status, /metrics, /limits and /api/v1\n";
+            (StatusCode::NOT_FOUND, text)
+        })
 }
 
 fn status_page(status: &StatusHandle) -> Response {
@@ -121,7 +142,6 @@ mod tests {
     use crate::api::{About, Observer};
     use crate::store::Progress;
     use murmurate_protocol::Time;
-    use std::sync::Arc;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
     const TOKEN: Token = Token::new([1; 32]);
@@ -163,6 +183,16 @@ mod tests {
         answer
     }
 
+    fn served(rate: MaxRate) -> Served {
+        Served {
+            status: handle(),
+            recent: Recent::default(),
+            rate,
+            token: TOKEN,
+            names: vec!["gpu1.lan".to_owned()],
+        }
+    }
+
     fn handle() -> StatusHandle {
         let about = About {
             run: "test run".to_owned(),
@@ -175,7 +205,7 @@ mod tests {
     #[tokio::test]
     async fn three_hundred_half_open_requests_delay_no_answer() {
         let any = "127.0.0.1:0".parse().unwrap();
-        let server = ApiServer::start(any, handle(), MaxRate::default(), TOKEN);
+        let server = ApiServer::start(any, served(MaxRate::default()));
         let server = server.await.unwrap();
         let mut half_open = Vec::new();
         for _ in 0..300 {
@@ -208,10 +238,9 @@ mod tests {
 
     #[tokio::test]
     async fn the_pages_answer_and_a_busy_port_is_named() {
-        let handle = handle();
         let any = "127.0.0.1:0".parse().unwrap();
         let rate = MaxRate::default();
-        let server = ApiServer::start(any, handle.clone(), rate.clone(), TOKEN);
+        let server = ApiServer::start(any, served(rate.clone()));
         let server = server.await.unwrap();
         let status = get(server.address(), "/status").await;
         assert!(
@@ -220,7 +249,7 @@ mod tests {
         );
         let metrics = get(server.address(), "/metrics").await;
         assert!(metrics.contains("murmurate_round 0.0"), "{metrics}");
-        assert!(get(server.address(), "/").await.contains("404"));
+        assert!(get(server.address(), "/none").await.contains("404"));
         let foreign = ask_as("evil.example", server.address(), "GET", "/status", "").await;
         assert!(
             foreign.contains("421") && !foreign.contains("test run"),
@@ -237,7 +266,7 @@ mod tests {
         assert!(get(server.address(), "/limits").await.ends_with(now));
         let long = ask(server.address(), "PUT", "/limits", &" ".repeat(9999)).await;
         assert!(long.contains("413"), "{long}");
-        let line = ApiServer::start(server.address(), handle, rate, TOKEN)
+        let line = ApiServer::start(server.address(), served(rate))
             .await
             .unwrap_err()
             .to_string();
