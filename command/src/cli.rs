@@ -226,6 +226,9 @@ pub(crate) struct LocalArgs {
     /// Parent of the daemons' directories [default: a temporary one, removed on success]
     #[arg(long)]
     pub(crate) dir: Option<PathBuf>,
+    /// Open the page of the swarm in a browser
+    #[arg(long)]
+    pub(crate) open_browser: bool,
     /// Print one JSON object on stdout
     #[arg(long)]
     pub(crate) json: bool,

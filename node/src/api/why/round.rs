@@ -45,7 +45,41 @@ fn present(facts: &Facts<'_>, peer: Option<&str>) -> Answer {
     }
     match main_wait(facts) {
         Some(wait) => of_wait(facts, wait),
-        None => answer.say(without_wait(facts)),
+        None => go_on_without(facts, answer.say(without_wait(facts))),
+    }
+}
+
+/// Adds the peers that rounds went on without: they counted in the last rounds, and are silent or gone.
+fn go_on_without(facts: &Facts<'_>, answer: Answer) -> Answer {
+    let rounds = || facts.insight.ledger.rounds().rev().take(USUAL_ROUNDS);
+    let took_part = |id: &String| rounds().any(|entry| entry.peers.contains_key(id));
+    let peers = facts.status.peers.iter();
+    let silent = peers.filter(|(id, known)| (known.suspected || !known.linked) && took_part(id));
+    let silent: Vec<String> = silent.map(|(id, _)| id.clone()).collect();
+    let Some(first) = silent.first() else {
+        return answer;
+    };
+    let ended = matches!(facts.status.phase.as_str(), "finished" | "leaving" | "left");
+    let shown: Vec<String> = silent
+        .iter()
+        .take(NAMED_MAX)
+        .map(|p| described(facts, p))
+        .collect();
+    let who = listed(&shown);
+    let name = short(first);
+    let linked = facts.status.peers.get(first).is_some_and(|p| p.linked);
+    let answer = answer
+        .names(&silent)
+        .say(format!("Rounds go on without {who}."));
+    match (ended, linked) {
+        (true, _) => answer,
+        (false, true) => answer.act(format!(
+            "Look at the machine of daemon {name}: it is linked, but silent (stopped, swapping or \
+             overloaded?)."
+        )),
+        (false, false) => answer.act(format!(
+            "If daemon {name} should take part, check that it runs and that this machine can reach it."
+        )),
     }
 }
 

@@ -108,6 +108,33 @@ fn a_wait_for_a_peer_without_a_link_says_what_to_check() {
 }
 
 #[test]
+fn peers_that_rounds_go_on_without_are_named() {
+    let mut case = Case::new("train", 2);
+    case.tell(&round(0, &[ME, BOB, CAROL], &[ME, BOB, CAROL]));
+    assert_eq!(case.ask(Topic::Round, None, None).action, NOTHING);
+    let bob = case.status.peers.get_mut(&BOB.to_hex()).unwrap();
+    bob.suspected = true;
+    let answer = case.ask(Topic::Round, None, None);
+    let expected =
+        "Rounds go on without daemon b0b0b0b0 (linked, in round 2, missed its last deadline).";
+    assert_eq!(answer.sentences[1], expected);
+    assert!(
+        answer
+            .action
+            .starts_with("Look at the machine of daemon b0b0b0b0")
+    );
+    let bob = case.status.peers.get_mut(&BOB.to_hex()).unwrap();
+    (bob.suspected, bob.linked) = (false, false);
+    let answer = case.ask(Topic::Round, None, None);
+    assert_eq!(answer.peers, [BOB.to_hex()]);
+    assert!(
+        answer
+            .action
+            .starts_with("If daemon b0b0b0b0 should take part")
+    );
+}
+
+#[test]
 fn training_and_unknown_questions_have_an_answer_too() {
     let case = Case::new("train", 41);
     let answer = case.ask(Topic::Round, None, None);
