@@ -40,11 +40,10 @@ fn why_names_a_daemon_that_is_stopped_and_logs_are_joined() {
     let short = &stopped[..8];
     let answer = wait_until("an answer", Duration::from_secs(20), || {
         let answer = ask(here, &["why", "a"]);
-        answer.contains(short).then_some(answer)
+        let action = format!("Look at the machine of daemon {short}");
+        answer.contains(&action).then_some(answer)
     });
     println!("{answer}");
-    let action = answer.lines().last().unwrap();
-    assert!(action.ends_with('.'), "{answer}");
     let json: Value = serde_json::from_str(&ask(here, &["why", "a", "--json"])).unwrap();
     assert!(
         json["action"].is_string() && json["sentences"].is_array(),

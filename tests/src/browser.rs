@@ -138,11 +138,9 @@ impl Browser {
              Content-Length: {length}\r\nConnection: close\r\n\r\n{body}"
         )
         .unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        let (head, content) = answer.split_once("\r\n\r\n").unwrap();
-        assert!(head.contains(" 200 "), "{path}: {answer}");
-        let mut content: Value = serde_json::from_str(content).unwrap();
+        let (head, content) = answer(&mut BufReader::new(stream));
+        assert!(head.contains(" 200 "), "{path}: {head}{content}");
+        let mut content: Value = serde_json::from_str(&content).unwrap();
         content["value"].take()
     }
 }
@@ -157,11 +155,27 @@ impl Drop for Browser {
             );
             let _ = stream.set_read_timeout(Some(ANSWER_WAIT));
             let _ = stream.write_all(end.as_bytes());
-            let _ = stream.read_to_end(&mut Vec::new());
+            let _ = stream.read(&mut [0]);
         }
         let _ = self.driver.kill();
         let _ = self.driver.wait();
     }
+}
+
+/// The head of an answer and its content. The driver does not close the connection.
+fn answer(from: &mut impl BufRead) -> (String, String) {
+    let mut head = String::new();
+    while !head.ends_with("\r\n\r\n") {
+        assert_ne!(from.read_line(&mut head).unwrap(), 0, "no answer: {head}");
+    }
+    let length = head.lines().find_map(|line| {
+        let (name, value) = line.split_once(':')?;
+        let found = name.eq_ignore_ascii_case("content-length");
+        found.then(|| value.trim().parse::<usize>())?.ok()
+    });
+    let mut content = vec![0; length.expect("the answer has a length")];
+    from.read_exact(&mut content).unwrap();
+    (head, String::from_utf8(content).unwrap())
 }
 
 /// A program of the search path.
