@@ -8,6 +8,9 @@ use std::time::{Duration, Instant};
 /// How soon the page shows that a peer is gone.
 const SHOWN_WAIT: Duration = Duration::from_secs(3);
 
+/// How long it must be shown without a break.
+const SHOWN_FOR: Duration = Duration::from_secs(1);
+
 /// How long the page may take for everything else.
 const USUAL_WAIT: Duration = Duration::from_secs(30);
 
@@ -35,6 +38,19 @@ fn picture(browser: &Browser, dir: &Path, name: &str) {
         bytes.starts_with(b"\x89PNG") && bytes.len() > 10_000,
         "{name}"
     );
+}
+
+/// Takes pictures of the page in light, dark and on a phone.
+fn in_all_forms(browser: &Browser, pictures: &Path) {
+    picture(browser, pictures, "page-light.png");
+    browser.prefer("dark");
+    picture(browser, pictures, "page-dark.png");
+    browser.prefer("light");
+    browser.resize((390, 2600));
+    let wide = browser.run("return document.documentElement.scrollWidth;");
+    assert!(wide.as_u64().unwrap() <= 390, "wider than a phone: {wide}");
+    picture(browser, pictures, "page-phone.png");
+    browser.resize((1280, 1560));
 }
 
 #[test]
@@ -76,24 +92,30 @@ fn the_page_shows_a_swarm_and_the_death_of_a_peer() {
         let found = browser.run("return document.querySelector('#accuracy svg') !== null;");
         found.as_bool().filter(|found| *found)
     });
-    picture(&browser, &pictures, "page-light.png");
-    browser.prefer("dark");
-    picture(&browser, &pictures, "page-dark.png");
-    browser.prefer("light");
-    browser.resize((390, 2600));
-    let wide = browser.run("return document.documentElement.scrollWidth;");
-    assert!(wide.as_u64().unwrap() <= 390, "wider than a phone: {wide}");
-    picture(&browser, &pictures, "page-phone.png");
-    browser.resize((1280, 1560));
+    in_all_forms(&browser, &pictures);
 
     let killed = Instant::now();
     others[2].signal(Signal::KILL);
-    wait_until("a peer that is gone", SHOWN_WAIT, || {
+    let mut since = None;
+    // Rounds wait for a living peer for a moment too, so it must be shown for a while.
+    let shown = wait_until("a peer that is gone", SHOWN_WAIT, || {
         let state = state(&browser, &victim);
-        let shown = ["no link", "silent", "awaited"];
-        shown.iter().any(|word| state.contains(word)).then_some(())
+        let words = ["no link", "silent", "awaited"];
+        match words.iter().any(|word| state.contains(word)) {
+            true => since.get_or_insert_with(Instant::now),
+            false => return since.take().and(None),
+        };
+        since.filter(|since| since.elapsed() > SHOWN_FOR)
     });
-    println!("the page shows the death after {:?}", killed.elapsed());
+    let after = shown.saturating_duration_since(killed);
+    println!("the page shows the death after {after:?}");
+    wait_until("what to do", USUAL_WAIT, || {
+        let action = browser.run("return document.getElementById('action').textContent;");
+        let named = action
+            .as_str()
+            .is_some_and(|text| text.contains(&victim[..8]));
+        named.then_some(())
+    });
     assert_eq!(browser.complaints(), Vec::<String>::new());
     picture(&browser, &pictures, "page-killed.png");
 

@@ -140,6 +140,7 @@ mod tests {
     use super::*;
     use crate::api::Clock;
     use crate::api::{About, Observer};
+    use crate::events::{EventLog, Kind};
     use crate::store::Progress;
     use murmurate_protocol::Time;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -275,5 +276,139 @@ mod tests {
             server.address()
         );
         assert_eq!(line, expected);
+    }
+
+    #[tokio::test]
+    async fn every_route_refuses_foreign_hosts_and_protects_its_answers() {
+        let any = "127.0.0.1:0".parse().unwrap();
+        let server = ApiServer::start(any, served(MaxRate::default()));
+        let server = server.await.unwrap();
+        let paths = [
+            "/",
+            "/page.js",
+            "/page.css",
+            "/icon.svg",
+            "/status",
+            "/metrics",
+            "/limits",
+            "/healthz",
+            "/readyz",
+            "/api/v1/swarm",
+            "/api/v1/history",
+            "/api/v1/contributions",
+            "/api/v1/why",
+            "/none",
+        ];
+        for path in paths {
+            let foreign = ask_as("evil.example", server.address(), "GET", path, "").await;
+            assert!(foreign.starts_with("HTTP/1.1 421 "), "{path}: {foreign}");
+            let known = ask_as("gpu1.lan:80", server.address(), "GET", path, "").await;
+            assert!(!known.starts_with("HTTP/1.1 421 "), "{path}: {known}");
+            assert!(
+                known.contains("content-security-policy: default-src 'self'"),
+                "{path}: {known}"
+            );
+        }
+        let foreign = ask_as(
+            "evil.example",
+            server.address(),
+            "GET",
+            "/api/v1/events",
+            "",
+        )
+        .await;
+        assert!(foreign.starts_with("HTTP/1.1 421 "), "{foreign}");
+    }
+
+    #[tokio::test]
+    async fn questions_are_answered_or_refused_with_a_reason() {
+        let any = "127.0.0.1:0".parse().unwrap();
+        let server = ApiServer::start(any, served(MaxRate::default()));
+        let server = server.await.unwrap();
+        let page = get(server.address(), "/").await;
+        assert!(
+            page.contains("200 OK") && page.contains("<title>"),
+            "{page}"
+        );
+        let why = get(server.address(), "/api/v1/why?what=slow&round=3&peer=ab").await;
+        assert!(
+            why.contains("200 OK") && why.contains("\"action\":"),
+            "{why}"
+        );
+        let ready = get(server.address(), "/readyz").await;
+        assert!(ready.contains("503") && ready.ends_with("new\n"), "{ready}");
+        for wrong in ["what=luck", "round=-1", "colour=red"] {
+            let answer = get(server.address(), &format!("/api/v1/why?{wrong}")).await;
+            assert!(answer.starts_with("HTTP/1.1 400 "), "{wrong}: {answer}");
+        }
+        let wrong = get(server.address(), "/api/v1/history?since=x").await;
+        assert!(wrong.starts_with("HTTP/1.1 400 "), "{wrong}");
+        let history = get(server.address(), "/api/v1/history").await;
+        assert!(history.ends_with("{\"points\":[]}"), "{history}");
+    }
+
+    /// What a follower reads until it has seen this text.
+    async fn follow(address: SocketAddr, head: &str, until: &str) -> String {
+        let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
+        let request = format!("GET /api/v1/events HTTP/1.1\r\nHost: {address}\r\n{head}\r\n");
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut seen = String::new();
+        let mut bytes = [0; 4096];
+        while !seen.contains(until) {
+            let count = stream.read(&mut bytes).await.unwrap();
+            assert!(count > 0, "the stream ended: {seen}");
+            seen.push_str(&String::from_utf8_lossy(&bytes[..count]));
+        }
+        seen
+    }
+
+    #[tokio::test]
+    async fn followers_get_the_events_after_the_last_that_they_saw() {
+        let mut log = EventLog::in_memory("me");
+        for round in 1..=5 {
+            log.add(Time::ZERO, round, Kind::Saved);
+        }
+        let any = "127.0.0.1:0".parse().unwrap();
+        let mut shown = served(MaxRate::default());
+        shown.recent = log.recent();
+        let server = ApiServer::start(any, shown).await.unwrap();
+        let all = follow(server.address(), "", "id: 5").await;
+        assert!(
+            all.contains("id: 1\n") && all.contains("text/event-stream"),
+            "{all}"
+        );
+        let rest = follow(server.address(), "Last-Event-ID: 3\r\n", "id: 5").await;
+        assert!(
+            !rest.contains("id: 3\n") && rest.contains("id: 4\n"),
+            "{rest}"
+        );
+        let address = server.address();
+        let live =
+            tokio::spawn(async move { follow(address, "Last-Event-ID: 5\r\n", "id: 6").await });
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+        log.add(Time::ZERO, 6, Kind::Finished);
+        let live = live.await.unwrap();
+        assert!(
+            live.contains("\"kind\":\"finished\"") && !live.contains("id: 5\n"),
+            "{live}"
+        );
+        // Of many followers some are told to come back later, and the pages still answer.
+        let mut followers = Vec::new();
+        for _ in 0..16 {
+            let mut stream = tokio::net::TcpStream::connect(server.address())
+                .await
+                .unwrap();
+            let request = b"GET /api/v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n";
+            stream.write_all(request).await.unwrap();
+            let mut first = [0; 12];
+            stream.read_exact(&mut first).await.unwrap();
+            followers.push((stream, first));
+        }
+        let accepted = followers
+            .iter()
+            .filter(|(_, first)| first.ends_with(b"200"));
+        assert!((13..=16).contains(&accepted.count()));
+        let one_more = get(server.address(), "/healthz").await;
+        assert!(one_more.ends_with("ok\n"), "{one_more}");
     }
 }

@@ -138,8 +138,8 @@ impl Swarm {
             peers: status.peers.iter().map(view).collect(),
             waiting: insight.waiting.clone(),
             eta_s: eta(status),
-            predicted: status.predicted.as_ref().map(|p| p.round.clone()),
-            measured: status.measured.clone(),
+            predicted: status.predicted.as_ref().map(|p| p.round),
+            measured: status.measured,
         }
     }
 }

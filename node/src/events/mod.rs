@@ -19,7 +19,7 @@ pub use files::{FILE_BYTES_MAX, FILES, NAME};
 pub use log::EventLog;
 pub use merge::merge;
 pub use read::{Skipped, read_dir};
-pub use recent::{RECENT_MAX, Recent};
+pub use recent::{Line, RECENT_MAX, Recent};
 
 #[cfg(test)]
 mod tests;

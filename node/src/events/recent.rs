@@ -7,10 +7,13 @@ use tokio::sync::watch;
 /// Entries in memory.
 pub const RECENT_MAX: usize = 1024;
 
+/// An entry: its number, and its line of JSON.
+pub type Line = (u64, Arc<str>);
+
 /// The last entries as lines of JSON, shared between the daemon and its HTTP server.
 #[derive(Clone, Debug)]
 pub struct Recent {
-    lines: Arc<Mutex<VecDeque<(u64, Arc<str>)>>>,
+    lines: Arc<Mutex<VecDeque<Line>>>,
     newest: Arc<watch::Sender<u64>>,
 }
 
@@ -36,7 +39,7 @@ impl Recent {
     }
 
     /// The entries after number `seq` that are still here, oldest first, this many at most.
-    pub fn after(&self, seq: u64, most: usize) -> Vec<(u64, Arc<str>)> {
+    pub fn after(&self, seq: u64, most: usize) -> Vec<Line> {
         let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         let newer = lines.iter().filter(|(number, _)| *number > seq);
         newer.take(most).cloned().collect()

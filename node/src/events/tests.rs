@@ -1,3 +1,5 @@
+//! Logs that are torn, long, of another version, or of daemons whose clocks differ.
+
 use super::*;
 use murmurate_protocol::{Event, PeerId, Phase, Round, Time};
 use std::fs::OpenOptions;

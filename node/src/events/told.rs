@@ -139,6 +139,14 @@ fn of_rounds(event: &Event) -> Option<(Option<Round>, Kind)> {
             let (seconds, digest) = (*seconds, digest.to_hex());
             (round, Kind::RoundEnded { seconds, digest })
         }
+        _ => return of_results(event),
+    };
+    Some((Some(*round), kind))
+}
+
+/// What follows a round's exchange.
+fn of_results(event: &Event) -> Option<(Option<Round>, Kind)> {
+    let (round, kind) = match event {
         Event::Evaluated { round, evaluation } => {
             let (loss, accuracy) = (evaluation.loss, evaluation.accuracy);
             (round, Kind::Evaluated { loss, accuracy })

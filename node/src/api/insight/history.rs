@@ -1,7 +1,7 @@
 //! What each round cost: time, bytes and results. The newest rounds are kept one by one, older ones
 //! thinner and thinner.
 
-use super::Counters;
+use super::counters::Counters;
 use super::ledger::RoundResult;
 use murmurate_protocol::{Phase, Time};
 use serde::{Deserialize, Serialize};

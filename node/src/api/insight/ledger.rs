@@ -3,7 +3,6 @@
 //! It is built from this daemon's own events: the groups that it was in and what it saw decided.
 //! What other daemons claim about themselves does not count.
 
-use super::hex;
 use murmurate_protocol::{Event, PeerId, Time};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, VecDeque};
@@ -233,7 +232,7 @@ impl Ledger {
             let share = weight * *shards as f64 / total.max(f64::MIN_POSITIVE);
             let weight = *weight;
             peers.insert(
-                hex(peer),
+                peer.to_hex(),
                 Share {
                     standing,
                     weight,
@@ -253,7 +252,7 @@ impl Ledger {
                 weight: 0.0,
                 share: 0.0,
             };
-            peers.entry(hex(peer)).or_insert(left_out);
+            peers.entry(peer.to_hex()).or_insert(left_out);
         }
         RoundEntry {
             round: open.round,

@@ -2,10 +2,12 @@
 //! each round cost. Everything has a bound, comes from this daemon's own events and clock, and decides
 //! nothing.
 
+mod counters;
 mod history;
 mod ledger;
 mod waits;
 
+pub use counters::Counters;
 #[cfg(test)]
 use history::POINTS_MAX;
 pub use history::{History, Point};
@@ -15,21 +17,9 @@ pub use ledger::{Ledger, PeerTotals, RoundEntry, RoundResult, Share, Standing};
 pub use waits::WaitNow;
 
 use history::Open;
-use murmurate_protocol::{Event, PeerId, Phase, Time, Wait, Waiting};
+use murmurate_protocol::{Event, Phase, Time, Wait, Waiting};
 use std::collections::BTreeMap;
-use std::time::Duration;
 use waits::WaitedFor;
-
-/// The counters of a daemon at the end of a round.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Counters {
-    /// Mean training loss of the last round.
-    pub loss: Option<f64>,
-    /// Bytes sent on the wire since the start.
-    pub sent: u64,
-    /// Bytes received from the wire since the start.
-    pub received: u64,
-}
 
 /// What a daemon remembers of its rounds.
 #[derive(Clone, Debug)]
@@ -112,16 +102,6 @@ const fn is_for_others(wait: Wait) -> bool {
         wait,
         Wait::Group | Wait::Partners | Wait::Center | Wait::Lead | Wait::Results
     )
-}
-
-/// Seconds of a duration that is not absurd.
-fn seconds(duration: Duration) -> f64 {
-    duration.as_secs_f64()
-}
-
-/// A peer as it is shown.
-fn hex(peer: &PeerId) -> String {
-    peer.to_hex()
 }
 
 #[cfg(test)]

@@ -1,5 +1,8 @@
+//! What is remembered of rounds that ended in every way.
+
 use super::*;
-use murmurate_protocol::{Digest, Evaluation, FragmentId, Round, TrainSummary};
+use murmurate_protocol::{Digest, Evaluation, FragmentId, PeerId, Round, TrainSummary};
+use std::time::Duration;
 
 const ME: PeerId = PeerId::from_bytes([1; 32]);
 const OTHER: PeerId = PeerId::from_bytes([2; 32]);

@@ -1,6 +1,5 @@
 //! What a peer waits for now, and how long rounds waited for each peer.
 
-use super::{hex, seconds};
 use murmurate_protocol::{PeerId, Time, Wait, Waiting};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -38,7 +37,7 @@ impl From<&Waiting> for WaitNow {
         Self {
             what: word(waiting.wait).to_owned(),
             fragment: waiting.fragment.0,
-            peers: waiting.peers.iter().map(hex).collect(),
+            peers: waiting.peers.iter().map(PeerId::to_hex).collect(),
             since_unix_s: waiting.since.as_secs_f64(),
             deadline_unix_s: waiting.deadline.as_secs_f64(),
         }
@@ -76,7 +75,7 @@ impl WaitedFor {
         let mut peers: Vec<PeerId> = waits.iter().flat_map(|w| w.peers.clone()).collect();
         peers.sort_unstable();
         peers.dedup();
-        let each = seconds(step.min(STEP_MAX)) / peers.len().max(1) as f64;
+        let each = step.min(STEP_MAX).as_secs_f64() / peers.len().max(1) as f64;
         for peer in peers {
             if self.seconds.contains_key(&peer) || self.seconds.len() < PEERS_MAX {
                 *self.seconds.entry(peer).or_default() += each;
@@ -90,6 +89,6 @@ impl WaitedFor {
         all.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
         all.truncate(NAMED_MAX);
         all.retain(|(_, seconds)| *seconds > 0.0);
-        all.iter().map(|(peer, s)| (hex(peer), *s)).collect()
+        all.iter().map(|(peer, s)| (peer.to_hex(), *s)).collect()
     }
 }

@@ -67,7 +67,7 @@ function state(peer) {
   if (!peer.linked) words.push(["✕ no link", true]);
   else if (peer.suspected) words.push(["⚠ silent", true]);
   else words.push(["● linked", false]);
-  if (peer.awaited) words.push(["⏳ awaited", true]);
+  if (peer.awaited) words.push(["▸ awaited", true]);
   return words;
 }
 
@@ -93,7 +93,7 @@ function peers(swarm) {
     cell("Share", known(peer.share, percent));
     cell("Waited for it", peer.me ? "–" : known(peer.waited_s, time));
     cell("Round trip", known(peer.rtt_s, time));
-    cell("Loss", known(peer.loss, percent));
+    cell("Bytes lost", known(peer.loss, percent));
     cell("Rate", known(peer.bytes_per_s, bits));
     cell("Path", known(peer.path, String));
     return row;
@@ -103,7 +103,7 @@ function peers(swarm) {
 
 // The links of this daemon: itself in the middle, the peers around it.
 function map(swarm) {
-  const svg = drawn("svg", { viewBox: "0 0 560 240" });
+  const svg = drawn("svg", { viewBox: "0 0 560 250" });
   const all = swarm.peers.slice(0, 64), middle = [280, 116];
   all.forEach((peer, index) => {
     const angle = (2 * Math.PI * index) / Math.max(all.length, 1) - Math.PI / 2;
@@ -113,7 +113,7 @@ function map(swarm) {
     const node = drawn("circle", { cx: x, cy: y, r: 9, class: "node" + (peer.linked ? "" : " gone") + (peer.awaited ? " awaited" : "") });
     const words = state(peer).map(([text]) => text).join(", ");
     node.append(drawn("title", {}, `${short(peer.peer)}: ${words}`));
-    const label = drawn("text", { x, y: y + 22, "text-anchor": "middle" },
+    const label = drawn("text", { x, y: y + (y < middle[1] ? -14 : 22), "text-anchor": "middle" },
       short(peer.peer) + (peer.linked ? known(peer.rtt_s, (rtt) => " " + time(rtt)) : " ✕"));
     svg.append(node, label);
   });
@@ -147,7 +147,8 @@ function chart(id, curves, words, stacked) {
   const x = (round) => left + ((w - left - 8) * (round - first)) / (end - first);
   const y = (value) => h - bottom - ((h - bottom - top) * (value - low)) / span;
   const svg = drawn("svg", { viewBox: `0 0 ${w} ${h}`, role: "img" });
-  const newest = curves.map((c) => `${c.name} ${known(c.of(present[present.length - 1]), words)}`).join(", ");
+  const newestOf = (curve) => known(curve.of(present.findLast((p) => Number.isFinite(curve.of(p))) || {}), words);
+  const newest = curves.map((c) => `${c.name} ${newestOf(c)}`).join(", ");
   svg.setAttribute("aria-label", `Rounds ${first} to ${end}; last: ${newest}`);
   for (const share of [0, 0.5, 1]) {
     const value = low + share * span;
@@ -178,7 +179,7 @@ function chart(id, curves, words, stacked) {
     });
   }
   const legend = element("p", { class: "legend" });
-  curves.forEach((c) => legend.append(element("b", { class: "l" + c.color }, c.name), " " + known(c.of(present[present.length - 1]), words) + "  "));
+  curves.forEach((c) => legend.append(element("b", { class: "l" + c.color }, c.name), ` ${newestOf(c)}  `));
   $(id).replaceChildren(svg, legend);
 }
 

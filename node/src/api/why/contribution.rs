@@ -1,7 +1,7 @@
 //! Why a contribution counted, or did not.
 
+use super::answer::{Answer, Facts, Topic};
 use super::words::{described, percent};
-use super::{Answer, Facts, Topic};
 use crate::api::insight::{RoundEntry, RoundResult, Share, Standing};
 
 /// A share of rounds that counted below which something is wrong.

@@ -1,7 +1,7 @@
 //! Why the round is not over.
 
+use super::answer::{Answer, Facts, Topic};
 use super::words::{described, listed, percent, short, time};
-use super::{Answer, Facts, Topic};
 use crate::api::insight::{Point, RoundResult, WaitNow};
 
 /// A wait this many times as long as usual is worth a look.

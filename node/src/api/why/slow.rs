@@ -1,7 +1,7 @@
 //! What takes the time of a round.
 
+use super::answer::{Answer, Facts, Topic};
 use super::words::{described, percent, rate, short, time};
-use super::{Answer, Facts, Topic};
 use crate::api::insight::Point;
 
 /// Rounds that are looked at.
@@ -43,7 +43,9 @@ pub(super) fn answer(facts: &Facts<'_>, peer: Option<&str>) -> Answer {
         Some(peer) => slow.get_key_value(peer),
         None => slow.iter().max_by(|a, b| a.1.total_cmp(b.1)),
     };
+    let mut blamed = 0.0;
     if let Some((peer, seconds)) = named.filter(|(_, s)| **s > 0.0) {
+        blamed = seconds / points.len() as f64;
         answer.peers.push(peer.clone());
         answer = answer.say(format!(
             "Of the time that it waited for others, {} was for {}{}.",
@@ -55,10 +57,11 @@ pub(super) fn answer(facts: &Facts<'_>, peer: Option<&str>) -> Answer {
     let part = |seconds: f64| seconds / whole.max(f64::MIN_POSITIVE);
     let first = answer.peers.first().map(|peer| short(peer));
     match first {
-        _ if predicted.is_some_and(|p| whole < SLOW * p) && part(wait) < LARGE => answer,
-        Some(peer) if part(wait) >= LARGE => answer.act(format!(
+        _ if predicted.is_some_and(|p| whole < SLOW * p) && part(wait.max(blamed)) < LARGE => answer,
+        // Waits for the bytes of one peer are part of the exchange.
+        Some(peer) if part(wait.max(blamed)) >= LARGE => answer.act(format!(
             "Give daemon {peer} less work a round (fewer inner steps, or a fixed time for training), or a \
-             faster machine."
+             faster machine or link."
         )),
         _ if part(exchange) >= LARGE => answer.act(
             "Send less: a codec such as int8, or three times the inner steps; `murmurate plan` compares \

@@ -1,7 +1,9 @@
+//! The sentences, for a table of situations.
+
 use super::*;
 use crate::api::{Counters, PeerStatus};
 use murmurate_protocol::{
-    Digest, Event, FragmentId, PeerId, Round, Time, TrainSummary, Wait, Waiting,
+    Digest, Event, FragmentId, PeerId, Phase, Round, Time, TrainSummary, Wait, Waiting,
 };
 use std::time::Duration;
 
@@ -241,5 +243,41 @@ fn slow_rounds_name_the_largest_part_and_the_peer_behind_it() {
     assert!(
         past.sentences[1].contains("waited the longest for daemon b0b0b0b0"),
         "{past:?}"
+    );
+}
+
+#[test]
+fn a_peer_whose_bytes_are_late_is_blamed_and_not_the_codec() {
+    let mut case = Case::new("exchange", 1);
+    let wait = Waiting {
+        wait: Wait::Contributions,
+        fragment: FragmentId(0),
+        peers: vec![BOB],
+        since: at(0),
+        deadline: at(9000),
+    };
+    for second in 0..8 {
+        case.insight
+            .set_waiting(at(second * 1000), std::slice::from_ref(&wait));
+    }
+    let mut events = round(0, &[ME, BOB], &[ME, BOB]);
+    events.retain(|event| !matches!(event, Event::Waited { .. }));
+    let phase = |phase| Event::Phase {
+        round: Round(0),
+        phase,
+    };
+    case.insight
+        .observe(at(0), &phase(Phase::Exchange), Counters::default());
+    case.insight
+        .observe(at(8000), &phase(Phase::Apply), Counters::default());
+    case.tell(&events);
+    let answer = case.ask(Topic::Slow, None, None);
+    assert!(
+        answer.sentences[1].ends_with("exchange 8.0 s."),
+        "{answer:?}"
+    );
+    assert!(
+        answer.action.starts_with("Give daemon b0b0b0b0 less work"),
+        "{answer:?}"
     );
 }

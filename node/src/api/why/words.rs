@@ -1,6 +1,6 @@
 //! Words for peers, times and amounts.
 
-use super::Facts;
+use super::answer::Facts;
 
 /// The first digits of an id, as everything that is printed shows it.
 pub(super) fn short(peer: &str) -> String {
@@ -27,7 +27,7 @@ pub(super) fn find(facts: &Facts<'_>, start: &str) -> Result<String, String> {
     }
 }
 
-/// A peer with what is known of it, such as `daemon 0123abcd (linked, in round 39)`.
+/// A peer with its state, such as `daemon 0123abcd (linked, in round 39)`.
 pub(super) fn described(facts: &Facts<'_>, peer: &str) -> String {
     let name = format!("daemon {}", short(peer));
     let Some(known) = facts.status.peers.get(peer) else {
