@@ -5,6 +5,7 @@ mod generate;
 mod limit;
 mod membership;
 mod sim;
+mod why;
 
 pub(crate) use bench::{
     Bench, BenchArgs, BenchCodecsArgs, BenchExchangeArgs, BenchNetArgs, BenchPeerArgs,
@@ -26,6 +27,7 @@ use murmurate_node::splits::Split;
 pub(crate) use sim::{CompareArgs, SimArgs, SimCommand, SurveyArgs};
 use std::ffi::OsString;
 use std::path::PathBuf;
+pub(crate) use why::{DEFAULT_DIR, LogArgs, WhyArgs};
 
 /// Train one model on many machines without a coordinator.
 #[derive(Debug, Parser)]
@@ -57,6 +59,10 @@ pub(crate) enum Command {
     Eval(EvalArgs),
     /// Show or change a running daemon's limits on bytes sent per second
     Limit(LimitArgs),
+    /// Ask a running daemon why its round does not end, or is slow, or left it out
+    Why(WhyArgs),
+    /// Print the event logs of daemons, joined by cause
+    Log(LogArgs),
     /// Make the key of a new run
     RunKey(RunKeyArgs),
     /// Print a line that lets another machine into a run
@@ -220,6 +226,9 @@ pub(crate) struct LocalArgs {
     /// Parent of the daemons' directories [default: a temporary one, removed on success]
     #[arg(long)]
     pub(crate) dir: Option<PathBuf>,
+    /// Open the page of the swarm in a browser
+    #[arg(long)]
+    pub(crate) open_browser: bool,
     /// Print one JSON object on stdout
     #[arg(long)]
     pub(crate) json: bool,

@@ -4,8 +4,9 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests may, as tests do")]
 
 use murmurate_net::congestion::MaxRate;
-use murmurate_node::api::{About, ApiServer, Observer, StatusHandle, Token};
+use murmurate_node::api::{About, ApiServer, Observer, Served, StatusHandle, Token};
 use murmurate_node::daemon::SteadyClock;
+use murmurate_node::events::Recent;
 use murmurate_node::store::Progress;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -95,7 +96,14 @@ fn limits_of_a_running_daemon_are_shown_and_changed() {
     let status = StatusHandle::new(observer, Arc::new(SteadyClock::new()));
     let any = "127.0.0.1:0".parse().unwrap();
     let token = Token::new([7; 32]);
-    let server = runtime.block_on(ApiServer::start(any, status, rate.clone(), token.clone()));
+    let served = Served {
+        status,
+        recent: Recent::default(),
+        rate: rate.clone(),
+        token: token.clone(),
+        names: Vec::new(),
+    };
+    let server = runtime.block_on(ApiServer::start(any, served));
     let server = server.unwrap();
     let address = here.join("http.addr");
     std::fs::write(&address, format!("{}\n", server.address())).unwrap();

@@ -6,6 +6,7 @@ pub mod bulk;
 pub mod config;
 pub mod daemon;
 pub mod depot;
+pub mod events;
 pub mod faults;
 pub mod goal;
 pub mod lanes;

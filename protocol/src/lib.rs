@@ -102,7 +102,9 @@ mod time;
 mod topology;
 mod work_error;
 
-pub use self::core::{Event, FetchId, Output, PeerConfig, PeerError, Phase, Remote, View, Wait};
+pub use self::core::{
+    Event, FetchId, Output, PeerConfig, PeerError, Phase, Remote, View, Wait, Waiting,
+};
 pub use branch::{Base, Branch};
 pub use count::{FragmentId, InnerStep, OrderId, Round};
 pub use data::{Blocks, Ledger, Pool, Run, Taken, TallyEntry};

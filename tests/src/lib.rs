@@ -10,6 +10,7 @@
     reason = "helpers of tests fail as tests do"
 )]
 
+mod browser;
 mod command;
 mod daemon;
 mod http;
@@ -17,6 +18,7 @@ mod program;
 mod serial;
 mod settings;
 
+pub use browser::Browser;
 pub use command::{Outcome, failure, local, murmurate, success};
 pub use daemon::{Daemon, Ended};
 pub use http::{get, status, wait_until};

@@ -2,16 +2,12 @@
 //! `/limits`.
 
 use crate::cli::LimitArgs;
-use anyhow::{Context, anyhow, bail};
+use crate::commands::daemon_http::{self, Request};
+use anyhow::{Context, bail};
 use murmurate_node::api::TOKEN_FILE;
 use serde_json::{Map, Value};
-use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::io::Write;
 use std::path::Path;
-use std::time::Duration;
-
-/// How long the daemon may take to answer.
-const ANSWER_WAIT: Duration = Duration::from_secs(5);
 
 pub(crate) fn run(args: &LimitArgs) -> anyhow::Result<()> {
     let mut change = Map::new();
@@ -44,19 +40,8 @@ fn value(rate: &str) -> Value {
 
 /// Sends the change, if there is one, and returns the page's content.
 fn ask(dir: &Path, body: Option<&str>) -> anyhow::Result<String> {
-    let file = dir.join("http.addr");
-    let no_daemon = || {
-        format!(
-            "no daemon runs in {}: start it, or give its directory",
-            dir.display()
-        )
-    };
-    let address = std::fs::read_to_string(&file).with_context(no_daemon)?;
-    let address: SocketAddr = address
-        .trim()
-        .parse()
-        .with_context(|| format!("{} holds no address: restart the daemon", file.display()))?;
-    let token = match body {
+    daemon_http::address(dir)?;
+    let head = match body {
         None => String::new(),
         Some(_) => {
             let file = dir.join(TOKEN_FILE);
@@ -66,42 +51,19 @@ fn ask(dir: &Path, body: Option<&str>) -> anyhow::Result<String> {
                     file.display()
                 )
             })?;
-            format!("Authorization: Bearer {}\r\n", token.trim())
+            let token = token.trim();
+            format!("Authorization: Bearer {token}\r\nContent-Type: application/json\r\n")
         }
     };
-    let mut stream =
-        TcpStream::connect_timeout(&own(address), ANSWER_WAIT).with_context(no_daemon)?;
-    stream.set_read_timeout(Some(ANSWER_WAIT))?;
-    let (method, body) = body.map_or(("GET", ""), |body| ("PUT", body));
-    write!(
-        stream,
-        "{method} /limits HTTP/1.1\r\nHost: {address}\r\n{token}Content-Type: application/json\r\n\
-         Content-Length: {}\r\nConnection: close\r\n\r\n{body}",
-        body.len()
-    )?;
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer)?;
-    let (head, content) = answer
-        .split_once("\r\n\r\n")
-        .ok_or_else(|| anyhow!("{address} does not speak HTTP: restart the daemon"))?;
-    if !head
-        .lines()
-        .next()
-        .is_some_and(|line| line.contains(" 200 "))
-    {
-        bail!("the daemon refused the change: {}", content.trim());
+    let request = Request {
+        method: if body.is_some() { "PUT" } else { "GET" },
+        path: "/limits",
+        head: &head,
+        body: body.unwrap_or(""),
+    };
+    let answer = daemon_http::ask(dir, request)?;
+    if !answer.ok {
+        bail!("the daemon refused the change: {}", answer.content.trim());
     }
-    Ok(content.to_owned())
-}
-
-/// The address to use from this machine. A daemon that listens on all addresses also listens on
-/// loopback.
-fn own(mut address: SocketAddr) -> SocketAddr {
-    if address.ip().is_unspecified() {
-        address.set_ip(match address {
-            SocketAddr::V4(_) => std::net::Ipv4Addr::LOCALHOST.into(),
-            SocketAddr::V6(_) => std::net::Ipv6Addr::LOCALHOST.into(),
-        });
-    }
-    address
+    Ok(answer.content)
 }

@@ -35,6 +35,7 @@ pub(crate) fn run(args: LocalArgs) -> anyhow::Result<()> {
         stranger: args.stranger,
         record: args.record,
         baseline_s: args.baseline,
+        open_browser: args.open_browser,
         command: args.command,
         args: std::env::args().skip(1).collect(),
     };

@@ -2,18 +2,21 @@
 
 pub(crate) mod bench;
 pub(crate) mod compare;
+mod daemon_http;
 pub(crate) mod eval;
 pub(crate) mod export;
 pub(crate) mod generate;
 pub(crate) mod init;
 pub(crate) mod limit;
 pub(crate) mod local;
+pub(crate) mod log;
 pub(crate) mod membership;
 pub(crate) mod plan;
 pub(crate) mod run;
 pub(crate) mod sim;
 pub(crate) mod strategies;
 pub(crate) mod survey;
+pub(crate) mod why;
 
 /// An error with its causes in one line.
 pub(crate) fn one_line(error: &anyhow::Error) -> String {

@@ -1,5 +1,6 @@
 //! A shared handle to the observer: the driver writes through it, the server reads.
 
+use super::why::Facts;
 use super::{Observer, Status};
 use murmurate_protocol::Time;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -36,6 +37,18 @@ impl StatusHandle {
     pub fn status(&self) -> Status {
         let now = self.clock.now();
         self.lock().status(now)
+    }
+
+    /// Runs `f` on what is known now, under the observer's lock.
+    pub fn look<T>(&self, f: impl FnOnce(&Facts<'_>) -> T) -> T {
+        let now = self.clock.now();
+        let mut observer = self.lock();
+        let status = observer.status(now);
+        f(&Facts {
+            status: &status,
+            insight: &observer.insight,
+            now: now.as_secs_f64(),
+        })
     }
 
     fn lock(&self) -> MutexGuard<'_, Observer> {

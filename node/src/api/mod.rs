@@ -8,30 +8,41 @@ mod figures;
 mod forecast;
 mod handle;
 mod host;
+mod insight;
 mod limits;
 mod link;
 mod memory;
 mod metrics;
 mod observer;
+mod page;
 mod rounds;
 mod server;
 mod status;
+mod swarm;
 mod token;
 mod traffic;
+mod v1;
+mod why;
 
 pub use about::About;
 pub use figures::Figures;
 pub use forecast::{Basis, Forecaster, PredictedStatus, RoundStatus};
 pub use handle::{Clock, StatusHandle};
+pub use insight::{
+    Counters, History, Insight, Ledger, PeerTotals, Point, RoundEntry, RoundResult, Share,
+    Standing, WaitNow,
+};
 pub use limits::LimitsPage;
 pub use link::LinkStatus;
 pub use memory::{Memory, peak_rss_bytes, peak_rss_bytes_of, rss_bytes};
 pub use metrics::metrics_text;
 pub use observer::Observer;
-pub use server::{ApiError, ApiServer};
+pub use server::{ApiError, ApiServer, Served};
 pub use status::{
     Contributor, EvaluationStatus, GroupStatus, NatStatus, PathStatus, PeerStatus, ServingStatus,
     Status, WaitStatus,
 };
+pub use swarm::{DaemonView, PeerView, Strip, Swarm};
 pub use token::{TOKEN_FILE, Token};
 pub use traffic::Traffic;
+pub use why::{Answer, Facts, Question, Topic, why};

@@ -1,6 +1,7 @@
 //! Keeps the status current from the peer's events. It only listens; no decision depends on it.
 
 use super::forecast::Links;
+use super::insight::{Counters, Insight};
 use super::rounds::{Mark, RoundWindow};
 use super::status::{
     Contributor, EvaluationStatus, GroupStatus, NatStatus, PathStatus, PeerStatus, PlaceStatus,
@@ -9,7 +10,7 @@ use super::status::{
 use super::{About, Figures, LinkStatus, Memory, RoundStatus, Traffic};
 use crate::net::{NatReport, Path};
 use crate::store::Progress;
-use murmurate_protocol::{Event, PeerId, Phase, Round, Time, TrainSummary, Wait};
+use murmurate_protocol::{Event, PeerId, Phase, Round, Time, TrainSummary, Wait, Waiting};
 use std::collections::VecDeque;
 use std::time::Duration;
 
@@ -32,6 +33,8 @@ pub struct Observer {
     rounds: RoundWindow,
     /// The links, as last measured while at least one was up.
     links: Option<Links>,
+    /// What explains the daemon's rounds.
+    pub(super) insight: Insight,
 }
 
 impl Observer {
@@ -53,7 +56,9 @@ impl Observer {
             ..Status::default()
         };
         let window = VecDeque::new();
+        let insight = Insight::new(&about.peer);
         Self {
+            insight,
             status,
             about,
             base,
@@ -67,8 +72,24 @@ impl Observer {
         }
     }
 
+    /// Takes what the peer waits for.
+    pub fn set_waiting(&mut self, now: Time, waits: &[Waiting]) {
+        self.insight.set_waiting(now, waits);
+        self.status.waiting.clone_from(&self.insight.waiting);
+    }
+
     /// Updates the status from one event.
     pub fn observe(&mut self, now: Time, event: &Event) {
+        self.note(now, event);
+        let counters = Counters {
+            loss: self.status.loss,
+            sent: self.status.bytes_sent.wire,
+            received: self.status.bytes_received.wire,
+        };
+        self.insight.observe(now, event, counters);
+    }
+
+    fn note(&mut self, now: Time, event: &Event) {
         let status = &mut self.status;
         match event {
             Event::PeerUp(peer) => self.peer(*peer).linked = true,

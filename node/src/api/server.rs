@@ -1,7 +1,8 @@
 //! The HTTP server. It listens on loopback unless configured otherwise.
 
 use super::door::{Caller, Door};
-use super::{StatusHandle, Token, host, limits, metrics_text};
+use super::{StatusHandle, Token, host, limits, metrics_text, page, v1};
+use crate::events::Recent;
 use axum::Router;
 use axum::http::{StatusCode, header};
 use axum::middleware;
@@ -9,6 +10,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use murmurate_net::congestion::MaxRate;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
@@ -40,18 +42,27 @@ pub struct ApiServer {
     task: JoinHandle<()>,
 }
 
+/// What the server shows.
+#[derive(Clone, Debug)]
+pub struct Served {
+    /// The daemon's status and memory.
+    pub status: StatusHandle,
+    /// Its last events.
+    pub recent: Recent,
+    /// The limits that `/limits` shows, and changes for those who have the token.
+    pub rate: MaxRate,
+    /// The token.
+    pub token: Token,
+    /// Host names under which it answers, beside addresses and `localhost`.
+    pub names: Vec<String>,
+}
+
 impl ApiServer {
-    /// Starts the server; `rate` holds the limits that `/limits` shows, and changes for those who have
-    /// the token. Needs a tokio runtime.
+    /// Starts the server. Needs a tokio runtime.
     ///
     /// # Errors
     /// If the address cannot be listened on.
-    pub async fn start(
-        address: SocketAddr,
-        status: StatusHandle,
-        rate: MaxRate,
-        token: Token,
-    ) -> Result<Self, ApiError> {
+    pub async fn start(address: SocketAddr, served: Served) -> Result<Self, ApiError> {
         let failed = |source: std::io::Error| match source.kind() {
             std::io::ErrorKind::AddrInUse => ApiError::Busy { address },
             _ => ApiError::Listen { address, source },
@@ -59,10 +70,9 @@ impl ApiServer {
         let listener = TcpListener::bind(address).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
         let task = tokio::spawn(async move {
-            let mut routes = routes(status, rate, token);
-            if address.ip().is_loopback() {
-                routes = routes.layer(middleware::from_fn(host::only_addresses));
-            }
+            let names: Arc<[String]> = served.names.clone().into();
+            let known = move |request, next| host::only_known(Arc::clone(&names), request, next);
+            let routes = routes(served).layer(middleware::from_fn(known));
             let service = routes.into_make_service_with_connect_info::<Caller>();
             if let Err(error) = axum::serve(Door::new(listener), service).await {
                 tracing::warn!(%error, "the HTTP server ended");
@@ -83,16 +93,27 @@ impl Drop for ApiServer {
     }
 }
 
-fn routes(status: StatusHandle, rate: MaxRate, token: Token) -> Router {
+fn routes(served: Served) -> Router {
+    let Served {
+        status,
+        recent,
+        rate,
+        token,
+        ..
+    } = served;
     let metrics = status.clone();
-    Router::new()
+    let pages = v1::routes(&status, recent).merge(page::routes());
+    pages
         .route("/status", get(move || async move { status_page(&status) }))
         .route(
             "/metrics",
             get(move || async move { metrics_page(&metrics) }),
         )
         .merge(limits::routes(rate, token))
-        .fallback(|| async { (StatusCode::NOT_FOUND, "see /status, /metrics and /limits\n") })
+        .fallback(|| async {
+            let text = "see /, /status, /metrics, /limits and /api/v1\n";
+            (StatusCode::NOT_FOUND, text)
+        })
 }
 
 fn status_page(status: &StatusHandle) -> Response {
@@ -119,9 +140,9 @@ mod tests {
     use super::*;
     use crate::api::Clock;
     use crate::api::{About, Observer};
+    use crate::events::{EventLog, Kind};
     use crate::store::Progress;
     use murmurate_protocol::Time;
-    use std::sync::Arc;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
     const TOKEN: Token = Token::new([1; 32]);
@@ -163,6 +184,16 @@ mod tests {
         answer
     }
 
+    fn served(rate: MaxRate) -> Served {
+        Served {
+            status: handle(),
+            recent: Recent::default(),
+            rate,
+            token: TOKEN,
+            names: vec!["gpu1.lan".to_owned()],
+        }
+    }
+
     fn handle() -> StatusHandle {
         let about = About {
             run: "test run".to_owned(),
@@ -175,7 +206,7 @@ mod tests {
     #[tokio::test]
     async fn three_hundred_half_open_requests_delay_no_answer() {
         let any = "127.0.0.1:0".parse().unwrap();
-        let server = ApiServer::start(any, handle(), MaxRate::default(), TOKEN);
+        let server = ApiServer::start(any, served(MaxRate::default()));
         let server = server.await.unwrap();
         let mut half_open = Vec::new();
         for _ in 0..300 {
@@ -208,10 +239,9 @@ mod tests {
 
     #[tokio::test]
     async fn the_pages_answer_and_a_busy_port_is_named() {
-        let handle = handle();
         let any = "127.0.0.1:0".parse().unwrap();
         let rate = MaxRate::default();
-        let server = ApiServer::start(any, handle.clone(), rate.clone(), TOKEN);
+        let server = ApiServer::start(any, served(rate.clone()));
         let server = server.await.unwrap();
         let status = get(server.address(), "/status").await;
         assert!(
@@ -220,7 +250,7 @@ mod tests {
         );
         let metrics = get(server.address(), "/metrics").await;
         assert!(metrics.contains("murmurate_round 0.0"), "{metrics}");
-        assert!(get(server.address(), "/").await.contains("404"));
+        assert!(get(server.address(), "/none").await.contains("404"));
         let foreign = ask_as("evil.example", server.address(), "GET", "/status", "").await;
         assert!(
             foreign.contains("421") && !foreign.contains("test run"),
@@ -237,7 +267,7 @@ mod tests {
         assert!(get(server.address(), "/limits").await.ends_with(now));
         let long = ask(server.address(), "PUT", "/limits", &" ".repeat(9999)).await;
         assert!(long.contains("413"), "{long}");
-        let line = ApiServer::start(server.address(), handle, rate, TOKEN)
+        let line = ApiServer::start(server.address(), served(rate))
             .await
             .unwrap_err()
             .to_string();
@@ -246,5 +276,139 @@ mod tests {
             server.address()
         );
         assert_eq!(line, expected);
+    }
+
+    #[tokio::test]
+    async fn every_route_refuses_foreign_hosts_and_protects_its_answers() {
+        let any = "127.0.0.1:0".parse().unwrap();
+        let server = ApiServer::start(any, served(MaxRate::default()));
+        let server = server.await.unwrap();
+        let paths = [
+            "/",
+            "/page.js",
+            "/page.css",
+            "/icon.svg",
+            "/status",
+            "/metrics",
+            "/limits",
+            "/healthz",
+            "/readyz",
+            "/api/v1/swarm",
+            "/api/v1/history",
+            "/api/v1/contributions",
+            "/api/v1/why",
+            "/none",
+        ];
+        for path in paths {
+            let foreign = ask_as("evil.example", server.address(), "GET", path, "").await;
+            assert!(foreign.starts_with("HTTP/1.1 421 "), "{path}: {foreign}");
+            let known = ask_as("gpu1.lan:80", server.address(), "GET", path, "").await;
+            assert!(!known.starts_with("HTTP/1.1 421 "), "{path}: {known}");
+            assert!(
+                known.contains("content-security-policy: default-src 'self'"),
+                "{path}: {known}"
+            );
+        }
+        let foreign = ask_as(
+            "evil.example",
+            server.address(),
+            "GET",
+            "/api/v1/events",
+            "",
+        )
+        .await;
+        assert!(foreign.starts_with("HTTP/1.1 421 "), "{foreign}");
+    }
+
+    #[tokio::test]
+    async fn questions_are_answered_or_refused_with_a_reason() {
+        let any = "127.0.0.1:0".parse().unwrap();
+        let server = ApiServer::start(any, served(MaxRate::default()));
+        let server = server.await.unwrap();
+        let page = get(server.address(), "/").await;
+        assert!(
+            page.contains("200 OK") && page.contains("<title>"),
+            "{page}"
+        );
+        let why = get(server.address(), "/api/v1/why?what=slow&round=3&peer=ab").await;
+        assert!(
+            why.contains("200 OK") && why.contains("\"action\":"),
+            "{why}"
+        );
+        let ready = get(server.address(), "/readyz").await;
+        assert!(ready.contains("503") && ready.ends_with("new\n"), "{ready}");
+        for wrong in ["what=luck", "round=-1", "colour=red"] {
+            let answer = get(server.address(), &format!("/api/v1/why?{wrong}")).await;
+            assert!(answer.starts_with("HTTP/1.1 400 "), "{wrong}: {answer}");
+        }
+        let wrong = get(server.address(), "/api/v1/history?since=x").await;
+        assert!(wrong.starts_with("HTTP/1.1 400 "), "{wrong}");
+        let history = get(server.address(), "/api/v1/history").await;
+        assert!(history.ends_with("{\"points\":[]}"), "{history}");
+    }
+
+    /// What a follower reads until it has seen this text.
+    async fn follow(address: SocketAddr, head: &str, until: &str) -> String {
+        let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
+        let request = format!("GET /api/v1/events HTTP/1.1\r\nHost: {address}\r\n{head}\r\n");
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut seen = String::new();
+        let mut bytes = [0; 4096];
+        while !seen.contains(until) {
+            let count = stream.read(&mut bytes).await.unwrap();
+            assert!(count > 0, "the stream ended: {seen}");
+            seen.push_str(&String::from_utf8_lossy(&bytes[..count]));
+        }
+        seen
+    }
+
+    #[tokio::test]
+    async fn followers_get_the_events_after_the_last_that_they_saw() {
+        let mut log = EventLog::in_memory("me");
+        for round in 1..=5 {
+            log.add(Time::ZERO, round, Kind::Saved);
+        }
+        let any = "127.0.0.1:0".parse().unwrap();
+        let mut shown = served(MaxRate::default());
+        shown.recent = log.recent();
+        let server = ApiServer::start(any, shown).await.unwrap();
+        let all = follow(server.address(), "", "id: 5").await;
+        assert!(
+            all.contains("id: 1\n") && all.contains("text/event-stream"),
+            "{all}"
+        );
+        let rest = follow(server.address(), "Last-Event-ID: 3\r\n", "id: 5").await;
+        assert!(
+            !rest.contains("id: 3\n") && rest.contains("id: 4\n"),
+            "{rest}"
+        );
+        let address = server.address();
+        let live =
+            tokio::spawn(async move { follow(address, "Last-Event-ID: 5\r\n", "id: 6").await });
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+        log.add(Time::ZERO, 6, Kind::Finished);
+        let live = live.await.unwrap();
+        assert!(
+            live.contains("\"kind\":\"finished\"") && !live.contains("id: 5\n"),
+            "{live}"
+        );
+        // Of many followers some are told to come back later, and the pages still answer.
+        let mut followers = Vec::new();
+        for _ in 0..16 {
+            let mut stream = tokio::net::TcpStream::connect(server.address())
+                .await
+                .unwrap();
+            let request = b"GET /api/v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n";
+            stream.write_all(request).await.unwrap();
+            let mut first = [0; 12];
+            stream.read_exact(&mut first).await.unwrap();
+            followers.push((stream, first));
+        }
+        let accepted = followers
+            .iter()
+            .filter(|(_, first)| first.ends_with(b"200"));
+        assert!((13..=16).contains(&accepted.count()));
+        let one_more = get(server.address(), "/healthz").await;
+        assert!(one_more.ends_with("ok\n"), "{one_more}");
     }
 }

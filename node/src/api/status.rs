@@ -1,7 +1,7 @@
 //! The status of a daemon, served as JSON by `/status`. Scripts read the field names, so they are
 //! an interface.
 
-use super::{LinkStatus, Memory, PredictedStatus, RoundStatus, Traffic};
+use super::{LinkStatus, Memory, PredictedStatus, RoundStatus, Traffic, WaitNow};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -59,6 +59,8 @@ pub struct Status {
     pub train_s: f64,
     /// Seconds since the first round began.
     pub wall_s: f64,
+    /// The waits that are under way, with the peers that they are for.
+    pub waiting: Vec<WaitNow>,
     /// The longest wait so far.
     pub longest_wait: Option<WaitStatus>,
     /// Group and contributors of the last exchange.

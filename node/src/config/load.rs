@@ -285,6 +285,16 @@ fn daemon(raw: &RawConfig) -> Result<DaemonConfig, Wrong> {
             ),
         ));
     }
+    let is_name = |name: &String| {
+        let plain = |c: char| c.is_ascii_alphanumeric() || "-._".contains(c);
+        !name.is_empty() && name.chars().all(plain)
+    };
+    if let Some(name) = raw.http_names.iter().find(|name| !is_name(name)) {
+        return Err(Wrong::new(
+            "daemon.http_names",
+            format!("`{name}` is no host name; write it as a browser asks for it, without a port"),
+        ));
+    }
     if raw.dir.is_empty() {
         return Err(Wrong::new(
             "daemon.dir",
@@ -294,6 +304,7 @@ fn daemon(raw: &RawConfig) -> Result<DaemonConfig, Wrong> {
     Ok(DaemonConfig {
         dir: PathBuf::from(&raw.dir),
         http,
+        http_names: raw.http_names.clone(),
         save_every: seconds("daemon.save_every_s", raw.save_every_s)?,
         evaluate_every: raw.evaluate_every,
         stay: raw.stay,

@@ -117,6 +117,8 @@ pub struct DaemonConfig {
     pub dir: PathBuf,
     /// Address of the HTTP server.
     pub http: SocketAddr,
+    /// Host names under which the HTTP server answers, beside addresses and `localhost`.
+    pub http_names: Vec<String>,
     /// Time between checkpoints; `None` writes one only at the end.
     pub save_every: Option<Duration>,
     /// Rounds between evaluations on held-out data; zero evaluates only at the end.

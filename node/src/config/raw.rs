@@ -130,6 +130,8 @@ pub(super) struct RawDaemon {
     pub(super) dir: String,
     pub(super) http: String,
     pub(super) http_public: bool,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) http_names: Vec<String>,
     pub(super) save_every_s: f64,
     pub(super) evaluate_every: u64,
     pub(super) stay: bool,
@@ -153,6 +155,7 @@ impl Default for RawDaemon {
             dir: "murmurate-state".to_owned(),
             http: "127.0.0.1:0".to_owned(),
             http_public: false,
+            http_names: Vec::new(),
             save_every_s: 60.0,
             evaluate_every: 1,
             stay: false,

@@ -1,6 +1,7 @@
 //! Output for the operator: the status over HTTP and the printed lines.
 
 use crate::api::StatusHandle;
+use crate::events::EventLog;
 use crate::progress::Printer;
 use std::time::Instant;
 
@@ -10,6 +11,8 @@ pub(super) struct Console {
     pub(super) status: StatusHandle,
     /// Prints for the terminal, or JSON lines for a program.
     pub(super) printer: Printer,
+    /// The event log.
+    pub(super) log: EventLog,
     /// Address of the HTTP server.
     pub(super) http: Option<String>,
     /// When the links were last read.
@@ -23,13 +26,14 @@ impl Console {
     /// Starts without addresses.
     pub(super) fn new(
         status: StatusHandle,
-        printer: Printer,
+        (printer, log): (Printer, EventLog),
         http: Option<String>,
         open: bool,
     ) -> Self {
         Self {
             status,
             printer,
+            log,
             http,
             links_read: Instant::now(),
             addresses: Vec::new(),

@@ -17,6 +17,7 @@ mod recording;
 mod records;
 mod refusals;
 mod relay;
+mod serve;
 mod setup;
 mod shown;
 mod site;
@@ -30,19 +31,17 @@ pub use clock::SteadyClock;
 pub use error::{DaemonError, RefusedBy};
 pub use recording::BINARY;
 
-use crate::api::{ApiServer, TOKEN_FILE, Token};
 use crate::config::Config;
 use crate::faults::{Fault, Faults};
 use crate::lanes::Lanes;
 use crate::lies::{Liar, Lie};
 use crate::membership;
 use crate::metrics::{Metrics, RateFact};
-use crate::net::Net;
 use crate::progress::{LogMode, Printer};
 use crate::report::NodeReport;
 use crate::spans;
 use crate::splits::{Split, Splits};
-use crate::store::{Store, random_bytes};
+use crate::store::Store;
 use console::Console;
 use contacts::Contacts;
 use driver::{Driver, Sources};
@@ -188,7 +187,8 @@ async fn drive(
     log_start(&config, &setup);
     let forger = setup.forger(&config, &options.lies);
     let (network, events) = setup.network(&config, forger.as_ref())?;
-    let api = serve(&config, &setup, &network).await?;
+    let log = serve::event_log(&config, &setup, clock, options.ephemeral);
+    let api = serve::serve(&config, &setup, &network, log.recent()).await?;
     let metrics = metrics(&config, &setup)?;
     let sealer = sealer(&setup);
     let start = first_input(&mut setup, sealer.as_ref());
@@ -219,7 +219,7 @@ async fn drive(
         lanes,
         console: Console::new(
             setup.status,
-            Printer::new(options.log),
+            (Printer::new(options.log), log),
             Some(api.address().to_string()),
             config.run.open,
         ),
@@ -250,16 +250,6 @@ async fn drive(
         })
         .await;
     finish(driver, setup.supervisor).await
-}
-
-/// Starts the HTTP server, and notes in the directory where it is and what changes need.
-async fn serve(config: &Config, setup: &Setup, net: &Net) -> Result<ApiServer, DaemonError> {
-    let token = Token::new(random_bytes());
-    let status = setup.status.clone();
-    let api = ApiServer::start(config.daemon.http, status, net.max_rate(), token.clone()).await?;
-    setup.store.note_secret(TOKEN_FILE, &token.text())?;
-    setup.store.note_http(api.address())?;
-    Ok(api)
 }
 
 /// Starts the record of a peer with this configuration and plan.

@@ -100,6 +100,7 @@ impl Driver {
             let status = &self.console.status;
             metrics.observe(event, || status.with(|observer| observer.figures()));
         }
+        self.console.log.observe(now, self.peer.round().0, event);
         self.tell(event);
         let Event::Phase { round, phase } = event else {
             return None;

@@ -1,7 +1,7 @@
 //! Values that the driver shows periodically: counters, links, progress. No decision depends on
 //! them.
 
-use crate::api::{LinkStatus, Traffic};
+use crate::api::{Clock, LinkStatus, Traffic};
 use crate::daemon::driver::Driver;
 use crate::daemon::recording::Recording;
 use crate::metrics::Metrics;
@@ -42,6 +42,13 @@ impl Driver {
         let branch = self.peer.branch();
         status.with(|observer| observer.set_branch(branch));
         self.trace.story.tell(|| status.status());
+        let waits = self.peer.waiting();
+        let now = self.clock.now();
+        self.console
+            .status
+            .with(|observer| observer.set_waiting(now, &waits));
+        let round = self.peer.round().0;
+        self.console.log.waits(now, round, &waits);
         self.show();
     }
 

@@ -18,6 +18,7 @@ mod merge_entry;
 mod network;
 mod node_entry;
 mod options;
+mod page;
 mod partition;
 mod plan;
 mod report;
@@ -90,6 +91,7 @@ async fn run_in(options: &LocalOptions, dir: &Path) -> Result<LocalReport, Local
         display.say(note);
     }
     let mut swarm = Swarm::new(&plan, display)?;
+    swarm.open_browser = options.open_browser;
     let end = swarm.run(plan.target, None).await?;
     let mut report = LocalReport::new(&plan, options, &swarm, end);
     report.stranger = swarm.end_stranger();

@@ -71,6 +71,8 @@ pub struct LocalOptions {
     pub stranger: bool,
     /// `--nat`: the emulated router of every daemon except the first.
     pub nat: Option<NatKind>,
+    /// `--open-browser`: show the page of the swarm in a browser.
+    pub open_browser: bool,
     /// After `--`: the training loop of every daemon.
     pub command: Vec<OsString>,
     /// The command line, for the report.

@@ -75,6 +75,8 @@ pub(super) struct Swarm {
     interrupts: unix::Signal,
     heard: Instant,
     leaving: bool,
+    /// Whether a browser is to show the page.
+    pub(super) open_browser: bool,
 }
 
 impl Swarm {
@@ -109,6 +111,7 @@ impl Swarm {
             interrupts,
             heard: Instant::now(),
             leaving: false,
+            open_browser: false,
         })
     }
 

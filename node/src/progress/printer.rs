@@ -84,7 +84,9 @@ impl Printer {
         if self.told.is_empty() {
             self.say(&format!("peer {peer}"));
             if let Some(http) = http {
-                self.say(&format!("status at http://{http}/status and /metrics"));
+                self.say(&format!(
+                    "page at http://{http}/, with /status and /metrics"
+                ));
             }
         }
         for address in addresses {

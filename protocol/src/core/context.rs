@@ -37,7 +37,7 @@ pub(crate) struct Context {
     pub(crate) rng: ChaCha8Rng,
     outbox: Outbox,
     /// Waits under way, with when each began and how long it may take.
-    waits: BTreeMap<(Wait, FragmentId), (Time, Duration)>,
+    pub(crate) waits: BTreeMap<(Wait, FragmentId), (Time, Duration)>,
 }
 
 /// What tells this life of a peer from others.

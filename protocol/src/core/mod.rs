@@ -15,6 +15,7 @@ pub(crate) mod remote;
 mod split;
 pub(crate) mod timers;
 pub(crate) mod view;
+mod waiting;
 
 pub use config::PeerConfig;
 pub use error::PeerError;
@@ -24,3 +25,4 @@ pub use output::Output;
 pub use phase::Phase;
 pub use remote::Remote;
 pub use view::View;
+pub use waiting::Waiting;

@@ -3,7 +3,9 @@
 use crate::core::context::Context;
 use crate::data::Counted;
 use crate::exchange::{Ending, Outcome, PushSum, Scoped, Signal, Standing};
-use crate::{ExchangeKind, FragmentId, GroupTag, PeerError, Round, SliceId, TrainSummary};
+use crate::{
+    ExchangeKind, FragmentId, GroupTag, PeerError, PeerId, Round, SliceId, TrainSummary, Wait,
+};
 
 /// One way of exchanging. Lives as long as the peer; works on one round at a time.
 pub(crate) trait Exchange: Send {
@@ -86,6 +88,12 @@ pub(crate) trait Exchange: Send {
 
     /// How far it is with each neighbour; empty except in exchanges between two.
     fn standings(&self) -> Vec<Standing> {
+        Vec::new()
+    }
+
+    /// The peers behind a wait that is under way, in any order; empty where it is for none in particular.
+    fn awaited(&self, cx: &Context, wait: Wait, fragment: FragmentId) -> Vec<PeerId> {
+        let _ = (cx, wait, fragment);
         Vec::new()
     }
 

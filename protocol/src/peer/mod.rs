@@ -34,6 +34,7 @@ mod shared;
 mod shown;
 mod snapshot;
 mod spare;
+mod waiting;
 mod witnesses;
 
 pub use input::{Evaluated, Input};

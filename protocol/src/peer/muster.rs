@@ -58,6 +58,16 @@ impl Peer {
         remote.is_some_and(|remote| remote.muster >= Muster::Met)
     }
 
+    /// Mates in a grid that are not here, or have not met theirs.
+    pub(super) fn missing_mates(&self) -> Vec<PeerId> {
+        if !self.waits_for_all_mates() {
+            return Vec::new();
+        }
+        let mates = self.cx.rolls.mates.iter().copied();
+        let missing = mates.filter(|peer| !self.is_here(*peer) || !self.has_met(*peer));
+        missing.collect()
+    }
+
     fn missing_mate(&self) -> Option<Missing> {
         if !self.waits_for_all_mates() {
             return None;

@@ -1,8 +1,8 @@
 //! Starts the daemons of a swarm on this machine: of many, a few at a time.
 
 use super::{End, Swarm, unix_s};
-use crate::local::LocalError;
-use crate::local::member::State;
+use crate::local::member::{Member, State};
+use crate::local::{LocalError, page};
 use std::time::{Duration, Instant};
 
 /// Daemons that start at the same time.
@@ -31,7 +31,27 @@ impl Swarm {
             }
             self.start(place)?;
         }
-        self.until_listening(&first).await
+        let end = self.until_listening(&first).await?;
+        self.show_page();
+        Ok(end)
+    }
+
+    /// Says where the page of the swarm is: every daemon shows it, and the first lives longest.
+    fn show_page(&mut self) {
+        let running = |member: &&Member| member.state == State::Running;
+        let mut http = self.members.iter().filter(running);
+        let Some(address) = http.find_map(|member| member.http.clone()) else {
+            return;
+        };
+        let url = format!("http://{address}/");
+        self.display.say(&format!("the swarm in a browser: {url}"));
+        if std::mem::take(&mut self.open_browser)
+            && let Err(error) = page::open(&url)
+        {
+            self.display.say(&format!(
+                "no browser can be opened ({error}): open {url} yourself"
+            ));
+        }
     }
 
     async fn until_listening(&mut self, places: &[usize]) -> Result<Option<End>, LocalError> {

@@ -126,6 +126,13 @@ impl Agreement {
         }
     }
 
+    /// The members whose vote in the current ballot is here.
+    pub(super) fn voters(&self) -> Members {
+        let votes = self.votes.get(&self.ballot);
+        let votes = votes.into_iter().flat_map(|votes| &votes.0);
+        votes.fold(Members::NONE, |all, (_, voters)| all | *voters)
+    }
+
     /// What a majority voted for although this peer cannot name it, and who voted for it.
     pub(super) fn unnamed(&self, quorum: usize) -> Option<(Digest, Members)> {
         if self.decided.is_some() {

@@ -77,6 +77,10 @@ impl CellRound {
         Some(next)
     }
 
+    pub(super) fn open_fragments(&self) -> &[FragmentRound] {
+        &self.fragments
+    }
+
     fn fragment(&mut self, fragment: FragmentId) -> Option<&mut FragmentRound> {
         let mut open = self.fragments.iter_mut();
         open.find(|open| open.scope.fragment == fragment)

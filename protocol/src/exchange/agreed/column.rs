@@ -34,6 +34,10 @@ pub(in crate::exchange) struct Shape {
 pub(in crate::exchange) struct Column(FragmentRound);
 
 impl Column {
+    pub(super) const fn fragment_round(&self) -> &FragmentRound {
+        &self.0
+    }
+
     /// Begins. `members` are in `PeerId` order. `longer` is added to the wait for the rows, which have
     /// waits of their own.
     pub(in crate::exchange) fn new(

@@ -225,7 +225,7 @@ impl FragmentRound {
         }
     }
 
-    fn missing_owners(&self) -> Members {
+    pub(super) fn missing_owners(&self) -> Members {
         let missing = (0..self.scope.of).filter(|s| self.fitting(*s).is_none());
         missing
             .filter_map(|s| self.targets.get(usize::from(s)))

@@ -40,12 +40,12 @@ pub(super) struct Grouping {
     /// Groups that this peer has left with a signature, and the round of the last one.
     left_signed: (u64, Option<Round>),
     /// No other peer is waited for: the peers that are ready now are the group.
-    closed: bool,
+    pub(super) closed: bool,
     /// Whether enough are ready.
     enough: Enough,
     pub(super) term: u8,
     tried: BTreeSet<PeerId>,
-    proposer: Option<PeerId>,
+    pub(super) proposer: Option<PeerId>,
     pub(super) ready: BTreeMap<PeerId, Ready>,
     /// Groups of this round that it has left.
     pub(super) left: BTreeSet<GroupTag>,
@@ -269,7 +269,7 @@ impl Grouping {
     }
 
     /// Live peers that are not ready; newcomers are welcome but not waited for.
-    fn missing(&self, cx: &Context) -> Vec<PeerId> {
+    pub(super) fn missing(&self, cx: &Context) -> Vec<PeerId> {
         let here = |id: &PeerId| self.ready.get(id).is_some_and(|r| r.round == cx.round);
         settled(cx).filter(|id| !here(id)).collect()
     }

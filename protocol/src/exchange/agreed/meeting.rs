@@ -49,6 +49,13 @@ pub(super) struct Meeting {
     said: BTreeMap<PeerId, Head>,
 }
 
+/// Peers of either side that have not stopped for the merge yet.
+pub(super) fn silent(cx: &Context, meeting: &Meeting) -> Vec<PeerId> {
+    let sides = cx.view.mates().chain(cx.view.apart());
+    let silent = sides.filter(|(id, r)| r.ready && !meeting.said.contains_key(id));
+    silent.map(|(id, _)| id).collect()
+}
+
 impl Meeting {
     /// Whether this peer has stopped and waits for a merge.
     pub(super) const fn active(&self) -> bool {

@@ -20,6 +20,7 @@ mod agree;
 mod agreement;
 mod arrivals;
 mod attendance;
+mod awaited;
 mod ballot;
 mod ballots;
 mod carry_out;
@@ -92,7 +93,9 @@ use crate::core::context::Context;
 use crate::core::timers::Timer;
 use crate::exchange::{Arrived, Ending, Exchange, Outcome, PastRounds, Signal};
 use crate::schedule::Program;
-use crate::{FragmentId, GroupTag, Layers, Members, Order, PeerError, SliceId, TrainSummary};
+use crate::{
+    FragmentId, GroupTag, Layers, Members, Order, PeerError, PeerId, SliceId, TrainSummary, Wait,
+};
 use attendance::note_round;
 use fragment::FragmentRound;
 use group::Group;
@@ -360,5 +363,9 @@ impl Exchange for Agreed {
 
     fn waiting(&self) -> usize {
         self.early.len()
+    }
+
+    fn awaited(&self, cx: &Context, wait: Wait, fragment: FragmentId) -> Vec<PeerId> {
+        self.awaited_peers(cx, wait, fragment)
     }
 }

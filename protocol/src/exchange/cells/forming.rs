@@ -133,6 +133,15 @@ impl Forming {
         self.may_come(cx, peer) && cx.view.serves(peer) && !self.ready.contains(&peer)
     }
 
+    /// The mates that are waited for: those that are not ready, then the one that forms the cell.
+    pub(super) fn awaited(&self, cx: &Context) -> Vec<PeerId> {
+        let late: Vec<PeerId> = self.mates().filter(|p| self.is_awaited(cx, *p)).collect();
+        match late.is_empty() {
+            true => vec![self.first(cx)],
+            false => late,
+        }
+    }
+
     /// Who forms the cell. Whom a peer suspects does not count: each would find another first one.
     fn first(&self, cx: &Context) -> PeerId {
         let rank = |peer: PeerId| (rendezvous(&cx.plan.run, cx.round, SLOT, peer), peer);

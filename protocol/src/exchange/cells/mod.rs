@@ -379,6 +379,14 @@ impl Exchange for CellsExchange {
         self.cell.as_ref().map(CellRound::tag)
     }
 
+    fn awaited(&self, cx: &Context, wait: Wait, fragment: FragmentId) -> Vec<PeerId> {
+        match (wait, &self.forming, &self.cell) {
+            (Wait::Group, Some(forming), _) => forming.awaited(cx),
+            (_, _, Some(cell)) => cell.awaited(fragment),
+            _ => Vec::new(),
+        }
+    }
+
     fn waiting(&self) -> usize {
         self.early.len()
     }

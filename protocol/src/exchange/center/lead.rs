@@ -14,7 +14,7 @@ use crate::{PeerId, Round, Wait};
 
 impl Center {
     /// Live peers that must advance before this one may begin the next round with this lead.
-    fn laggards(cx: &Context, lead: Option<u32>) -> Vec<PeerId> {
+    pub(super) fn laggards(cx: &Context, lead: Option<u32>) -> Vec<PeerId> {
         let Some(lead) = lead else {
             return Vec::new();
         };
@@ -27,7 +27,7 @@ impl Center {
     }
 
     /// The lead that is never passed.
-    fn hard(&self) -> Option<u32> {
+    pub(super) fn hard(&self) -> Option<u32> {
         self.plan.lead.map(|lead| lead.most)
     }
 

@@ -283,6 +283,13 @@ impl Exchange for Center {
         self.settle(cx);
     }
 
+    fn awaited(&self, cx: &Context, wait: Wait, fragment: FragmentId) -> Vec<PeerId> {
+        match wait {
+            Wait::Lead => Self::laggards(cx, self.hard()),
+            _ => self.owners_awaited(fragment),
+        }
+    }
+
     fn waiting(&self) -> usize {
         self.shards.values().map(Shard::waiting).sum()
     }

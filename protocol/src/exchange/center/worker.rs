@@ -15,6 +15,15 @@ use crate::{
 const TRIES_MAX: u8 = 4;
 
 impl Center {
+    /// The owners that have not sent their shards of a fragment back.
+    pub(super) fn owners_awaited(&self, fragment: FragmentId) -> Vec<PeerId> {
+        let mut pulls = self.fragments.iter();
+        let pull = pulls.find(|pull| pull.fragment == fragment);
+        let shards = pull.into_iter().flat_map(|pull| &pull.shards);
+        let open = shards.filter(|shard| shard.got.is_none() && !shard.given_up);
+        open.filter_map(|shard| shard.owner).collect()
+    }
+
     /// This peer's contribution to a shard.
     fn contribution(cx: &Context, (fragment, shard): ShardKey) -> SliceId {
         SliceId {

@@ -44,7 +44,7 @@ use crate::exchange::{
 };
 use crate::wire::PeerRecord;
 use crate::{
-    Digest, Event, FragmentId, GroupTag, Order, PeerError, PeerId, RollChange, TrainSummary,
+    Digest, Event, FragmentId, GroupTag, Order, PeerError, PeerId, RollChange, TrainSummary, Wait,
 };
 use part::GridPart;
 use seating::Seating;
@@ -322,6 +322,11 @@ impl Exchange for GridExchange {
 
     fn history_mut(&mut self) -> Option<&mut dyn PastRounds> {
         Some(&mut self.history)
+    }
+
+    fn awaited(&self, _cx: &Context, wait: Wait, fragment: FragmentId) -> Vec<PeerId> {
+        let part = self.parts.get(&fragment);
+        part.map(|part| part.awaited(wait)).unwrap_or_default()
     }
 
     fn waiting(&self) -> usize {

@@ -102,6 +102,25 @@ impl GridPart {
         }
     }
 
+    /// The peers behind a wait: row mates that have not contributed, members of the column, or the row
+    /// mates that hand down the results of theirs.
+    pub(super) fn awaited(&self, wait: Wait) -> Vec<PeerId> {
+        match wait {
+            Wait::Group => self.row.awaited.iter().copied().collect(),
+            Wait::Results => {
+                let columns = 0..self.seating.columns();
+                let missing = columns.filter(|column| !self.results.columns.contains_key(column));
+                let owners = missing.filter_map(|c| self.seating.owner_of(usize::from(c)));
+                owners.collect()
+            }
+            _ => self
+                .column
+                .as_ref()
+                .map(Column::awaited)
+                .unwrap_or_default(),
+        }
+    }
+
     pub(super) fn over(&self) -> bool {
         self.ending.is_some() || self.missed.is_some()
     }

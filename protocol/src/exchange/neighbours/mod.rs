@@ -43,8 +43,8 @@ use crate::core::context::Context;
 use crate::core::timers::Timer;
 use crate::exchange::{Arrived, Ending, Exchange, Outcome, PushSum, Signal};
 use crate::{
-    Done, ExchangeKind, FragmentId, Order, OrderId, PeerError, Plan, Topology, TrainSummary, Wait,
-    WorkError,
+    Done, ExchangeKind, FragmentId, Order, OrderId, PeerError, PeerId, Plan, Topology,
+    TrainSummary, Wait, WorkError,
 };
 use gossip::Gossip;
 use mix::FragmentMix;
@@ -237,5 +237,11 @@ impl<R: Rule> Exchange for Neighbours<R> {
 
     fn waiting(&self) -> usize {
         self.rule.waiting(&self.mixes)
+    }
+
+    fn awaited(&self, _cx: &Context, _wait: Wait, _fragment: FragmentId) -> Vec<PeerId> {
+        // All fragments share one wait.
+        let expected = self.mixes.iter().flat_map(|mix| &mix.expected);
+        expected.copied().collect()
     }
 }

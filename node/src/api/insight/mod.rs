@@ -1,0 +1,108 @@
+//! What a daemon remembers to explain itself: what it waits for, whose contributions counted, and what
+//! each round cost. Everything has a bound, comes from this daemon's own events and clock, and decides
+//! nothing.
+
+mod counters;
+mod history;
+mod ledger;
+mod waits;
+
+pub use counters::Counters;
+#[cfg(test)]
+use history::POINTS_MAX;
+pub use history::{History, Point};
+#[cfg(test)]
+use ledger::ROUNDS_MAX;
+pub use ledger::{Ledger, PeerTotals, RoundEntry, RoundResult, Share, Standing};
+pub use waits::WaitNow;
+
+use history::Open;
+use murmurate_protocol::{Event, Phase, Time, Wait, Waiting};
+use std::collections::BTreeMap;
+use waits::WaitedFor;
+
+/// What a daemon remembers of its rounds.
+#[derive(Clone, Debug)]
+pub struct Insight {
+    /// Whose contributions counted.
+    pub ledger: Ledger,
+    /// What each round cost.
+    pub history: History,
+    /// The waits that are under way, as last read.
+    pub waiting: Vec<WaitNow>,
+    waited_for: WaitedFor,
+    open: Open,
+}
+
+impl Insight {
+    /// Nothing is known yet. `me` is this daemon's peer, hexadecimal.
+    pub fn new(me: &str) -> Self {
+        Self {
+            ledger: Ledger::new(me),
+            history: History::default(),
+            waiting: Vec::new(),
+            waited_for: WaitedFor::default(),
+            open: Open::default(),
+        }
+    }
+
+    /// Takes an event of the peer; `counters` are the daemon's after it.
+    pub fn observe(&mut self, now: Time, event: &Event, counters: Counters) {
+        self.ledger.observe(now, event);
+        match event {
+            Event::Phase { phase, .. } => {
+                self.open.phase(now, *phase);
+                if *phase == Phase::Train {
+                    self.waiting.clear();
+                }
+            }
+            Event::Trained { summary, .. } => self.open.train_s += summary.seconds,
+            Event::Waited { wait, waited, .. } if is_for_others(*wait) => {
+                self.open.wait_s += waited.as_secs_f64();
+            }
+            Event::RoundEnded { round, seconds, .. } => {
+                let slow = self.waited_for.take();
+                let point = self.open.end(now, round.0, *seconds, counters);
+                let result = self.ledger.result_of(round.0);
+                self.history.push(Point {
+                    result,
+                    waited_for: slow,
+                    ..point
+                });
+            }
+            Event::Evaluated { round, evaluation } => {
+                let found = (evaluation.loss, evaluation.accuracy);
+                self.history.evaluated(round.0, found);
+            }
+            _ => {}
+        }
+    }
+
+    /// Takes what the peer waits for, read at `now`.
+    pub fn set_waiting(&mut self, now: Time, waits: &[Waiting]) {
+        self.waited_for.sample(now, waits);
+        self.waiting = waits.iter().map(WaitNow::from).collect();
+    }
+
+    /// Seconds that rounds waited for each peer, over the last rounds.
+    pub fn slow_peers(&self, rounds: usize) -> BTreeMap<String, f64> {
+        let mut all = BTreeMap::new();
+        for point in self.history.last(rounds) {
+            for (peer, seconds) in &point.waited_for {
+                *all.entry(peer.clone()).or_default() += seconds;
+            }
+        }
+        all
+    }
+}
+
+/// Whether a wait is for other peers to be as far as this one, and not for bytes on their way.
+const fn is_for_others(wait: Wait) -> bool {
+    matches!(
+        wait,
+        Wait::Group | Wait::Partners | Wait::Center | Wait::Lead | Wait::Results
+    )
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,86 @@
+//! A question, its answer, and what answers are made of.
+
+use crate::api::insight::Insight;
+use crate::api::status::Status;
+use serde::{Deserialize, Serialize};
+
+/// What is asked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Topic {
+    /// What the round waits for.
+    #[default]
+    Round,
+    /// Whose contribution counted.
+    Contribution,
+    /// What takes the time of a round.
+    Slow,
+}
+
+/// A question.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Question {
+    /// What about.
+    pub what: Topic,
+    /// About which round; without one, the present or the last one.
+    pub round: Option<u64>,
+    /// About which peer: the beginning of its id.
+    pub peer: Option<String>,
+}
+
+/// An answer.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Answer {
+    /// What about.
+    pub what: Topic,
+    /// The round that it is about.
+    pub round: u64,
+    /// The peers that it names as the cause, hexadecimal.
+    pub peers: Vec<String>,
+    /// The explanation.
+    pub sentences: Vec<String>,
+    /// What to do.
+    pub action: String,
+}
+
+/// What there is to do where nothing is wrong.
+pub(super) const NOTHING: &str = "Nothing to do.";
+
+impl Answer {
+    pub(super) fn new(what: Topic, round: u64) -> Self {
+        Self {
+            what,
+            round,
+            action: NOTHING.to_owned(),
+            ..Self::default()
+        }
+    }
+
+    pub(super) fn say(mut self, sentence: impl Into<String>) -> Self {
+        self.sentences.push(sentence.into());
+        self
+    }
+
+    pub(super) fn act(mut self, action: impl Into<String>) -> Self {
+        self.action = action.into();
+        self
+    }
+
+    pub(super) fn names(mut self, peers: &[String]) -> Self {
+        self.peers = peers.to_vec();
+        self
+    }
+}
+
+/// What an answer is made of.
+#[derive(Clone, Copy, Debug)]
+pub struct Facts<'a> {
+    /// The status now.
+    pub status: &'a Status,
+    /// What the daemon remembers.
+    pub insight: &'a Insight,
+    /// Unix time, seconds.
+    pub now: f64,
+}

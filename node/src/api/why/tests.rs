@@ -1,0 +1,283 @@
+//! The sentences, for a table of situations.
+
+use super::*;
+use crate::api::{Counters, PeerStatus};
+use murmurate_protocol::{
+    Digest, Event, FragmentId, PeerId, Phase, Round, Time, TrainSummary, Wait, Waiting,
+};
+use std::time::Duration;
+
+const ME: PeerId = PeerId::from_bytes([0xaa; 32]);
+const CAROL: PeerId = PeerId::from_bytes([0xca; 32]);
+const BOB: PeerId = PeerId::from_bytes([0xb0; 32]);
+
+fn at(ms: u64) -> Time {
+    Time::from_nanos(ms * 1_000_000)
+}
+
+struct Case {
+    status: Status,
+    insight: Insight,
+}
+
+impl Case {
+    fn new(phase: &str, round: u64) -> Self {
+        let mut status = Status {
+            peer: ME.to_hex(),
+            phase: phase.to_owned(),
+            round,
+            ..Status::default()
+        };
+        for (peer, round) in [(CAROL, round.saturating_sub(2)), (BOB, round)] {
+            let known = PeerStatus {
+                linked: true,
+                round: Some(round),
+                ..PeerStatus::default()
+            };
+            status.peers.insert(peer.to_hex(), known);
+        }
+        Self {
+            status,
+            insight: Insight::new(&ME.to_hex()),
+        }
+    }
+
+    fn waits(&mut self, wait: Wait, peers: &[PeerId]) {
+        let waiting = Waiting {
+            wait,
+            fragment: FragmentId(0),
+            peers: peers.to_vec(),
+            since: at(10_000),
+            deadline: at(20_000),
+        };
+        self.insight.set_waiting(at(17_800), &[waiting]);
+    }
+
+    fn tell(&mut self, events: &[Event]) {
+        for event in events {
+            self.insight.observe(at(1000), event, Counters::default());
+        }
+    }
+
+    fn ask(&self, what: Topic, round: Option<u64>, peer: Option<&str>) -> Answer {
+        let facts = Facts {
+            status: &self.status,
+            insight: &self.insight,
+            now: 17.8,
+        };
+        let peer = peer.map(str::to_owned);
+        let answer = why(&facts, &Question { what, round, peer });
+        assert!(answer.action.ends_with('.'), "{answer:?}");
+        assert!(
+            answer.sentences.iter().all(|s| s.ends_with('.')),
+            "{answer:?}"
+        );
+        answer
+    }
+}
+
+#[test]
+fn a_hanging_round_names_who_is_missing_since_when_and_until_when() {
+    let mut case = Case::new("exchange", 41);
+    case.waits(Wait::Group, &[CAROL]);
+    let answer = case.ask(Topic::Round, None, None);
+    assert_eq!(
+        answer.sentences,
+        [
+            "Round 41 waits for daemon cacacaca (linked, in round 39): not done with the training of the \
+             round.",
+            "It has waited 7.8 s.",
+            "The deadline is in 2.2 s; then the round goes on with 2 of 3.",
+        ]
+    );
+    assert!(answer.action.contains("silent for 7.8 s"), "{answer:?}");
+    assert_eq!(answer.peers, [CAROL.to_hex()]);
+    let other = case.ask(Topic::Round, None, Some("b0b0"));
+    assert!(other.sentences[0].starts_with("Round 41 does not wait for daemon b0b0b0b0"));
+    assert_eq!(other.action, NOTHING);
+}
+
+#[test]
+fn a_wait_for_a_peer_without_a_link_says_what_to_check() {
+    let mut case = Case::new("exchange", 41);
+    let carol = case.status.peers.get_mut(&CAROL.to_hex()).unwrap();
+    carol.linked = false;
+    case.waits(Wait::Contributions, &[CAROL]);
+    let answer = case.ask(Topic::Round, None, None);
+    assert!(answer.sentences[0].contains("not linked, last seen in round 39"));
+    let expected = "Check that daemon cacacaca runs and that this machine can reach it.";
+    assert_eq!(answer.action, expected);
+}
+
+#[test]
+fn peers_that_rounds_go_on_without_are_named() {
+    let mut case = Case::new("train", 2);
+    case.tell(&round(0, &[ME, BOB, CAROL], &[ME, BOB, CAROL]));
+    assert_eq!(case.ask(Topic::Round, None, None).action, NOTHING);
+    let bob = case.status.peers.get_mut(&BOB.to_hex()).unwrap();
+    bob.suspected = true;
+    let answer = case.ask(Topic::Round, None, None);
+    let expected =
+        "Rounds go on without daemon b0b0b0b0 (linked, in round 2, missed its last deadline).";
+    assert_eq!(answer.sentences[1], expected);
+    assert!(
+        answer
+            .action
+            .starts_with("Look at the machine of daemon b0b0b0b0")
+    );
+    let bob = case.status.peers.get_mut(&BOB.to_hex()).unwrap();
+    (bob.suspected, bob.linked) = (false, false);
+    let answer = case.ask(Topic::Round, None, None);
+    assert_eq!(answer.peers, [BOB.to_hex()]);
+    assert!(
+        answer
+            .action
+            .starts_with("If daemon b0b0b0b0 should take part")
+    );
+}
+
+#[test]
+fn training_and_unknown_questions_have_an_answer_too() {
+    let case = Case::new("train", 41);
+    let answer = case.ask(Topic::Round, None, None);
+    assert!(answer.sentences[0].starts_with("Round 41 trains on this daemon"));
+    assert_eq!(answer.action, NOTHING);
+    assert!(case.ask(Topic::Round, Some(50), None).sentences[0].contains("has not begun"));
+    assert!(case.ask(Topic::Round, Some(3), None).sentences[0].contains("nothing is remembered"));
+    assert!(case.ask(Topic::Slow, None, None).sentences[0].contains("nothing is measured"));
+    assert!(case.ask(Topic::Contribution, None, None).sentences[0].contains("No round has ended"));
+    let unknown = case.ask(Topic::Round, None, Some("ff"));
+    assert!(
+        unknown.sentences[0].contains("knows no peer"),
+        "{unknown:?}"
+    );
+}
+
+fn round(number: u64, members: &[PeerId], contributors: &[PeerId]) -> Vec<Event> {
+    let summary = TrainSummary {
+        seconds: 3.2,
+        ..TrainSummary::default()
+    };
+    let round = Round(number);
+    vec![
+        Event::Trained { round, summary },
+        Event::Group {
+            round,
+            members: members.to_vec(),
+        },
+        Event::Waited {
+            wait: Wait::Group,
+            waited: Duration::from_millis(5100),
+            allowed: Duration::from_secs(9),
+            expired: false,
+        },
+        Event::Decided {
+            round,
+            fragment: FragmentId(0),
+            ballot: 0,
+            contributors: vec![contributors.iter().map(|p| (*p, 100.0)).collect()],
+        },
+        Event::RoundEnded {
+            round,
+            digest: Digest::of(b"anchor"),
+            seconds: 9.1,
+        },
+    ]
+}
+
+#[test]
+fn contributions_are_explained_for_this_daemon_and_for_others() {
+    let mut case = Case::new("train", 2);
+    case.tell(&round(0, &[ME, BOB], &[ME, BOB]));
+    case.tell(&round(1, &[ME, BOB], &[BOB]));
+    let counted = case.ask(Topic::Contribution, Some(0), None);
+    assert_eq!(
+        counted.sentences[0],
+        "Round 0 counted your contribution: weight 100, 50 % of the result."
+    );
+    let left_out = case.ask(Topic::Contribution, None, None);
+    assert!(left_out.sentences[0].starts_with("Round 1 left your contribution out"));
+    assert!(
+        left_out.sentences[1].contains("counted in 1 of 2 rounds"),
+        "{left_out:?}"
+    );
+    assert!(left_out.action.contains("slower than the others"));
+    let other = case.ask(Topic::Contribution, None, Some("caca"));
+    assert!(other.sentences[0].contains("not in the group"), "{other:?}");
+    let late = Event::CatchUp {
+        from: Round(2),
+        to: Round(3),
+        donors: 1,
+    };
+    let trained = round(2, &[], &[]).swap_remove(0);
+    case.tell(&[trained, late]);
+    let kept = case.ask(Topic::Contribution, None, None);
+    assert!(
+        kept.sentences[0].contains("It is kept for the next round"),
+        "{kept:?}"
+    );
+}
+
+#[test]
+fn slow_rounds_name_the_largest_part_and_the_peer_behind_it() {
+    let mut case = Case::new("exchange", 1);
+    let wait = Waiting {
+        wait: Wait::Group,
+        fragment: FragmentId(0),
+        peers: vec![BOB],
+        since: at(0),
+        deadline: at(9000),
+    };
+    case.insight.set_waiting(at(0), std::slice::from_ref(&wait));
+    case.insight.set_waiting(at(900), &[wait]);
+    case.tell(&round(0, &[ME, BOB], &[ME, BOB]));
+    let answer = case.ask(Topic::Slow, None, None);
+    assert_eq!(answer.sentences[0], "Rounds take 9.1 s (mean of 1).");
+    assert!(answer.sentences[1].starts_with("Training takes 3.2 s, waiting for others 5.1 s"));
+    assert!(
+        answer.sentences[2].contains("100 % was for daemon b0b0b0b0"),
+        "{answer:?}"
+    );
+    assert!(answer.action.starts_with("Give daemon b0b0b0b0 less work"));
+    let past = case.ask(Topic::Round, Some(0), None);
+    assert!(
+        past.sentences[1].contains("waited the longest for daemon b0b0b0b0"),
+        "{past:?}"
+    );
+}
+
+#[test]
+fn a_peer_whose_bytes_are_late_is_blamed_and_not_the_codec() {
+    let mut case = Case::new("exchange", 1);
+    let wait = Waiting {
+        wait: Wait::Contributions,
+        fragment: FragmentId(0),
+        peers: vec![BOB],
+        since: at(0),
+        deadline: at(9000),
+    };
+    for second in 0..8 {
+        case.insight
+            .set_waiting(at(second * 1000), std::slice::from_ref(&wait));
+    }
+    let mut events = round(0, &[ME, BOB], &[ME, BOB]);
+    events.retain(|event| !matches!(event, Event::Waited { .. }));
+    let phase = |phase| Event::Phase {
+        round: Round(0),
+        phase,
+    };
+    case.insight
+        .observe(at(0), &phase(Phase::Exchange), Counters::default());
+    case.insight
+        .observe(at(8000), &phase(Phase::Apply), Counters::default());
+    case.tell(&events);
+    let answer = case.ask(Topic::Slow, None, None);
+    assert!(
+        answer.sentences[1].ends_with("exchange 8.0 s."),
+        "{answer:?}"
+    );
+    assert!(
+        answer.action.starts_with("Give daemon b0b0b0b0 less work"),
+        "{answer:?}"
+    );
+}

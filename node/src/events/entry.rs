@@ -1,0 +1,260 @@
+//! One entry of the log. The field names are an interface: programs read them.
+
+use serde::{Deserialize, Serialize};
+
+/// The version of the entries, in their field `v`. It grows when a field changes its meaning; new kinds
+/// and new fields do not change it.
+pub const VERSION: u32 = 1;
+
+/// Something that happened at one daemon.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Entry {
+    /// [`VERSION`].
+    pub v: u32,
+    /// Its number in this daemon's log. Numbers grow, over restarts too.
+    pub seq: u64,
+    /// Unix time by the daemon's clock, seconds.
+    pub time: f64,
+    /// The daemon's peer id, hexadecimal.
+    pub daemon: String,
+    /// The round that it is about; otherwise the daemon's own.
+    pub round: u64,
+    /// What happened.
+    #[serde(flatten)]
+    pub kind: Kind,
+}
+
+/// What happened. The field `kind` of the JSON object names it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Kind {
+    /// The daemon started.
+    Started {
+        /// Version of the program.
+        version: String,
+        /// The run's name.
+        run: String,
+    },
+    /// A link to a peer of the run is up.
+    PeerUp {
+        /// The peer's id, hexadecimal.
+        peer: String,
+    },
+    /// The link to a peer is gone.
+    PeerDown {
+        /// The peer's id, hexadecimal.
+        peer: String,
+    },
+    /// A peer missed a deadline and is not waited for until it speaks again.
+    Suspected {
+        /// The peer's id, hexadecimal.
+        peer: String,
+    },
+    /// This daemon refused a peer.
+    Refused {
+        /// The peer's id, hexadecimal.
+        peer: String,
+        /// Why.
+        reason: String,
+    },
+    /// A peer refused this daemon.
+    RefusedBy {
+        /// The peer's id, hexadecimal.
+        peer: String,
+        /// Why.
+        reason: String,
+    },
+    /// A phase of the round began.
+    Phase {
+        /// The phase of the round.
+        phase: String,
+    },
+    /// Training of the round ended.
+    Trained {
+        /// Inner steps.
+        steps: u64,
+        /// Samples.
+        samples: u64,
+        /// Loss; see `/status`.
+        loss: f64,
+        /// Seconds of training.
+        train_s: f64,
+    },
+    /// The round's group is formed.
+    Group {
+        /// The members, hexadecimal.
+        members: Vec<String>,
+    },
+    /// The place of this daemon in a grid.
+    Seated {
+        /// Peers.
+        peers: u32,
+        /// This daemon's place in the roll.
+        place: u32,
+    },
+    /// A result was decided; these are all that contributed to some part of it.
+    Decided {
+        /// The fragment of the model.
+        fragment: u16,
+        /// The ballot that decided; 0 when all went well.
+        ballot: u8,
+        /// The contributors, hexadecimal.
+        contributors: Vec<String>,
+    },
+    /// A fragment has no result in this round.
+    Voided {
+        /// The fragment of the model.
+        fragment: u16,
+    },
+    /// Neighbours' parameters were mixed in.
+    Mixed {
+        /// Neighbours whose parameters were mixed in.
+        inputs: u32,
+        /// Weight afterwards.
+        weight: f64,
+    },
+    /// No group came about.
+    Alone {
+        /// Duration.
+        seconds: f64,
+    },
+    /// The round ended with these parameters.
+    RoundEnded {
+        /// Duration.
+        seconds: f64,
+        /// Digest of the parameters, hexadecimal: equal at all daemons that agree.
+        digest: String,
+    },
+    /// The parameters that open the round were evaluated.
+    Evaluated {
+        /// Loss; see `/status`.
+        loss: f64,
+        /// Fraction of correct predictions, 0 to 1.
+        accuracy: Option<f64>,
+    },
+    /// A checkpoint was written.
+    Saved,
+    /// The daemon takes over what others decided until round `to`.
+    CatchUp {
+        /// The round that it goes on from.
+        to: u64,
+        /// Daemons that help.
+        donors: u32,
+    },
+    /// A wait is long: these peers are waited for, until the deadline.
+    Waiting {
+        /// What, in words.
+        what: String,
+        /// Peers.
+        peers: Vec<String>,
+        /// Seconds waited.
+        waited_s: f64,
+        /// Seconds to the deadline.
+        deadline_s: f64,
+    },
+    /// A wait ended.
+    Waited {
+        /// What, in words.
+        what: String,
+        /// Seconds waited.
+        waited_s: f64,
+        /// Seconds allowed.
+        allowed_s: f64,
+        /// Whether the time was up.
+        expired: bool,
+    },
+    /// A peer broke a rule of the protocol.
+    Misbehaved {
+        /// The peer's id, hexadecimal.
+        peer: String,
+        /// What, in words.
+        what: String,
+    },
+    /// A peer lied.
+    Lied {
+        /// The peer's id, hexadecimal.
+        peer: String,
+        /// What, in words.
+        what: String,
+        /// Whether everyone can check that.
+        proven: bool,
+    },
+    /// A peer contributes nothing; rounds go on without it until round `until`.
+    Absent {
+        /// The peer's id, hexadecimal.
+        peer: String,
+        /// The round in which it gets another chance.
+        until: u64,
+    },
+    /// Work of this daemon failed.
+    WorkFailed {
+        /// What, in words.
+        what: String,
+    },
+    /// No peer that could be joined answered.
+    JoinFailed {
+        /// Seconds waited.
+        waited_s: f64,
+    },
+    /// A clock is wrong: a peer's, or without a peer this daemon's.
+    ClockOff {
+        /// The peer, if it is not this daemon's clock.
+        #[serde(default)]
+        peer: Option<String>,
+        /// Seconds ahead of this daemon's clock.
+        ahead_s: i64,
+    },
+    /// Too few daemons are here to begin.
+    Missing {
+        /// Daemons that are here.
+        here: u64,
+        /// Daemons that a run begins with.
+        wanted: u64,
+    },
+    /// The sides of a swarm that was split are one again.
+    Merged {
+        /// Digest of the parameters, hexadecimal: equal at all daemons that agree.
+        digest: String,
+    },
+    /// They could not be merged.
+    NotMerged {
+        /// Whether it is not tried again.
+        given_up: bool,
+    },
+    /// All rounds are done.
+    Finished,
+    /// The log could not keep up, and entries are missing before this one.
+    Lost {
+        /// Entries that are missing.
+        count: u64,
+    },
+    /// A kind that this version does not know.
+    #[serde(other)]
+    Unknown,
+}
+
+impl Kind {
+    /// The name in the field `kind`.
+    pub fn name(&self) -> String {
+        let value = serde_json::to_value(self).ok();
+        let name = value.as_ref().and_then(|value| value["kind"].as_str());
+        name.unwrap_or("unknown").to_owned()
+    }
+
+    /// The peer that it is about, if it is about one.
+    pub fn peer(&self) -> Option<&str> {
+        match self {
+            Self::PeerUp { peer }
+            | Self::PeerDown { peer }
+            | Self::Suspected { peer }
+            | Self::Refused { peer, .. }
+            | Self::RefusedBy { peer, .. }
+            | Self::Misbehaved { peer, .. }
+            | Self::Lied { peer, .. }
+            | Self::Absent { peer, .. } => Some(peer),
+            Self::ClockOff { peer, .. } => peer.as_deref(),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! Writes the log.
+
+use super::entry::{Entry, Kind, VERSION};
+use super::files::{FILE_BYTES_MAX, Files};
+use super::read::last_seq;
+use super::recent::Recent;
+use super::told::told;
+use murmurate_protocol::{Event, PeerId, Time, Waiting};
+use std::io;
+use std::path::Path;
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// Lines that may wait for the disk.
+const LINES_WAITING_MAX: usize = 4096;
+
+/// Bytes that the writer thread takes together.
+const BATCH_BYTES: usize = 64 << 10;
+
+/// A wait that is longer than this is told while it lasts.
+const LONG_WAIT: Duration = Duration::from_secs(2);
+
+/// The event log of one daemon.
+#[derive(Debug)]
+pub struct EventLog {
+    daemon: String,
+    recent: Recent,
+    seq: u64,
+    queue: Option<SyncSender<String>>,
+    writer: Option<JoinHandle<io::Result<()>>>,
+    /// Entries that found the queue full, since the last that did not.
+    lost: u64,
+    /// When the wait that was told last began.
+    told: Option<Time>,
+}
+
+impl EventLog {
+    /// A log that is kept in memory only.
+    pub fn in_memory(daemon: &str) -> Self {
+        Self {
+            daemon: daemon.to_owned(),
+            recent: Recent::default(),
+            seq: 0,
+            queue: None,
+            writer: None,
+            lost: 0,
+            told: None,
+        }
+    }
+
+    /// Opens the log in a daemon's directory, and goes on with its numbers.
+    ///
+    /// # Errors
+    /// If the file cannot be opened, or the thread cannot start.
+    pub fn open(dir: &Path, daemon: &str) -> io::Result<Self> {
+        let seq = last_seq(dir);
+        let files = Files::open(dir, FILE_BYTES_MAX)?;
+        let (queue, lines) = sync_channel(LINES_WAITING_MAX);
+        let writer = std::thread::Builder::new()
+            .name("events".to_owned())
+            .spawn(move || write_all(files, &lines))?;
+        let mut log = Self::in_memory(daemon);
+        log.seq = seq;
+        (log.queue, log.writer) = (Some(queue), Some(writer));
+        Ok(log)
+    }
+
+    /// The last entries, for pages.
+    pub fn recent(&self) -> Recent {
+        self.recent.clone()
+    }
+
+    /// Takes an event of the peer, which is in `round`.
+    pub fn observe(&mut self, now: Time, round: u64, event: &Event) {
+        if let Some((of, kind)) = told(event) {
+            self.add(now, of.map_or(round, |of| of.0), kind);
+        }
+    }
+
+    /// Tells of a wait that is long, once.
+    pub fn waits(&mut self, now: Time, round: u64, waits: &[Waiting]) {
+        let Some(longest) = waits.iter().min_by_key(|wait| wait.since) else {
+            return;
+        };
+        let waited = now.since(longest.since);
+        if waited < LONG_WAIT || self.told == Some(longest.since) {
+            return;
+        }
+        self.told = Some(longest.since);
+        let kind = Kind::Waiting {
+            what: format!("{:?}", longest.wait).to_lowercase(),
+            peers: longest.peers.iter().map(PeerId::to_hex).collect(),
+            waited_s: waited.as_secs_f64(),
+            deadline_s: longest.deadline.since(now).as_secs_f64(),
+        };
+        self.add(now, round, kind);
+    }
+
+    /// Adds an entry.
+    pub fn add(&mut self, now: Time, round: u64, kind: Kind) {
+        if self.lost > 0 {
+            let count = self.lost;
+            if self.put(now, round, Kind::Lost { count }) {
+                self.lost = 0;
+            }
+        }
+        if !self.put(now, round, kind) {
+            self.lost += 1;
+        }
+    }
+
+    /// Whether the entry found room.
+    fn put(&mut self, now: Time, round: u64, kind: Kind) -> bool {
+        self.seq += 1;
+        let entry = Entry {
+            v: VERSION,
+            seq: self.seq,
+            time: now.as_secs_f64(),
+            daemon: self.daemon.clone(),
+            round,
+            kind,
+        };
+        // Infinite and absent numbers become null: an entry always has a text.
+        let Ok(mut line) = serde_json::to_string(&entry) else {
+            return true;
+        };
+        self.recent.push(self.seq, &line);
+        line.push('\n');
+        match &self.queue {
+            None => true,
+            Some(queue) => match queue.try_send(line) {
+                Ok(()) => true,
+                Err(TrySendError::Full(_)) => false,
+                Err(TrySendError::Disconnected(_)) => {
+                    tracing::warn!("the event log cannot be written: its disk failed or is full");
+                    self.queue = None;
+                    true
+                }
+            },
+        }
+    }
+}
+
+impl Drop for EventLog {
+    fn drop(&mut self) {
+        self.queue = None;
+        if let Some(writer) = self.writer.take() {
+            // What waits is written. An error was reported when the queue was found closed.
+            let _ = writer.join();
+        }
+    }
+}
+
+/// Writes lines until the queue is closed; those that wait go together.
+fn write_all(mut files: Files, lines: &Receiver<String>) -> io::Result<()> {
+    while let Ok(mut batch) = lines.recv() {
+        while batch.len() < BATCH_BYTES
+            && let Ok(line) = lines.try_recv()
+        {
+            batch.push_str(&line);
+        }
+        files.write(batch.as_bytes())?;
+    }
+    Ok(())
+}

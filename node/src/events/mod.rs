@@ -1,0 +1,25 @@
+//! The event log of a daemon: what happened, one JSON object a line, in `events.jsonl` of the daemon's
+//! directory. `docs/events.md` describes the fields.
+//!
+//! The driver never waits for the disk: a bounded queue leads to a writer thread, and events that find
+//! it full are counted and dropped. The last events are also kept in memory, for `/api/v1/events`.
+
+mod chrome;
+mod entry;
+mod files;
+mod log;
+mod merge;
+mod read;
+mod recent;
+mod told;
+
+pub use chrome::chrome_trace;
+pub use entry::{Entry, Kind, VERSION};
+pub use files::{FILE_BYTES_MAX, FILES, NAME};
+pub use log::EventLog;
+pub use merge::merge;
+pub use read::{Skipped, read_dir};
+pub use recent::{Line, RECENT_MAX, Recent};
+
+#[cfg(test)]
+mod tests;
