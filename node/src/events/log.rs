@@ -133,7 +133,8 @@ impl EventLog {
                 Ok(()) => true,
                 Err(TrySendError::Full(_)) => false,
                 Err(TrySendError::Disconnected(_)) => {
-                    tracing::warn!("the event log cannot be written: its disk failed or is full");
+                    // Not louder: a daemon whose disk is full ends with one line, that of its checkpoint.
+                    tracing::debug!("the event log cannot be written: its disk failed or is full");
                     self.queue = None;
                     true
                 }
