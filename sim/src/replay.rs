@@ -306,6 +306,7 @@ const fn event_name(event: &Event) -> &'static str {
         Event::Evaluated { .. } => "evaluated",
         Event::Saved { .. } => "saved",
         Event::CatchUp { .. } => "catch-up",
+        Event::Replayed { .. } => "replayed",
         Event::Waited { .. } => "waited",
         Event::Misbehaved { .. } => "misbehaved",
         Event::Lied { .. } => "lied",

@@ -143,7 +143,7 @@ impl Counters {
             }
             Event::RoundEnded { .. } => self.rounds_ended += 1,
             Event::Voided { .. } => self.voided += 1,
-            Event::CatchUp { .. } => self.catch_ups += 1,
+            Event::CatchUp { .. } | Event::Replayed { .. } => self.catch_ups += 1,
             Event::Merged { .. } => self.merges += 1,
             Event::NotMerged { .. } => self.not_merged += 1,
             Event::MassUncertain { weight, .. } => self.mass_uncertain += weight,

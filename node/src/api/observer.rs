@@ -137,7 +137,7 @@ impl Observer {
             }
             Event::Saved { round } => status.saved_round = Some(round.0),
             Event::Merged { round, sides, .. } => self.merged(*round, sides),
-            Event::CatchUp { .. } => status.catch_ups += 1,
+            Event::CatchUp { .. } | Event::Replayed { .. } => status.catch_ups += 1,
             Event::Waited {
                 wait,
                 waited,

@@ -243,6 +243,9 @@ fn tell(event: &Event) {
         Event::CatchUp { from, to, donors } => {
             info!(%from, %to, donors, "behind, fetches the swarm's state");
         }
+        Event::Replayed { round, kept } => {
+            info!(of_round = %round, kept, "behind, took over the round's result");
+        }
         Event::Finished { rounds, digest } => info!(%rounds, %digest, "all rounds are complete"),
         // The level is `info` because the reporter prints both, and stderr ends with one line for
         // the error.

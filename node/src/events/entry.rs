@@ -135,12 +135,17 @@ pub enum Kind {
     },
     /// A checkpoint was written.
     Saved,
-    /// The daemon takes over what others decided until round `to`.
+    /// The daemon fetches the state that opens round `to`.
     CatchUp {
         /// The round that it goes on from.
         to: u64,
         /// Daemons that help.
         donors: u32,
+    },
+    /// The daemon took over the result of a round that was decided without it.
+    Replayed {
+        /// Whether what it trained stays on top of the result.
+        kept: bool,
     },
     /// A wait is long: these peers are waited for, until the deadline.
     Waiting {

@@ -156,6 +156,7 @@ fn of_results(event: &Event) -> Option<(Option<Round>, Kind)> {
             let (to, donors) = (to.0, *donors);
             (from, Kind::CatchUp { to, donors })
         }
+        Event::Replayed { round, kept } => (round, Kind::Replayed { kept: *kept }),
         Event::Merged { round, digest, .. } => {
             let digest = digest.to_hex();
             (round, Kind::Merged { digest })

@@ -164,6 +164,13 @@ pub enum Event {
         /// How many donors.
         donors: u32,
     },
+    /// This peer took over the result of a round that was decided without it.
+    Replayed {
+        /// The round.
+        round: Round,
+        /// Whether what this peer trained stays on top of the result.
+        kept: bool,
+    },
     /// A wait ended.
     Waited {
         /// For what.

@@ -216,13 +216,10 @@ impl Peer {
         if let Some(history) = self.exchange.history_mut() {
             history.remember(&mut self.cx, round, decisions);
         }
-        self.cx.emit(Event::CatchUp {
-            from: round,
-            to: round.next(),
-            donors: 1,
-        });
+        let kept = replayed <= STALENESS_MAX;
+        self.cx.emit(Event::Replayed { round, kept });
         self.cx.round = round.next();
-        self.turn(round, replayed <= STALENESS_MAX);
+        self.turn(round, kept);
         self.caught_up(replayed);
     }
 

@@ -16,9 +16,6 @@ const PEERS_MAX: usize = 64;
 /// Peers with totals; more than a group, because members change.
 const TOTALS_MAX: usize = 512;
 
-/// Rounds in a row that are replayed with this daemon's own training kept on top.
-const KEPT_MAX: u64 = 2;
-
 /// How a round ended at this daemon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -123,8 +120,6 @@ pub struct Ledger {
     open: OpenRound,
     rounds: VecDeque<RoundEntry>,
     totals: BTreeMap<String, PeerTotals>,
-    /// Rounds in a row that ended without this daemon.
-    missed: u64,
 }
 
 impl Ledger {
@@ -134,7 +129,6 @@ impl Ledger {
             open: OpenRound::default(),
             rounds: VecDeque::new(),
             totals: BTreeMap::new(),
-            missed: 0,
         }
     }
 
@@ -174,14 +168,22 @@ impl Ledger {
             }
             Event::Alone { round, .. } => self.at(round.0).alone = true,
             Event::RoundEnded { round, .. } => {
-                self.missed = 0;
                 let open = std::mem::take(self.at(round.0));
                 let entry = self.close(open, now);
                 self.push(entry);
             }
-            Event::CatchUp { from, to, donors } => {
-                let replayed = *donors == 1 && to.0 == from.0 + 1;
-                self.caught_up(from.0, to.0, replayed, now);
+            Event::CatchUp { from, to, .. } => {
+                // Rounds beyond those that are kept are not walked through.
+                let oldest = to.0.saturating_sub(ROUNDS_MAX as u64).max(from.0);
+                let trained = self.close_unfinished(from.0);
+                for round in oldest..to.0 {
+                    let trained = trained && round == from.0;
+                    self.missed((round, RoundResult::Skipped), trained, false, now);
+                }
+            }
+            Event::Replayed { round, kept } => {
+                let trained = self.close_unfinished(round.0);
+                self.missed((round.0, RoundResult::Replayed), trained, *kept, now);
             }
             _ => {}
         }
@@ -264,36 +266,38 @@ impl Ledger {
         }
     }
 
-    /// Rounds `from..to` ended without this daemon.
-    fn caught_up(&mut self, from: u64, to: u64, replayed: bool, now: Time) {
-        let trained = self.open.round == from && self.open.trained;
-        self.open = OpenRound::default();
-        self.missed = if replayed { self.missed + 1 } else { 0 };
-        let kept = replayed && trained && self.missed <= KEPT_MAX;
-        let skipped = to.saturating_sub(ROUNDS_MAX as u64).max(from);
-        for round in skipped..to {
-            let standing = match (kept, trained && round == from) {
-                (true, _) => Standing::Kept,
-                (false, true) => Standing::LeftOut,
-                (false, false) => Standing::Absent,
-            };
-            let mine = Share {
-                standing,
-                weight: 0.0,
-                share: 0.0,
-            };
-            self.push(RoundEntry {
-                round,
-                result: Some(match replayed {
-                    true => RoundResult::Replayed,
-                    false => RoundResult::Skipped,
-                }),
-                unix_s: Some(now.as_secs_f64()),
-                trained: trained && round == from,
-                inputs: None,
-                peers: BTreeMap::from([(self.me.clone(), mine)]),
-            });
-        }
+    /// The round under way ends without this daemon. Returns whether it had trained that one.
+    fn close_unfinished(&mut self, round: u64) -> bool {
+        let open = std::mem::take(&mut self.open);
+        open.round == round && open.trained
+    }
+
+    /// A round was decided without this daemon; `kept` where its training stays on top of the result.
+    fn missed(
+        &mut self,
+        (round, result): (u64, RoundResult),
+        trained: bool,
+        kept: bool,
+        now: Time,
+    ) {
+        let standing = match (trained, kept) {
+            (true, true) => Standing::Kept,
+            (true, false) => Standing::LeftOut,
+            (false, _) => Standing::Absent,
+        };
+        let mine = Share {
+            standing,
+            weight: 0.0,
+            share: 0.0,
+        };
+        self.push(RoundEntry {
+            round,
+            result: Some(result),
+            unix_s: Some(now.as_secs_f64()),
+            trained,
+            inputs: None,
+            peers: BTreeMap::from([(self.me.clone(), mine)]),
+        });
     }
 
     fn push(&mut self, entry: RoundEntry) {

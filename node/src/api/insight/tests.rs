@@ -122,19 +122,29 @@ fn rounds_without_a_result_say_so() {
 }
 
 #[test]
-fn training_of_a_replayed_round_is_kept_twice_in_a_row() {
+fn training_of_a_missed_round_is_kept_only_where_the_peer_says_so() {
     let mut it = insight();
-    let replayed = |round: u64| Event::CatchUp {
-        from: Round(round),
-        to: Round(round + 1),
+    let replayed = |round, kept| Event::Replayed {
+        round: Round(round),
+        kept,
+    };
+    tell(&mut it, 0, &[trained(0), replayed(0, true)]);
+    // It trained nothing of this one.
+    tell(&mut it, 1, &[replayed(1, true)]);
+    tell(&mut it, 2, &[trained(2), replayed(2, false)]);
+    assert_eq!(standing(&it, 0, ME), Some(Standing::Kept));
+    assert_eq!(standing(&it, 1, ME), Some(Standing::Absent));
+    assert_eq!(standing(&it, 2, ME), Some(Standing::LeftOut));
+    // A state of the next round from one donor is no replay.
+    let state = Event::CatchUp {
+        from: Round(3),
+        to: Round(4),
         donors: 1,
     };
-    for round in 0..3 {
-        tell(&mut it, round, &[trained(round), replayed(round)]);
-    }
-    assert_eq!(standing(&it, 0, ME), Some(Standing::Kept));
-    assert_eq!(standing(&it, 1, ME), Some(Standing::Kept));
-    assert_eq!(standing(&it, 2, ME), Some(Standing::LeftOut));
+    tell(&mut it, 3, &[trained(3), state]);
+    let entry = it.ledger.round(3).unwrap();
+    assert_eq!(entry.result, Some(RoundResult::Skipped));
+    assert_eq!(standing(&it, 3, ME), Some(Standing::LeftOut));
     let state = Event::CatchUp {
         from: Round(3),
         to: Round(1_000_000),

@@ -1,4 +1,4 @@
-//! What a peer waits for now, and how long rounds waited for each peer.
+//! What a peer is waiting for, and how long rounds waited for each peer.
 
 use murmurate_protocol::{PeerId, Time, Wait, Waiting};
 use serde::{Deserialize, Serialize};

@@ -204,10 +204,9 @@ fn contributions_are_explained_for_this_daemon_and_for_others() {
     assert!(left_out.action.contains("slower than the others"));
     let other = case.ask(Topic::Contribution, None, Some("caca"));
     assert!(other.sentences[0].contains("not in the group"), "{other:?}");
-    let late = Event::CatchUp {
-        from: Round(2),
-        to: Round(3),
-        donors: 1,
+    let late = Event::Replayed {
+        round: Round(2),
+        kept: true,
     };
     let trained = round(2, &[], &[]).swap_remove(0);
     case.tell(&[trained, late]);
