@@ -28,6 +28,8 @@ pub(super) struct Files {
     file: File,
     bytes: u64,
     most: u64,
+    /// Whether the last write has failed, and may have left the beginning of a line.
+    torn: bool,
 }
 
 impl Files {
@@ -55,13 +57,20 @@ impl Files {
             file,
             bytes,
             most,
+            torn: false,
         })
     }
 
     /// Appends lines that each end with a line feed. Begins a new file first if these would not fit.
     pub(super) fn write(&mut self, lines: &[u8]) -> io::Result<()> {
         if self.bytes > 0 && self.bytes + lines.len() as u64 > self.most {
-            for number in (0..FILES - 1).rev() {
+            // Not there, the file is moved away already: the new one could not be opened.
+            let last = if path(&self.dir, 0).exists() {
+                FILES - 1
+            } else {
+                0
+            };
+            for number in (0..last).rev() {
                 match fs::rename(path(&self.dir, number), path(&self.dir, number + 1)) {
                     Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
                     _ => {}
@@ -69,8 +78,14 @@ impl Files {
             }
             *self = Self::open(&self.dir, self.most)?;
         }
-        self.file.write_all(lines)?;
+        if self.torn {
+            self.file.write_all(b"\n")?;
+            self.bytes += 1;
+            self.torn = false;
+        }
+        let written = self.file.write_all(lines);
+        self.torn = written.is_err();
         self.bytes += lines.len() as u64;
-        Ok(())
+        written
     }
 }

@@ -8,6 +8,8 @@ use super::told::told;
 use murmurate_protocol::{Event, PeerId, Time, Waiting};
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -28,9 +30,11 @@ pub struct EventLog {
     recent: Recent,
     seq: u64,
     queue: Option<SyncSender<String>>,
-    writer: Option<JoinHandle<io::Result<()>>>,
+    writer: Option<JoinHandle<()>>,
     /// Entries that found the queue full, since the last that did not.
     lost: u64,
+    /// Entries that the writer could not write, since they were last told of.
+    unwritten: Arc<AtomicU64>,
     /// When the wait that was told last began.
     told: Option<Time>,
 }
@@ -45,6 +49,7 @@ impl EventLog {
             queue: None,
             writer: None,
             lost: 0,
+            unwritten: Arc::default(),
             told: None,
         }
     }
@@ -57,11 +62,13 @@ impl EventLog {
         let seq = last_seq(dir);
         let files = Files::open(dir, FILE_BYTES_MAX)?;
         let (queue, lines) = sync_channel(LINES_WAITING_MAX);
+        let unwritten = Arc::new(AtomicU64::new(0));
+        let counter = Arc::clone(&unwritten);
         let writer = std::thread::Builder::new()
             .name("events".to_owned())
-            .spawn(move || write_all(files, &lines))?;
+            .spawn(move || write_all(files, &lines, &counter))?;
         let mut log = Self::in_memory(daemon);
-        log.seq = seq;
+        (log.seq, log.unwritten) = (seq, unwritten);
         (log.queue, log.writer) = (Some(queue), Some(writer));
         Ok(log)
     }
@@ -99,6 +106,7 @@ impl EventLog {
 
     /// Adds an entry.
     pub fn add(&mut self, now: Time, round: u64, kind: Kind) {
+        self.lost += self.unwritten.swap(0, Ordering::Relaxed);
         if self.lost > 0 {
             let count = self.lost;
             if self.put(now, round, Kind::Lost { count }) {
@@ -133,10 +141,7 @@ impl EventLog {
                 Ok(()) => true,
                 Err(TrySendError::Full(_)) => false,
                 Err(TrySendError::Disconnected(_)) => {
-                    // Not louder: a daemon whose disk is full ends with one line, that of its checkpoint.
-                    tracing::debug!("the event log cannot be written: its disk failed or is full");
-                    self.queue = None;
-                    true
+                    unreachable!("the writer ends after the queue")
                 }
             },
         }
@@ -147,21 +152,32 @@ impl Drop for EventLog {
     fn drop(&mut self) {
         self.queue = None;
         if let Some(writer) = self.writer.take() {
-            // What waits is written. An error was reported when the queue was found closed.
+            // What waits is written.
             let _ = writer.join();
         }
     }
 }
 
-/// Writes lines until the queue is closed; those that wait go together.
-fn write_all(mut files: Files, lines: &Receiver<String>) -> io::Result<()> {
+/// Writes lines until the queue is closed; those that wait go together. What a disk that failed or is
+/// full does not take is lost and counted, and the next lines are tried again.
+fn write_all(mut files: Files, lines: &Receiver<String>, unwritten: &AtomicU64) {
+    let mut failing = false;
     while let Ok(mut batch) = lines.recv() {
+        let mut entries = 1;
         while batch.len() < BATCH_BYTES
             && let Ok(line) = lines.try_recv()
         {
             batch.push_str(&line);
+            entries += 1;
         }
-        files.write(batch.as_bytes())?;
+        let written = files.write(batch.as_bytes());
+        if let Err(error) = &written {
+            unwritten.fetch_add(entries, Ordering::Relaxed);
+            if !failing {
+                // Not louder: a daemon whose disk is full ends with one line, that of its checkpoint.
+                tracing::info!(%error, "events are lost: their log cannot be written");
+            }
+        }
+        failing = written.is_err();
     }
-    Ok(())
 }

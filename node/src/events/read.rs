@@ -1,9 +1,9 @@
 //! Reads logs: of this version or another one, whole or torn.
 
 use super::entry::{Entry, VERSION};
-use super::files::{FILES, path};
+use super::files::{FILE_BYTES_MAX, FILES, path};
 use std::fs::File;
-use std::io::{self, BufRead, BufReader};
+use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
 /// The longest line that is read.
@@ -30,7 +30,7 @@ pub fn read_dir(dir: &Path) -> io::Result<(Vec<Entry>, Skipped)> {
         match File::open(path(dir, number)) {
             Ok(file) => {
                 found = true;
-                read(BufReader::new(file), &mut entries, &mut skipped)?;
+                read(bounded(file), &mut entries, &mut skipped)?;
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(error),
@@ -40,6 +40,11 @@ pub fn read_dir(dir: &Path) -> io::Result<(Vec<Entry>, Skipped)> {
         true => Ok((entries, skipped)),
         false => Err(io::ErrorKind::NotFound.into()),
     }
+}
+
+/// A file, up to the bytes that a log has: another file of its name may have no line feed and no end.
+fn bounded(file: File) -> impl BufRead {
+    BufReader::new(file.take(FILE_BYTES_MAX))
 }
 
 fn read(mut from: impl BufRead, into: &mut Vec<Entry>, skipped: &mut Skipped) -> io::Result<()> {
@@ -80,7 +85,7 @@ pub(super) fn last_seq(dir: &Path) -> u64 {
     let last = |number| {
         let mut entries = Vec::new();
         let file = File::open(path(dir, number)).ok()?;
-        read(BufReader::new(file), &mut entries, &mut Skipped::default()).ok()?;
+        read(bounded(file), &mut entries, &mut Skipped::default()).ok()?;
         entries.iter().map(|entry| entry.seq).max()
     };
     last(0).or_else(|| last(1)).unwrap_or(0)

@@ -49,6 +49,44 @@ fn a_torn_log_of_two_versions_is_read_and_continued() {
 }
 
 #[test]
+fn a_file_that_could_not_be_begun_is_begun_later_and_costs_no_older_one() {
+    let parent = tempfile::tempdir().unwrap();
+    let dir = parent.path().join("daemon");
+    std::fs::create_dir(&dir).unwrap();
+    let mut files = files::Files::open(&dir, 10).unwrap();
+    files.write(b"first 10\n").unwrap();
+    std::fs::rename(&dir, parent.path().join("away")).unwrap();
+    for _ in 0..5 {
+        files.write(b"lost\n").unwrap_err();
+    }
+    std::fs::rename(parent.path().join("away"), &dir).unwrap();
+    files.write(b"second 1\n").unwrap();
+    files.write(b"third 12\n").unwrap();
+    let read = |name| std::fs::read_to_string(dir.join(name)).unwrap();
+    assert_eq!(read("events.2.jsonl"), "first 10\n");
+    assert_eq!(read("events.1.jsonl"), "second 1\n");
+    assert_eq!(read(NAME), "third 12\n");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn entries_that_a_full_disk_does_not_take_are_counted() {
+    let dir = tempfile::tempdir().unwrap();
+    std::os::unix::fs::symlink("/dev/full", dir.path().join(NAME)).unwrap();
+    let mut log = EventLog::open(dir.path(), "me").unwrap();
+    let told = |log: &EventLog| {
+        let lines = log.recent().after(0, usize::MAX);
+        lines.iter().any(|(_, line)| line.contains("\"lost\""))
+    };
+    let begun = std::time::Instant::now();
+    while !told(&log) {
+        assert!(begun.elapsed().as_secs() < 20, "no entry tells of the loss");
+        log.add(at(1), 0, Kind::Saved);
+        std::thread::yield_now();
+    }
+}
+
+#[test]
 fn files_rotate_and_are_bounded() {
     let dir = tempfile::tempdir().unwrap();
     let mut files = files::Files::open(dir.path(), 100).unwrap();
