@@ -2,7 +2,7 @@
 //!
 //! [`exchange`] measures whole averaging rounds. The parent starts one process for each peer; each
 //! runs the daemon with a [`Still`](exchange::Still) trainer instead of a model, and prints one
-//! [`PeerTimes`](exchange::PeerTimes) line. [`net`] measures plain transfers between two processes,
+//! [`PeerTimes`](exchange::PeerTimes) line. [`join`] measures how a newcomer takes over their state. [`net`] measures plain transfers between two processes,
 //! over our bulk connections and over alternatives. [`codecs`] measures encoding and decoding on
 //! one core. [`run_net`] starts its processes, which run
 //! this program.
@@ -10,6 +10,7 @@
 pub mod codecs;
 mod ends;
 pub mod exchange;
+pub mod join;
 pub mod net;
 
 pub use ends::{listen_net, net_end, net_table, parse_bytes, run_net};

@@ -8,7 +8,8 @@ mod sim;
 mod why;
 
 pub(crate) use bench::{
-    Bench, BenchArgs, BenchCodecsArgs, BenchExchangeArgs, BenchNetArgs, BenchPeerArgs,
+    Bench, BenchArgs, BenchCodecsArgs, BenchExchangeArgs, BenchJoinArgs, BenchNetArgs,
+    BenchPeerArgs,
 };
 use clap::{Args, Parser, Subcommand, ValueEnum};
 pub(crate) use generate::GenerateArgs;

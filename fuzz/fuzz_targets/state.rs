@@ -5,12 +5,13 @@
 use bytes::Bytes;
 use libfuzzer_sys::fuzz_target;
 use murmurate_protocol::{Digest, Done, Order, Round, RunId, SliceId, StateId};
-use murmurate_strategies::executor::{Executor, Parts, StateStore, Stopwatch};
+use murmurate_strategies::executor::{Executor, Parts, StateBytes, StateStore, Stopwatch, WriteState, state_in_memory};
 use murmurate_strategies::grid::Strategy;
 use murmurate_strategies::slices::SliceStore;
 use murmurate_strategies::state::{MemoryState, StateError, StateSource};
 use murmurate_strategies::toy::ToyTask;
 use std::cell::RefCell;
+use std::io;
 use std::time::Duration;
 
 /// Presets whose states differ: optimizers, codecs with a common state, values still to come.
@@ -32,14 +33,17 @@ impl SliceStore for Store {
 }
 
 impl StateStore for Store {
-    fn pin(&self, state: StateId, _: Bytes, bytes: Bytes) {
+    fn pin(&self, round: Round, write: WriteState<'_>) -> io::Result<StateId> {
+        let (state, _, bytes) = state_in_memory(round, write)?;
         *self.0.borrow_mut() = Some((state, bytes));
+        Ok(state)
     }
 
     fn unpin(&self, _: Round) {}
 
-    fn take(&self, _: &StateId) -> Option<Bytes> {
-        self.0.borrow_mut().take().map(|(_, bytes)| bytes)
+    fn take(&self, _: &StateId) -> Option<Box<dyn StateBytes>> {
+        let (_, bytes) = self.0.borrow_mut().take()?;
+        Some(Box::new(bytes))
     }
 }
 

@@ -40,4 +40,10 @@ pub enum WorkError {
         /// What happened.
         reason: String,
     },
+    /// A state could not be kept for newcomers.
+    #[error("the state could not be kept for newcomers: {reason}")]
+    Pin {
+        /// What happened.
+        reason: String,
+    },
 }

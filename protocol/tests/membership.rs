@@ -308,6 +308,71 @@ fn fetches_of(one: &One) -> usize {
     one.outputs.iter().filter(fetch).count()
 }
 
+/// The donors that were asked for a state, in order.
+fn donors_asked(one: &One) -> Vec<PeerId> {
+    let ask = |o: &Output| match o {
+        Output::Send { to, message } => {
+            (*message == TransferMessage::StateAsk { at_least: Round(0) }.into()).then_some(*to)
+        }
+        _ => None,
+    };
+    one.outputs.iter().filter_map(ask).collect()
+}
+
+/// A newcomer meets its first peer some milliseconds before the others. The chunks of a state come
+/// faster from several.
+#[test]
+fn a_newcomer_asks_peers_that_it_meets_while_the_first_has_not_answered() {
+    let one = newcomer_of_five();
+    assert_eq!(donors_asked(&one), [1, 2, 3, 4].map(peer));
+    let mut one = newcomer_of_five();
+    one.outputs.clear();
+    let mut hello = one.hello();
+    hello.round = Round(3);
+    one.hear(peer(5), MembershipMessage::Hello(hello));
+    assert_eq!(donors_asked(&one), [], "four are enough");
+}
+
+/// Only those that gave a state keep the rounds since, however large these are.
+#[test]
+fn what_was_decided_since_a_state_is_asked_of_its_donors() {
+    let state = StateId {
+        round: Round(2),
+        root: Digest::of(b"state"),
+        bytes: 900,
+    };
+    let mut one = newcomer_of_five();
+    for id in [1, 2] {
+        one.hear(peer(id), offer(state));
+    }
+    for id in [3, 4] {
+        one.hear(peer(id), TransferMessage::StateRefuse);
+    }
+    assert_eq!(fetches_of(&one), 1, "{:?}", one.outputs);
+    one.outputs.clear();
+    one.feed(Input::Fetched {
+        what: FetchId::State(state),
+        meta: None,
+        digest: None,
+    });
+    let digests = vec![Digest::of(b"taken over"); one.peer.plan().fragments.len()];
+    one.work(|order| match order {
+        Order::Load { .. } => Some(Done::Loaded {
+            digests: digests.clone(),
+            note: Vec::new(),
+        }),
+        _ => None,
+    });
+    let asked = one.outputs.iter().find_map(|o| match o {
+        Output::Send {
+            to,
+            message: Message::Transfer(TransferMessage::HistoryAsk { .. }),
+        } => Some(*to),
+        _ => None,
+    });
+    assert_eq!(asked, Some(peer(2)), "{:?}", one.outputs);
+}
+
 /// A donor that exchanges a round answers when that has ended, and a machine may be overloaded.
 #[test]
 fn a_state_that_is_offered_late_is_taken() {
@@ -317,20 +382,11 @@ fn a_state_that_is_offered_late_is_taken() {
         bytes: 900,
     };
     let mut one = newcomer_of_five();
-    let asked = |one: &One| {
-        let ask = |o: &Output| match o {
-            Output::Send { to, message } => {
-                (*message == TransferMessage::StateAsk { at_least: Round(0) }.into()).then_some(*to)
-            }
-            _ => None,
-        };
-        one.outputs.iter().filter_map(ask).collect::<Vec<_>>()
-    };
-    let first = asked(&one);
-    let still_asked = |one: &One| asked(one).iter().any(|peer| first.contains(peer));
+    let first = donors_asked(&one);
+    let still_asked = |one: &One| donors_asked(one).iter().any(|peer| first.contains(peer));
     one.outputs.clear();
     // The first wait ends, and others are asked.
-    while asked(&one).is_empty() {
+    while donors_asked(&one).is_empty() {
         one.pass(1);
     }
     assert!(!first.is_empty() && !still_asked(&one), "{first:?}");

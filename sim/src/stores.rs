@@ -3,10 +3,11 @@
 
 use bytes::Bytes;
 use murmurate_protocol::{Round, SliceId, StateId};
-use murmurate_strategies::executor::StateStore;
+use murmurate_strategies::executor::{StateBytes, StateStore, WriteState, state_in_memory};
 use murmurate_strategies::slices::{LocalSlices, SliceStore};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::io;
 
 /// A machine's encoded slices and states.
 #[derive(Debug, Default)]
@@ -25,6 +26,16 @@ impl Stores {
     /// The bytes of a state that other machines may fetch.
     pub(crate) fn pinned(&self, state: &StateId) -> Option<Bytes> {
         self.pinned.borrow().get(state).cloned()
+    }
+
+    /// Keeps a state for others to fetch.
+    pub(crate) fn keep_pinned(&self, state: StateId, bytes: Bytes) {
+        self.pinned.borrow_mut().insert(state, bytes);
+    }
+
+    /// Removes and returns a fetched state.
+    pub(crate) fn take_fetched(&self, state: &StateId) -> Option<Bytes> {
+        self.fetched.borrow_mut().remove(state)
     }
 
     /// Keeps a fetched state until the Executor takes it.
@@ -48,8 +59,10 @@ impl SliceStore for Stores {
 }
 
 impl StateStore for Stores {
-    fn pin(&self, state: StateId, _manifest: Bytes, bytes: Bytes) {
-        self.pinned.borrow_mut().insert(state, bytes);
+    fn pin(&self, round: Round, write: WriteState<'_>) -> io::Result<StateId> {
+        let (state, _, bytes) = state_in_memory(round, write)?;
+        self.keep_pinned(state, bytes);
+        Ok(state)
     }
 
     fn unpin(&self, round: Round) {
@@ -58,7 +71,8 @@ impl StateStore for Stores {
             .retain(|state, _| state.round != round);
     }
 
-    fn take(&self, state: &StateId) -> Option<Bytes> {
-        self.fetched.borrow_mut().remove(state)
+    fn take(&self, state: &StateId) -> Option<Box<dyn StateBytes>> {
+        let bytes = self.take_fetched(state)?;
+        Some(Box::new(bytes))
     }
 }

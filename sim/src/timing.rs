@@ -115,12 +115,12 @@ impl Timing {
             root: Digest::of(&bytes),
             bytes: self.state_bytes,
         };
-        stores.pin(state, Bytes::new(), Bytes::from(bytes));
+        stores.keep_pinned(state, Bytes::from(bytes));
         Done::Pinned(state)
     }
 
     fn load(&mut self, state: &StateId, stores: &Stores) -> Done {
-        let bytes = stores.take(state).unwrap_or_default();
+        let bytes = stores.take_fetched(state).unwrap_or_default();
         for (digest, bytes) in self.digests.iter_mut().zip(bytes.chunks_exact(32)) {
             let bytes = bytes.try_into().expect("chunks of 32 bytes");
             *digest = Digest::from_bytes(bytes);

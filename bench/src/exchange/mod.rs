@@ -1,31 +1,27 @@
 //! `murmurate bench exchange`: averaging rounds between processes, without training.
 
 mod codec;
+mod process;
 mod report;
 mod still;
 
 pub use codec::{CodecFlag, CodecFlagError};
 
+pub(crate) use process::Process;
 pub use report::{ExchangeReport, PeerTimes, table};
 pub use still::{Lap, Laps, Still};
 
 use crate::BenchError;
 use murmurate_net::emulate::{LinkSpec, Rate};
 use murmurate_net::tcp::BulkChoice;
-use murmurate_node::config::{Config, Overrides};
+use murmurate_node::config::Config;
 use murmurate_node::daemon::{self, RunOptions};
 use murmurate_node::local::{LocalNetwork, LocalOptions, Place};
-use murmurate_node::progress::{Line, LogMode};
+use murmurate_node::progress::LogMode;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
-use tokio::io::{AsyncBufReadExt, BufReader, Lines};
-use tokio::process::{Child, ChildStdout, Command};
 use tokio::time::timeout;
-
-/// How long a peer may take until it listens.
-const LISTEN_WAIT: Duration = Duration::from_secs(30);
 
 /// The preset that is measured if none is given.
 const PRESET: &str = "local-sgd";
@@ -158,7 +154,7 @@ pub async fn run_exchange(options: &ExchangeOptions) -> Result<ExchangeReport, B
     ))
 }
 
-fn tempdir(peer: usize) -> Result<PathBuf, BenchError> {
+pub(crate) fn tempdir(peer: usize) -> Result<PathBuf, BenchError> {
     let dir = std::env::temp_dir().join(format!("murmurate-bench-{}", std::process::id()));
     std::fs::create_dir_all(&dir).map_err(|e| BenchError::Start {
         peer,
@@ -174,11 +170,15 @@ async fn run_in(options: &ExchangeOptions, dir: &Path) -> Result<Vec<PeerTimes>,
         ..LocalOptions::default()
     })?;
     let place = |rank: usize| network.as_ref()?.places().get(rank);
-    let mut peers = vec![Process::start(options, dir, 0, None, place(0))?];
+    let start = |rank: usize, join: Option<&str>| {
+        let own = dir.join(format!("peer-{rank}"));
+        let text = options.config(&own, join, place(rank));
+        Process::start(&text, &own, rank, options.params, &[])
+    };
+    let mut peers = vec![start(0, None)?];
     let address = peers[0].address().await?;
     for rank in 1..options.nodes {
-        let join = Some(address.as_str());
-        peers.push(Process::start(options, dir, rank, join, place(rank))?);
+        peers.push(start(rank, Some(&address))?);
     }
     let seconds = round_wait(options).as_secs() * (options.rounds + 2);
     let mut times = Vec::with_capacity(peers.len());
@@ -189,109 +189,42 @@ async fn run_in(options: &ExchangeOptions, dir: &Path) -> Result<Vec<PeerTimes>,
     Ok(times)
 }
 
-/// The process of one peer. Dropping it kills the process.
-struct Process {
-    rank: usize,
-    lines: Lines<BufReader<ChildStdout>>,
-    last: String,
-    _child: Child,
-}
-
-impl Process {
-    fn start(
-        options: &ExchangeOptions,
-        dir: &Path,
-        rank: usize,
-        join: Option<&str>,
-        place: Option<&Place>,
-    ) -> Result<Self, BenchError> {
-        let failed = |reason: String| BenchError::Start { peer: rank, reason };
-        let text = options.config(&dir.join(format!("peer-{rank}")), join, place);
-        let path = dir.join(format!("peer-{rank}.toml"));
-        // Checked here, so that an inconsistency is reported once and not by every peer.
-        Config::from_text(&path, &text, &Overrides::default())?;
-        std::fs::write(&path, text).map_err(|e| failed(e.to_string()))?;
-        let program = std::env::current_exe().map_err(|e| failed(e.to_string()))?;
-        let mut child = Command::new(program)
-            .args(["bench", "peer", "--config"])
-            .arg(&path)
-            .args(["--params", &options.params.to_string()])
-            .args(["--rank", &rank.to_string()])
-            .args(["--parent", &std::process::id().to_string()])
-            .env("RAYON_NUM_THREADS", "1")
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .kill_on_drop(true)
-            .spawn()
-            .map_err(|e| failed(e.to_string()))?;
-        let out = child
-            .stdout
-            .take()
-            .ok_or_else(|| failed("no output".to_owned()))?;
-        Ok(Self {
-            rank,
-            lines: BufReader::new(out).lines(),
-            last: "none".to_owned(),
-            _child: child,
-        })
-    }
-
-    async fn line(&mut self) -> Result<String, BenchError> {
-        match self.lines.next_line().await {
-            Ok(Some(line)) => {
-                self.last.clone_from(&line);
-                Ok(line)
-            }
-            _ => Err(BenchError::Silent {
-                peer: self.rank,
-                words: self.last.clone(),
-            }),
-        }
-    }
-
-    /// The address at which the peer listens, with its PeerId.
-    async fn address(&mut self) -> Result<String, BenchError> {
-        let listening = async {
-            loop {
-                let line = self.line().await?;
-                if let Ok(Line::Listening { addresses, .. }) = serde_json::from_str(&line)
-                    && let Some(address) = addresses.first()
-                {
-                    return Ok(address.clone());
-                }
-            }
-        };
-        let seconds = LISTEN_WAIT.as_secs();
-        timeout(LISTEN_WAIT, listening)
-            .await
-            .map_err(|_| BenchError::Late { seconds })?
-    }
-
-    async fn figures(&mut self) -> Result<PeerTimes, BenchError> {
-        loop {
-            let line = self.line().await?;
-            if let Ok(times) = serde_json::from_str(&line) {
-                return Ok(times);
-            }
-        }
-    }
+/// How the process of one peer runs.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct PeerOptions {
+    /// Number of parameters of the model.
+    pub params: usize,
+    /// Index of the peer.
+    pub rank: u32,
+    /// Writes its events and checkpoints, as a daemon that trains.
+    pub keep: bool,
+    /// Duration of an inner step.
+    pub train: Duration,
 }
 
 /// Runs the daemon of one peer without a model until its rounds are complete.
 ///
 /// # Errors
 /// As [`daemon::run`].
-pub fn run_peer(config: Config, params: usize, rank: u32) -> Result<PeerTimes, BenchError> {
+pub fn run_peer(config: Config, peer: PeerOptions) -> Result<PeerTimes, BenchError> {
+    let PeerOptions {
+        params,
+        rank,
+        keep,
+        train,
+    } = peer;
     let laps = Laps::default();
     let peers = config.run.start_with;
     let options = RunOptions {
         log: LogMode::Json,
-        ephemeral: true,
+        ephemeral: !keep,
         ..RunOptions::default()
     };
     let noted = Arc::clone(&laps);
     let report = daemon::run_with_trainer(config, options, |_| {
-        Ok(Box::new(Still::new(params, rank, peers as u32, noted)))
+        Ok(Box::new(
+            Still::new(params, rank, peers as u32, noted).pacing(train),
+        ))
     })?;
     let laps = laps.lock().unwrap_or_else(PoisonError::into_inner);
     // The first round warms up, and the time after the last one does not belong to a round.

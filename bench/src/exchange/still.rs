@@ -45,6 +45,8 @@ pub struct Still {
     norm: f64,
     piece: Vec<f32>,
     laps: Laps,
+    /// Duration of an inner step.
+    pace: Duration,
 }
 
 impl Still {
@@ -59,7 +61,14 @@ impl Still {
             norm: 0.0,
             piece: vec![0.0; PIECE],
             laps,
+            pace: Duration::ZERO,
         }
+    }
+
+    /// Lets every inner step last this long, without work.
+    #[must_use]
+    pub fn pacing(self, pace: Duration) -> Self {
+        Self { pace, ..self }
     }
 
     fn compare(&mut self, start: usize, len: usize) {
@@ -110,6 +119,7 @@ impl Trainer for Still {
         drop(laps);
         let mut report = TrainReport::default();
         while control.before(InnerStep(report.steps)) == Proceed::Go {
+            std::thread::sleep(self.pace);
             self.steps += 1;
             control.after(InnerStep(report.steps), 1);
             report.steps += 1;

@@ -20,6 +20,8 @@ pub(crate) struct BenchArgs {
 pub(crate) enum Bench {
     /// Measure whole averaging rounds between processes, without training
     Exchange(BenchExchangeArgs),
+    /// Measure how a newcomer takes over the state of peers that are in rounds
+    Join(BenchJoinArgs),
     /// Measure how fast codecs encode and decode on one core
     Codecs(BenchCodecsArgs),
     /// Measure transfers between two processes or machines: our bulk connections, quinn, libp2p,
@@ -123,6 +125,31 @@ pub(crate) struct BenchNetArgs {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct BenchJoinArgs {
+    /// Number of peers that are in rounds, each in its own process
+    #[arg(long, default_value_t = 3)]
+    pub(crate) donors: usize,
+    /// Number of parameters of the model
+    #[arg(long, default_value_t = 10_000_000)]
+    pub(crate) params: u64,
+    /// Preset whose state is taken over; `murmurate strategies` lists all
+    #[arg(long, default_value = "local-sgd")]
+    pub(crate) preset: String,
+    /// Milliseconds that the peers of a round train
+    #[arg(long, default_value_t = 1000)]
+    pub(crate) train_ms: u64,
+    /// How bulk streams travel: auto, quic, tls
+    #[arg(long, default_value_t)]
+    pub(crate) bulk: BulkChoice,
+    /// Kill the newcomer once this share of the state is there (0 to 1), and start it again
+    #[arg(long, value_name = "SHARE")]
+    pub(crate) kill_at: Option<f64>,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct BenchNetEndArgs {
     #[arg(long, value_name = "JSON")]
     pub(crate) task: String,
@@ -138,4 +165,8 @@ pub(crate) struct BenchPeerArgs {
     pub(crate) rank: u32,
     #[arg(long, value_name = "PID")]
     pub(crate) parent: u32,
+    #[arg(long)]
+    pub(crate) keep: bool,
+    #[arg(long, default_value_t = 0)]
+    pub(crate) train_ms: u64,
 }

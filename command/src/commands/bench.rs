@@ -1,19 +1,24 @@
 //! `murmurate bench`: measures the daemon's parts.
 
-use crate::cli::{Bench, BenchCodecsArgs, BenchExchangeArgs, BenchNetArgs, BenchPeerArgs};
+use crate::cli::{
+    Bench, BenchCodecsArgs, BenchExchangeArgs, BenchJoinArgs, BenchNetArgs, BenchPeerArgs,
+};
 use anyhow::bail;
 use murmurate_bench::codecs::{self, CodecsOptions};
-use murmurate_bench::exchange::{self, ExchangeOptions};
+use murmurate_bench::exchange::{self, ExchangeOptions, PeerOptions};
+use murmurate_bench::join::{self, JoinOptions};
 use murmurate_bench::net::{FarTask, Plan, Run, Tuning, Way};
 use murmurate_node::config::{Config, Overrides};
 use murmurate_node::local;
 use std::io::Write;
 use std::net::SocketAddr;
+use std::time::Duration;
 use tokio::runtime;
 
 pub(crate) fn run(what: Bench) -> anyhow::Result<()> {
     match what {
         Bench::Exchange(args) => averaging(&args),
+        Bench::Join(args) => join(&args),
         Bench::Codecs(args) => codecs(args),
         Bench::Net(args) => net(args),
         Bench::NetEnd(args) => Ok(threads()?.block_on(murmurate_bench::net_end(&args.task))?),
@@ -57,11 +62,7 @@ fn averaging(args: &BenchExchangeArgs) -> anyhow::Result<()> {
         "averaging {} parameters between {} peers, {} rounds and one to warm up",
         options.params, options.nodes, options.rounds
     );
-    // A single thread, the main one, because children end with the thread that started them.
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
-    let report = runtime.block_on(exchange::run_exchange(&options))?;
+    let report = alone()?.block_on(exchange::run_exchange(&options))?;
     let mut out = std::io::stdout().lock();
     if args.json {
         writeln!(out, "{}", serde_json::to_string(&report)?)?;
@@ -74,10 +75,45 @@ fn averaging(args: &BenchExchangeArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
+fn join(args: &BenchJoinArgs) -> anyhow::Result<()> {
+    let options = JoinOptions {
+        donors: args.donors,
+        params: args.params,
+        preset: args.preset.clone(),
+        train: Duration::from_millis(args.train_ms),
+        bulk: args.bulk,
+        kill_at: args.kill_at,
+    };
+    eprintln!(
+        "{} peers begin their rounds; then one more joins and takes over {} parameters",
+        options.donors, options.params
+    );
+    let report = alone()?.block_on(join::run_join(&options))?;
+    let mut out = std::io::stdout().lock();
+    if args.json {
+        writeln!(out, "{}", serde_json::to_string(&report)?)?;
+    } else {
+        writeln!(out, "{}", join::join_table(&report))?;
+    }
+    Ok(())
+}
+
+/// A runtime with a single thread, the main one, because children end with the thread that started
+/// them.
+fn alone() -> std::io::Result<runtime::Runtime> {
+    runtime::Builder::new_current_thread().enable_all().build()
+}
+
 fn peer(args: &BenchPeerArgs) -> anyhow::Result<()> {
     local::end_with_parent(args.parent)?;
     let config = Config::load(Some(&args.config), &Overrides::default())?;
-    let times = exchange::run_peer(config, args.params, args.rank)?;
+    let peer = PeerOptions {
+        params: args.params,
+        rank: args.rank,
+        keep: args.keep,
+        train: Duration::from_millis(args.train_ms),
+    };
+    let times = exchange::run_peer(config, peer)?;
     writeln!(
         std::io::stdout().lock(),
         "{}",

@@ -40,7 +40,7 @@ pub use observer::Observer;
 pub use server::{ApiError, ApiServer, Served};
 pub use status::{
     Contributor, EvaluationStatus, GroupStatus, NatStatus, PathStatus, PeerStatus, ServingStatus,
-    Status, WaitStatus,
+    Status, TransferStatus, WaitStatus,
 };
 pub use swarm::{DaemonView, PeerView, Strip, Swarm};
 pub use token::{TOKEN_FILE, Token};

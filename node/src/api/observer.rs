@@ -5,7 +5,7 @@ use super::insight::{Counters, Insight};
 use super::rounds::{Mark, RoundWindow};
 use super::status::{
     Contributor, EvaluationStatus, GroupStatus, NatStatus, PathStatus, PeerStatus, PlaceStatus,
-    ServingStatus, Status, WaitStatus,
+    ServingStatus, Status, TransferStatus, WaitStatus,
 };
 use super::{About, Figures, LinkStatus, Memory, RoundStatus, Traffic};
 use crate::net::{NatReport, Path};
@@ -211,6 +211,11 @@ impl Observer {
         let status = &mut self.status;
         status.inner_steps = status.inner_steps.max(self.base.inner_steps + steps);
         status.samples = status.samples.max(self.base.samples + samples);
+    }
+
+    /// Stores how far the fetch of a state is.
+    pub fn set_transfer(&mut self, transfer: Option<TransferStatus>) {
+        self.status.transfer = transfer;
     }
 
     /// Stores the rounds that the linked peers reported.

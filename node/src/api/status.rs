@@ -61,6 +61,8 @@ pub struct Status {
     pub wall_s: f64,
     /// The waits that are under way, with the peers that they are for.
     pub waiting: Vec<WaitNow>,
+    /// The state that is being fetched from other peers, if there is one.
+    pub transfer: Option<TransferStatus>,
     /// The longest wait so far.
     pub longest_wait: Option<WaitStatus>,
     /// Group and contributors of the last exchange.
@@ -91,6 +93,18 @@ pub struct Status {
     pub predicted: Option<PredictedStatus>,
     /// Mean cost of the last rounds.
     pub measured: Option<RoundStatus>,
+}
+
+/// How far the fetch of a state is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TransferStatus {
+    /// The round that the state opens.
+    pub round: u64,
+    /// Bytes that are here, those that an earlier life of the daemon fetched included.
+    pub bytes: u64,
+    /// Size of the state in bytes.
+    pub of_bytes: u64,
 }
 
 /// A branch of a swarm that was split.

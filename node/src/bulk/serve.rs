@@ -11,6 +11,7 @@ use crate::spans;
 use bytes::Bytes;
 use murmurate_protocol::{Digest, SliceId, SliceMeta};
 use std::io;
+use std::sync::Arc;
 
 /// Serves one stream.
 pub(crate) async fn serve(core: &Core, remote: &Remote, mut pipe: Pipe) {
@@ -134,7 +135,12 @@ async fn give(
             found.map(|(meta, bytes)| (Reply::Slice(meta), bytes))
         }
         Request::Manifest(state) => core.store.state_manifest(&state).map(blob),
-        Request::Chunk { state, index } => core.store.state_chunk(&state, index).map(blob),
+        Request::Chunk { state, index } => {
+            // It may be read from a disk, which must not hold up the network's threads.
+            let store = Arc::clone(&core.store);
+            let read = tokio::task::spawn_blocking(move || store.state_chunk(&state, index));
+            read.await.ok().flatten().map(blob)
+        }
         Request::Push { .. } => None,
     };
     let (reply, bytes) = found.unwrap_or((Reply::Absent, Bytes::new()));

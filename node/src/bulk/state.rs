@@ -5,11 +5,12 @@
 use crate::bulk::chunks::{ChunkBook, ChunkOutcome};
 use crate::bulk::fetch::{FetchError, ask};
 use crate::bulk::wire::{Reply, Request};
-use crate::bulk::{BulkEvent, BulkFault, Core, Manifest};
+use crate::bulk::{BulkEvent, BulkFault, Core, Manifest, Refusal};
 use bytes::Bytes;
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use murmurate_protocol::{FetchId, PeerId, StateId};
+use std::sync::Arc;
 use tokio::time::timeout;
 
 /// Fetches a state into the store.
@@ -82,7 +83,7 @@ async fn chunks(core: &Core, state: StateId, manifest: &Manifest, donors: &[Peer
             Ok(None) | Err(_) => return false,
         };
         let outcome = match fetched {
-            Ok(bytes) => match core.store.put_state_chunk(&state, index, bytes) {
+            Ok(bytes) => match put(core, state, index, bytes).await {
                 Ok(()) => ChunkOutcome::Good,
                 Err(refusal) => {
                     tracing::warn!(round = %state.round, index, %refusal, "the store refuses a chunk");
@@ -97,6 +98,14 @@ async fn chunks(core: &Core, state: StateId, manifest: &Manifest, donors: &[Peer
         }
         book.ended(donor, index, outcome);
     }
+}
+
+/// Stores a chunk. It may be written to a disk, which must not hold up the network's threads.
+async fn put(core: &Core, state: StateId, index: u32, bytes: Bytes) -> Result<(), Refusal> {
+    let store = Arc::clone(&core.store);
+    let put = tokio::task::spawn_blocking(move || store.put_state_chunk(&state, index, bytes));
+    // It ends without a result only when the daemon ends.
+    put.await.unwrap_or(Err(Refusal::Unwanted))
 }
 
 async fn chunk(

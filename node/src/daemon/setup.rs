@@ -105,7 +105,7 @@ impl Setup {
         };
         Ok(Self {
             resumed: snapshot.as_ref().map(|snapshot| resumes(snapshot, &store)),
-            depot: Arc::new(Depot::new(plan.clone())),
+            depot: Arc::new(Depot::in_dir(plan.clone(), store.dir())),
             topology: strategy.topology(run.seed),
             peer_config: PeerConfig {
                 // Without this every round would end with the note that it cannot be done.

@@ -1,7 +1,7 @@
 //! Values that the driver shows periodically: counters, links, progress. No decision depends on
 //! them.
 
-use crate::api::{Clock, LinkStatus, Traffic};
+use crate::api::{Clock, LinkStatus, Traffic, TransferStatus};
 use crate::daemon::driver::Driver;
 use crate::daemon::recording::Recording;
 use crate::metrics::Metrics;
@@ -79,8 +79,14 @@ impl Driver {
             .greeted()
             .map(|(id, remote)| (id, remote.round))
             .collect();
+        let transfer = self.depot.transfer().map(|transfer| TransferStatus {
+            round: transfer.round.0,
+            bytes: transfer.bytes,
+            of_bytes: transfer.of,
+        });
         self.console.status.with(|observer| {
             observer.set_live_steps(steps, samples);
+            observer.set_transfer(transfer);
             observer.set_rounds(&view);
         });
         if self.console.links_read.elapsed() >= LINKS_EVERY {

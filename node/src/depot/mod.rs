@@ -1,19 +1,24 @@
 //! The depot holds encoded slices and states between the Executor's lanes and the network. Both use
 //! it from their own threads, and no thread holds its lock during computation or IO.
 
+mod incoming;
 mod rooms;
 mod slices;
+mod state_room;
 mod states;
 
 use crate::bulk::{BulkStore, Refusal};
 use bytes::Bytes;
+pub use incoming::Transfer;
 use murmurate_protocol::{GroupTag, PeerId, Plan, Round, SliceId, SliceMeta, StateId};
-use murmurate_strategies::executor::StateStore;
+use murmurate_strategies::executor::{StateBytes, StateStore, WriteState};
 use murmurate_strategies::slices::{SliceStore, is_loose};
 use rooms::Rooms;
 use slices::Slices;
-use states::States;
+use states::{Pinned, States};
 use std::collections::BTreeSet;
+use std::io;
+use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Slices and states of one daemon.
@@ -29,20 +34,39 @@ pub struct Depot {
 }
 
 impl Depot {
-    /// Creates an empty depot with the bounds of `plan`.
+    /// Creates an empty depot with the bounds of `plan`, which keeps all in memory.
     pub fn new(plan: Plan) -> Self {
+        Self::with_states(plan, States::default())
+    }
+
+    /// As [`Depot::new`], but with states in files of `dir`, a daemon's directory. A state of which an
+    /// earlier life of the daemon fetched a part is completed: the chunks that are there are read
+    /// and checked now.
+    pub fn in_dir(plan: Plan, dir: &Path) -> Self {
+        let states = States::in_dir(dir, plan.state_bytes_max());
+        Self::with_states(plan, states)
+    }
+
+    fn with_states(plan: Plan, states: States) -> Self {
         Self {
             plan,
             rooms: Rooms::default(),
             slices: Mutex::default(),
-            states: Mutex::default(),
+            states: Mutex::new(states),
             greeted: Mutex::default(),
         }
     }
 
-    /// Sets the current round and the group in it. Slices of rounds too far from it are refused.
+    /// Sets the current round and the group in it. Slices of rounds too far from it are refused, and a
+    /// state of an earlier round is of no more use.
     pub fn set_round(&self, round: Round, group: Option<GroupTag>) {
         self.slices().set_round(round, group);
+        self.states().begun(round);
+    }
+
+    /// The state that is being fetched.
+    pub fn transfer(&self) -> Option<Transfer> {
+        self.states().transfer()
     }
 
     /// Lets a peer that was accepted read what is shared here, or no longer.
@@ -110,15 +134,18 @@ impl SliceStore for Depot {
 }
 
 impl StateStore for Depot {
-    fn pin(&self, state: StateId, manifest: Bytes, bytes: Bytes) {
-        self.states().pin(state, manifest, bytes);
+    fn pin(&self, round: Round, write: WriteState<'_>) -> io::Result<StateId> {
+        // Written without the lock: it takes as long as a copy of the model.
+        let dir = self.states().dir();
+        let pinned = Pinned::write(round, dir.as_deref(), write)?;
+        Ok(self.states().pin(pinned))
     }
 
     fn unpin(&self, round: Round) {
         self.states().unpin(round);
     }
 
-    fn take(&self, state: &StateId) -> Option<Bytes> {
+    fn take(&self, state: &StateId) -> Option<Box<dyn StateBytes>> {
         self.states().take(state)
     }
 }
@@ -167,14 +194,16 @@ impl BulkStore for Depot {
     }
 
     fn state_chunk(&self, state: &StateId, index: u32) -> Option<Bytes> {
-        self.states().chunk(state, index)
+        // Read without the lock.
+        let pinned = self.states().pinned(state)?;
+        pinned.chunk(index)
     }
 
     fn put_state_manifest(&self, state: &StateId, manifest: Bytes) -> Result<(), Refusal> {
         if state.bytes > self.plan.state_bytes_max() {
             return Err(Refusal::TooLong);
         }
-        self.states().begin(state, manifest);
+        self.states().begin(state, &manifest);
         Ok(())
     }
 

@@ -1,44 +1,123 @@
 //! The pinned state that newcomers fetch from this daemon, and the state that it fetches itself.
 
+use super::incoming::{Incoming, Transfer};
+use super::state_room::StateRoom;
 use crate::bulk::Refusal;
 use bytes::Bytes;
 use murmurate_protocol::limits::STATE_CHUNK_BYTES;
 use murmurate_protocol::{Round, StateId};
+use murmurate_strategies::executor::{ManifestWriter, StateBytes, WriteState};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+/// A state that others can fetch.
 #[derive(Debug)]
-struct Pinned {
+pub(super) struct Pinned {
     state: StateId,
     manifest: Bytes,
-    bytes: Bytes,
+    room: StateRoom,
 }
 
-/// A state that is being fetched. It survives an interrupted fetch.
-#[derive(Debug)]
-struct Incoming {
-    state: StateId,
-    manifest: Bytes,
-    bytes: Vec<u8>,
-    here: Vec<bool>,
+impl Pinned {
+    /// Writes a state to a file without a name in `dir`, or to memory where there is no `dir` or the
+    /// file cannot be written.
+    pub(super) fn write(
+        round: Round,
+        dir: Option<&Path>,
+        write: WriteState<'_>,
+    ) -> io::Result<Self> {
+        if let Some(dir) = dir {
+            match Self::to_file(round, dir, write) {
+                Ok(pinned) => return Ok(pinned),
+                Err(error) => tracing::warn!(%error, dir = %dir.display(),
+                    "a state for newcomers is kept in memory, because no file can be written"),
+            }
+        }
+        let mut memory = Vec::new();
+        let (state, manifest) = write_all(round, &mut memory, write)?;
+        let room = StateRoom::Memory(memory);
+        Ok(Self {
+            state,
+            manifest,
+            room,
+        })
+    }
+
+    fn to_file(round: Round, dir: &Path, write: WriteState<'_>) -> io::Result<Self> {
+        let mut file = tempfile::tempfile_in(dir)?;
+        let (state, manifest) = write_all(round, &mut file, write)?;
+        let room = StateRoom::File(file, state.bytes);
+        Ok(Self {
+            state,
+            manifest,
+            room,
+        })
+    }
+
+    pub(super) fn chunk(&self, index: u32) -> Option<Bytes> {
+        let at = u64::from(index) * STATE_CHUNK_BYTES as u64;
+        let bytes = self
+            .state
+            .bytes
+            .checked_sub(at)
+            .filter(|bytes| *bytes > 0)?;
+        let mut chunk = vec![0; bytes.min(STATE_CHUNK_BYTES as u64) as usize];
+        match self.room.read_at(at, &mut chunk) {
+            Ok(()) => Some(Bytes::from(chunk)),
+            Err(error) => {
+                tracing::warn!(%error, index, "a chunk of the pinned state cannot be read");
+                None
+            }
+        }
+    }
+}
+
+fn write_all(
+    round: Round,
+    to: &mut dyn Write,
+    write: WriteState<'_>,
+) -> io::Result<(StateId, Bytes)> {
+    let mut out = ManifestWriter::new(to);
+    write(&mut out)?;
+    out.finish(round)
 }
 
 /// At most one pinned and one incoming state.
 #[derive(Debug, Default)]
 pub(super) struct States {
-    pinned: Option<Pinned>,
+    /// Where their files are; `None` for memory.
+    dir: Option<PathBuf>,
+    pinned: Option<Arc<Pinned>>,
     incoming: Option<Incoming>,
 }
 
 impl States {
-    pub(super) fn pin(&mut self, state: StateId, manifest: Bytes, bytes: Bytes) {
-        self.pinned = Some(Pinned {
-            state,
-            manifest,
-            bytes,
-        });
+    /// With files in `dir`, and with what an earlier life of the daemon fetched there.
+    pub(super) fn in_dir(dir: &Path, bytes_max: u64) -> Self {
+        Self {
+            dir: Some(dir.to_owned()),
+            pinned: None,
+            incoming: Incoming::resume(dir, bytes_max),
+        }
+    }
+
+    pub(super) fn dir(&self) -> Option<PathBuf> {
+        self.dir.clone()
+    }
+
+    pub(super) fn pin(&mut self, pinned: Pinned) -> StateId {
+        let state = pinned.state;
+        self.pinned = Some(Arc::new(pinned));
+        state
     }
 
     pub(super) fn unpin(&mut self, round: Round) {
         self.pinned.take_if(|pinned| pinned.state.round == round);
+    }
+
+    pub(super) fn pinned(&self, state: &StateId) -> Option<Arc<Pinned>> {
+        self.pinned.clone().filter(|p| p.state == *state)
     }
 
     pub(super) fn manifest(&self, state: &StateId) -> Option<Bytes> {
@@ -46,36 +125,17 @@ impl States {
         Some(pinned.manifest.clone())
     }
 
-    pub(super) fn chunk(&self, state: &StateId, index: u32) -> Option<Bytes> {
-        let pinned = self.pinned.as_ref().filter(|p| p.state == *state)?;
-        let start = (index as usize).checked_mul(STATE_CHUNK_BYTES)?;
-        let end = start
-            .saturating_add(STATE_CHUNK_BYTES)
-            .min(pinned.bytes.len());
-        (start < end).then(|| pinned.bytes.slice(start..end))
-    }
-
     /// Prepares for a state. A second fetch of the same state keeps the chunks that have arrived.
-    pub(super) fn begin(&mut self, state: &StateId, manifest: Bytes) {
+    pub(super) fn begin(&mut self, state: &StateId, manifest: &[u8]) {
         if self.incoming.as_ref().is_some_and(|i| i.state == *state) {
             return;
         }
-        let bytes = state.bytes as usize;
-        let chunks = bytes.div_ceil(STATE_CHUNK_BYTES);
-        self.incoming = Some(Incoming {
-            state: *state,
-            manifest,
-            bytes: vec![0; bytes],
-            here: vec![false; chunks],
-        });
+        self.incoming = Some(Incoming::begin(*state, manifest, self.dir.as_deref()));
     }
 
     pub(super) fn has_chunk(&self, state: &StateId, index: u32) -> bool {
         let incoming = self.incoming.as_ref().filter(|i| i.state == *state);
-        incoming
-            .and_then(|i| i.here.get(index as usize))
-            .copied()
-            .unwrap_or(false)
+        incoming.is_some_and(|incoming| incoming.has_chunk(index))
     }
 
     pub(super) fn put_chunk(
@@ -85,57 +145,28 @@ impl States {
         chunk: &[u8],
     ) -> Result<(), Refusal> {
         let incoming = self.incoming.as_mut().filter(|i| i.state == *state);
-        let incoming = incoming.ok_or(Refusal::Unwanted)?;
-        let start = (index as usize).saturating_mul(STATE_CHUNK_BYTES);
-        let end = start.saturating_add(chunk.len());
-        let place = incoming.bytes.get_mut(start..end).ok_or(Refusal::TooLong)?;
-        place.copy_from_slice(chunk);
-        if let Some(here) = incoming.here.get_mut(index as usize) {
-            *here = true;
-        }
-        Ok(())
+        incoming.ok_or(Refusal::Unwanted)?.put_chunk(index, chunk)
     }
 
     /// Removes and returns the state, once all chunks are here.
-    pub(super) fn take(&mut self, state: &StateId) -> Option<Bytes> {
-        let complete = |i: &mut Incoming| i.state == *state && i.here.iter().all(|here| *here);
+    pub(super) fn take(&mut self, state: &StateId) -> Option<Box<dyn StateBytes>> {
+        let complete = |i: &mut Incoming| i.state == *state && i.is_complete();
         let incoming = self.incoming.take_if(complete)?;
-        debug_assert!(!incoming.manifest.is_empty() || incoming.bytes.is_empty());
-        Some(Bytes::from(incoming.bytes))
+        Some(incoming.into_bytes())
+    }
+
+    /// This daemon is in `round`: the state of an earlier one would take it back.
+    pub(super) fn begun(&mut self, round: Round) {
+        let past = |incoming: &mut Incoming| incoming.state.round < round;
+        if let Some(mut past) = self.incoming.take_if(past) {
+            past.remove_files();
+        }
+    }
+
+    pub(super) fn transfer(&self) -> Option<Transfer> {
+        self.incoming.as_ref().map(Incoming::transfer)
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use murmurate_protocol::Digest;
-
-    #[test]
-    fn a_state_is_taken_only_when_every_chunk_is_here() {
-        let bytes = STATE_CHUNK_BYTES as u64 + 3;
-        let state = StateId {
-            round: Round(4),
-            root: Digest::of(b"x"),
-            bytes,
-        };
-        let mut states = States::default();
-        states.begin(&state, Bytes::from_static(b"manifest"));
-        states
-            .put_chunk(&state, 0, &vec![1; STATE_CHUNK_BYTES])
-            .unwrap();
-        assert!(states.take(&state).is_none());
-        states.begin(&state, Bytes::from_static(b"manifest"));
-        assert!(states.has_chunk(&state, 0), "an interrupted fetch goes on");
-        assert_eq!(states.put_chunk(&state, 1, &[2; 4]), Err(Refusal::TooLong));
-        states.put_chunk(&state, 1, &[2; 3]).unwrap();
-        let whole = states.take(&state).unwrap();
-        assert_eq!((whole.len() as u64, whole[STATE_CHUNK_BYTES]), (bytes, 2));
-        states.pin(state, Bytes::new(), whole);
-        assert_eq!(states.chunk(&state, 1).unwrap().len(), 3);
-        assert!(states.chunk(&state, 2).is_none());
-        states.unpin(Round(3));
-        assert!(states.manifest(&state).is_some());
-        states.unpin(Round(4));
-        assert!(states.manifest(&state).is_none());
-    }
-}
+mod tests;

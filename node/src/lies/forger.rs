@@ -8,7 +8,7 @@ use murmurate_protocol::{
     Digest, Done, Order, Part, PeerId, Plan, SliceId, SliceMeta, StateId, StoreId,
 };
 use murmurate_strategies::compress::{Codec, EncodeContext};
-use murmurate_strategies::executor::{STATE_HEADER_BYTES, StateStore, manifest_of};
+use murmurate_strategies::executor::{STATE_HEADER_BYTES, StateStore};
 use murmurate_strategies::slices::SliceStore;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -152,13 +152,8 @@ impl Forger {
         for value in bytes.get_mut(STATE_HEADER_BYTES..end)?.chunks_exact_mut(4) {
             value[3] ^= 0x80;
         }
-        let manifest = manifest_of(&bytes);
-        let state = StateId {
-            root: Digest::of(&manifest),
-            ..state
-        };
-        depot.pin(state, Bytes::from(manifest), Bytes::from(bytes));
-        Some(Done::Pinned(state))
+        let pinned = depot.pin(state.round, &mut |out| out.write_all(&bytes));
+        pinned.ok().map(Done::Pinned)
     }
 
     /// Whether members see contributions as they were encoded.

@@ -1,6 +1,6 @@
 //! A line of JSON that a daemon prints for a program. The field `event` names its kind.
 
-use crate::api::{EvaluationStatus, Status};
+use crate::api::{EvaluationStatus, Status, TransferStatus};
 use crate::faults::Fault;
 use crate::report::NodeReport;
 use serde::{Deserialize, Serialize};
@@ -77,6 +77,8 @@ pub struct Progress {
     pub peers: u64,
     /// Seconds since the first round began.
     pub wall_s: f64,
+    /// The state that it fetches, if it catches up.
+    pub transfer: Option<TransferStatus>,
     /// Unix time in seconds at the end of its first round.
     pub first_round_unix_s: Option<f64>,
     /// Estimated seconds until the last round ends; `None` if the run has no last round.
@@ -99,6 +101,7 @@ impl From<&Status> for Progress {
             bytes_received: status.bytes_received.wire,
             peers: status.peers.values().filter(|p| p.linked).count() as u64,
             wall_s: status.wall_s,
+            transfer: status.transfer,
             first_round_unix_s: status.first_round_unix_s,
             left_s: known.then(|| status.wall_s / status.round as f64 * left as f64),
         }
@@ -109,6 +112,17 @@ impl Progress {
     /// The progress as one line of text.
     pub fn describe(&self) -> String {
         use super::words::{bytes, duration, optional};
+        if let Some(transfer) = self.transfer {
+            return format!(
+                "round {} {:<8} fetches the state of round {}: {} of {}  peers {}",
+                self.round,
+                self.phase,
+                transfer.round,
+                bytes(transfer.bytes),
+                bytes(transfer.of_bytes),
+                self.peers,
+            );
+        }
         let of = if self.rounds > 0 {
             format!("/{}", self.rounds)
         } else {
@@ -136,6 +150,24 @@ impl Progress {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_newcomer_shows_how_far_its_state_is() {
+        let progress = Progress {
+            phase: "join".to_owned(),
+            transfer: Some(TransferStatus {
+                round: 7,
+                bytes: 120_000_000,
+                of_bytes: 400_000_056,
+            }),
+            ..Progress::default()
+        };
+        let line = progress.describe();
+        assert!(
+            line.contains("fetches the state of round 7: 120.0 MB of 400.0 MB"),
+            "{line}"
+        );
+    }
 
     #[test]
     fn lines_round_trip() {

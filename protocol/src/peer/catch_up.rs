@@ -7,17 +7,18 @@
 
 use crate::core::timers::Timer;
 use crate::core::{Event, FetchId, Output, Phase, Wait};
-use crate::limits::{DONORS_MAX, VIEW_PEERS_MAX};
 use crate::peer::Peer;
 use crate::peer::lag::{CatchUp, Helpers, Offer};
 use crate::peer::resting::Standing;
 use crate::wire::TransferMessage;
-use crate::{Base, Digest, Done, OrderId, PeerError, PeerId, Round};
+use crate::{Base, Digest, Done, OrderId, PeerError, PeerId};
 use core::time::Duration;
-use std::collections::{BTreeMap, BTreeSet};
 
 /// Bytes per second below which a state transfer is given up.
 const SLOWEST_RATE: u64 = 64 << 10;
+
+/// The rate of a fast transfer, bytes per microsecond: 1 Gbit/s with its overhead.
+const FAST_BYTES_PER_US: u64 = 100;
 
 impl Peer {
     /// The swarm continued without this peer.
@@ -40,64 +41,8 @@ impl Peer {
         self.cx.timers.set(Timer::CatchUp, deadline);
     }
 
-    /// Asks the peers that are furthest ahead for their state. Of these, only those that failed to
-    /// help least often: a peer that claims to be ahead and never helps must not be asked for ever.
-    pub(super) fn ask_state(&mut self) {
-        self.drop_replay();
-        let at_rest = self.holders_at_rest();
-        let ready = self.cx.view.of_this_branch();
-        let ready = ready.filter(|(id, r)| r.ready || at_rest.contains(id));
-        let donors: Vec<(u32, Round, PeerId)> = ready
-            .map(|(id, r)| (self.in_vain(id), r.round, id))
-            .collect();
-        let least = donors.iter().map(|(vain, ..)| *vain).min();
-        let donors = donors.into_iter().filter(|(vain, ..)| Some(*vain) == least);
-        let mut donors: Vec<(Round, PeerId)> = donors.map(|(_, round, id)| (round, id)).collect();
-        donors.sort_by_key(|(round, id)| (std::cmp::Reverse(*round), *id));
-        // A state that opens an earlier round would mean more rounds to replay. Those that may lie do
-        // not count, however far ahead they claim to be.
-        let liars = match at_rest.is_empty() {
-            true => self.liars(),
-            false => 0,
-        };
-        let newest = donors.get(liars.min(donors.len().saturating_sub(1)));
-        let newest = newest.map(|(round, _)| *round);
-        donors.retain(|(round, _)| Some(round.next()) >= newest);
-        donors.truncate(DONORS_MAX.max(liars + 1));
-        let donors: BTreeSet<PeerId> = donors.into_iter().map(|(_, id)| id).collect();
-        if donors.is_empty() {
-            self.give_up_catching_up();
-            return;
-        }
-        self.cx.waited(Wait::State, true);
-        let at_least = self.oldest_wanted();
-        for peer in &donors {
-            self.cx.send(*peer, TransferMessage::StateAsk { at_least });
-        }
-        self.wait_for_state(self.cx.deadlines.answer() * 4);
-        self.catch_up = CatchUp::Asking {
-            asked: donors,
-            offers: BTreeMap::new(),
-        };
-    }
-
-    pub(super) fn in_vain(&self, peer: PeerId) -> u32 {
-        self.helpers.vain.get(&peer).copied().unwrap_or(0)
-    }
-
-    /// These peers did not help.
-    pub(super) fn blame_donors(&mut self, donors: impl IntoIterator<Item = PeerId>) {
-        for peer in donors {
-            let vain = &mut self.helpers.vain;
-            if vain.len() < VIEW_PEERS_MAX || vain.contains_key(&peer) {
-                let vain = vain.entry(peer).or_default();
-                *vain = vain.saturating_add(1);
-            }
-        }
-    }
-
     /// No peer can help: continues from this peer's state, or waits for another peer.
-    fn give_up_catching_up(&mut self) {
+    pub(super) fn give_up_catching_up(&mut self) {
         self.catch_up = CatchUp::Idle;
         self.cx.timers.stop(Timer::CatchUp);
         self.cx.waited(Wait::State, true);
@@ -130,6 +75,8 @@ impl Peer {
         }
         if last {
             self.choose_state();
+        } else if fits {
+            self.wait_for_more_offers(state.bytes);
         }
         match fits {
             true => Ok(()),
@@ -139,6 +86,16 @@ impl Peer {
                     state.bytes
                 ),
             }),
+        }
+    }
+
+    /// A state of this many bytes is offered, and other donors have not answered yet: waits for them
+    /// no longer than the transfer takes. Where donors may lie, all of them are heard.
+    fn wait_for_more_offers(&mut self, bytes: u64) {
+        if self.liars() == 0 {
+            let worth_it = Duration::from_micros(bytes / FAST_BYTES_PER_US);
+            let deadline = self.cx.now + worth_it;
+            self.cx.timers.set_earlier(Timer::CatchUp, deadline);
         }
     }
 
@@ -307,6 +264,10 @@ impl Peer {
     }
 
     fn loaded(&mut self, offer: Offer, digests: &[Digest], note: &[u8]) {
+        if let CatchUp::Loading(_, _, donors) = &self.catch_up {
+            // They keep the rounds since, however large; others may have forgotten them.
+            self.helpers.donors.clone_from(donors);
+        }
         self.drop_pin();
         self.leave_branch();
         self.cx.digests = digests.to_vec();
@@ -339,7 +300,9 @@ impl Peer {
         let helps = |id: PeerId| Some(self.in_vain(id)) == least;
         let ahead = self.cx.view.live().filter(|(_, r)| r.round > self.cx.round);
         let ahead = ahead.filter(|(id, _)| helps(*id));
-        let furthest = ahead.max_by_key(|(id, r)| (r.round, *id)).map(|(id, _)| id);
+        let kept = |id: PeerId| self.helpers.donors.contains(&id);
+        let furthest = ahead.max_by_key(|(id, r)| (kept(*id), r.round, *id));
+        let furthest = furthest.map(|(id, _)| id);
         if let Some(donor) = furthest
             && self.cx.plan.exchange.agrees()
         {
@@ -372,11 +335,14 @@ impl Peer {
 
     /// The catch-up's deadline has passed.
     pub(super) fn catch_up_expired(&mut self) {
-        self.cx.waited(Wait::State, true);
+        // With an offer at hand the wait was only for more of them.
+        let offered =
+            matches!(&self.catch_up, CatchUp::Asking { offers, .. } if !offers.is_empty());
+        self.cx.waited(Wait::State, !offered);
         match &mut self.catch_up {
             CatchUp::Idle | CatchUp::Keeping(..) | CatchUp::Loading(..) => {}
-            CatchUp::Asking { asked, offers } => {
-                let (silent, offered) = (std::mem::take(asked), !offers.is_empty());
+            CatchUp::Asking { asked, .. } => {
+                let silent = std::mem::take(asked);
                 self.helpers.note_late(&silent);
                 self.blame_donors(silent);
                 if offered {

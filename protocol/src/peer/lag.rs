@@ -80,6 +80,8 @@ pub(super) struct Replay {
 pub(super) struct Helpers {
     /// How often each peer failed to help.
     pub(super) vain: BTreeMap<PeerId, u32>,
+    /// The donors of the state that was loaded last.
+    pub(super) donors: Vec<PeerId>,
     /// How often a replay or a state failed although donors answered.
     pub(super) failures: u32,
     /// Donors that did not answer in time. What they offer later is welcome: a donor that exchanges a round

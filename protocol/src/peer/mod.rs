@@ -16,6 +16,7 @@ mod catch_up;
 mod clocks;
 mod cut;
 mod donor;
+mod donors;
 mod found;
 mod input;
 mod lag;

@@ -2,10 +2,12 @@
 //! that move it.
 
 use super::rules::Rules;
+use super::state_bytes::StateBytes;
 use crate::inner::InnerOptimizer;
 use crate::outer::OuterOptimizer;
 use crate::state::{StateError, StateSink, StateSource};
 use murmurate_protocol::Round;
+use std::io::{self, Write};
 use std::ops::Range;
 
 /// The anchor with its companion, and what moves it.
@@ -123,25 +125,36 @@ impl Anchor {
         size_of::<f32>() * (self.values.len() + self.state_len())
     }
 
-    /// Appends values, outer and inner optimizer as little-endian f32.
-    pub(super) fn write(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(bytemuck::cast_slice(&self.values));
-        out.extend_from_slice(bytemuck::cast_slice(self.outer.state()));
-        if let Some(inner) = &self.inner {
-            out.extend_from_slice(bytemuck::cast_slice(inner.state()));
+    /// Writes values, outer and inner optimizer as little-endian f32.
+    pub(super) fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+        out.write_all(bytemuck::cast_slice(&self.values))?;
+        out.write_all(bytemuck::cast_slice(self.outer.state()))?;
+        match &self.inner {
+            Some(inner) => out.write_all(bytemuck::cast_slice(inner.state())),
+            None => Ok(()),
         }
     }
 
-    /// Takes over what [`Anchor::write`] appended: [`Anchor::bytes`] bytes.
-    pub(super) fn overwrite(&mut self, bytes: &[u8], inner_steps: u64) {
-        let (values, rest) = bytes.split_at(size_of_val(self.values.as_slice()));
-        let (outer, inner) = rest.split_at(size_of_val(self.outer.state()));
-        fill(&mut self.values, values);
-        fill(self.outer.state_mut(), outer);
+    /// Takes over what [`Anchor::write`] wrote: the [`Anchor::bytes`] bytes of `state` that start
+    /// at `at`.
+    pub(super) fn overwrite(
+        &mut self,
+        state: &dyn StateBytes,
+        mut at: u64,
+        inner_steps: u64,
+    ) -> io::Result<()> {
+        let mut fill = |values: &mut [f32]| {
+            let read = state.read_at(at, bytemuck::cast_slice_mut(values));
+            at += size_of_val(values) as u64;
+            read
+        };
+        fill(&mut self.values)?;
+        fill(self.outer.state_mut())?;
         if let Some(optimizer) = &mut self.inner {
-            fill(optimizer.state_mut(), inner);
+            fill(optimizer.state_mut())?;
             optimizer.set_step_count(inner_steps);
         }
+        Ok(())
     }
 
     /// Writes `anchor` and `companion` to a checkpoint.
@@ -232,10 +245,4 @@ fn inner_steps(source: &dyn StateSource) -> Result<u64, StateError> {
         reason: format!("{} bytes instead of 8", bytes.len()),
     })?;
     Ok(u64::from_le_bytes(steps))
-}
-
-fn fill(into: &mut [f32], bytes: &[u8]) {
-    for (value, four) in into.iter_mut().zip(bytes.as_chunks::<4>().0) {
-        *value = f32::from_le_bytes(*four);
-    }
 }

@@ -1,19 +1,22 @@
 //! What the Executor needs from its host: places for encoded bytes and states, and a clock.
 
+use super::state_bytes::{StateBytes, WriteState};
 use crate::slices::SliceStore;
-use bytes::Bytes;
 use murmurate_protocol::{Digest, Round, StateId};
+use std::io;
 use std::time::Duration;
 
 /// Pinned states that newcomers fetch, and states that this peer has fetched.
 pub trait StateStore {
-    /// Keeps a state for others to fetch: its bytes, and its manifest (the hashes of its chunks,
-    /// back to back), whose hash is `state.root`.
-    fn pin(&self, state: StateId, manifest: Bytes, bytes: Bytes);
+    /// Keeps the state that opens `round` for others to fetch, and returns its id.
+    ///
+    /// # Errors
+    /// If it can be kept nowhere.
+    fn pin(&self, round: Round, write: WriteState<'_>) -> io::Result<StateId>;
     /// Forgets the state that opens `round`.
     fn unpin(&self, round: Round);
     /// Removes and returns a fetched and verified state.
-    fn take(&self, state: &StateId) -> Option<Bytes>;
+    fn take(&self, state: &StateId) -> Option<Box<dyn StateBytes>>;
 }
 
 /// Everything that the mix lane needs from its host.

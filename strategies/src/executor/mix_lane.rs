@@ -136,7 +136,7 @@ impl MixLane {
                 noted,
                 ..
             } => bundle::bundle(*slice, parts, *noted, host),
-            Order::Pin { round, note } => Ok(self.pin(*round, note, host)),
+            Order::Pin { round, note } => self.pin(*round, note, host),
             Order::Load { state } => self.load_state(state, host),
             Order::Settle { slice, outcome } => {
                 if *outcome == Settlement::Lost {

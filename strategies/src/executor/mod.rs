@@ -50,6 +50,7 @@ mod pieces;
 mod places;
 mod rules;
 mod signals;
+mod state_bytes;
 mod train_lane;
 mod train_state;
 mod transfer;
@@ -62,6 +63,7 @@ pub use mixers::{CenterRule, Keeps, Mixing};
 pub use parts::{Overlap, Parts};
 pub use rules::Rules;
 pub use signals::TrainSignals;
+pub use state_bytes::{ManifestWriter, StateBytes, WriteState, state_in_memory};
 pub use train_lane::TrainLane;
 pub use transfer::STATE_HEADER_BYTES;
 

@@ -8,11 +8,12 @@ use super::anchor::{SavedAnchor, finite};
 use super::codec_state::CodecState;
 use super::common::Common;
 use super::held::Held;
-use super::host::{Host, manifest_of};
+use super::host::Host;
 use super::mix_lane::MixLane;
+use super::state_bytes::StateBytes;
 use crate::state::{StateError, StateSink, StateSource};
-use bytes::Bytes;
-use murmurate_protocol::{Digest, Done, Round, StateId, WorkError};
+use murmurate_protocol::{Done, Round, StateId, WorkError};
+use std::io::{self, Write};
 
 /// Opens every transferred state; the digit is the layout's version.
 const MAGIC: &[u8; 8] = b"MURMUR01";
@@ -23,6 +24,9 @@ const PENDING_VALUES: &str = "overlap.values";
 
 /// What error feedback keeps.
 const RESIDUAL: &str = "residual";
+
+/// Bytes that are checked at a time. They fit into the processor's cache.
+const PIECE_BYTES: usize = 256 << 10;
 
 /// Bytes of a transferred state before its values.
 pub const STATE_HEADER_BYTES: usize = 8 + 32 + 8 + 8;
@@ -37,6 +41,22 @@ fn noted(rest: &[u8]) -> Option<&[u8]> {
     (!note.is_empty() && length == note.len()).then_some(note)
 }
 
+/// Whether all values from the header's end to the byte `end` are finite.
+fn finite_values(state: &dyn StateBytes, end: u64) -> io::Result<bool> {
+    let mut piece = vec![0.0f32; PIECE_BYTES / size_of::<f32>()];
+    let mut at = STATE_HEADER_BYTES as u64;
+    while at < end {
+        let values = ((end - at) / size_of::<f32>() as u64).min(piece.len() as u64);
+        let piece = &mut piece[..values as usize];
+        state.read_at(at, bytemuck::cast_slice_mut(piece))?;
+        if !piece.iter().all(|value| value.is_finite()) {
+            return Ok(false);
+        }
+        at += size_of_val(piece) as u64;
+    }
+    Ok(true)
+}
+
 impl MixLane {
     /// Bytes of a transferred state, without what the codec keeps in common.
     pub fn state_bytes(&self) -> u64 {
@@ -44,32 +64,40 @@ impl MixLane {
     }
 
     /// Keeps the state for newcomers.
-    pub(super) fn pin(&mut self, round: Round, note: &[u8], host: &dyn Host) -> Done {
-        let core = &self.core;
-        let mut out = Vec::with_capacity(self.state_bytes() as usize);
-        out.extend_from_slice(MAGIC);
-        out.extend_from_slice(core.codecs.plan.as_bytes());
-        out.extend_from_slice(&round.0.to_le_bytes());
-        out.extend_from_slice(&core.anchor.inner_steps().to_le_bytes());
-        core.anchor.write(&mut out);
-        if let Some(common) = self.mixer.common() {
-            common.write(&mut out);
-        }
-        if !note.is_empty() {
-            out.extend_from_slice(note);
-            out.extend_from_slice(&(note.len() as u32).to_le_bytes());
-        }
-        let manifest = manifest_of(&out);
-        let state = StateId {
-            round,
-            root: Digest::of(&manifest),
-            bytes: out.len() as u64,
-        };
-        host.pin(state, Bytes::from(manifest), Bytes::from(out));
-        Done::Pinned(state)
+    pub(super) fn pin(
+        &self,
+        round: Round,
+        note: &[u8],
+        host: &dyn Host,
+    ) -> Result<Done, WorkError> {
+        let pinned = host.pin(round, &mut |out| self.write_state(round, note, out));
+        pinned.map(Done::Pinned).map_err(|error| WorkError::Pin {
+            reason: error.to_string(),
+        })
     }
 
-    /// Takes a fetched state over.
+    fn write_state(&self, round: Round, note: &[u8], out: &mut dyn Write) -> io::Result<()> {
+        let core = &self.core;
+        out.write_all(MAGIC)?;
+        out.write_all(core.codecs.plan.as_bytes())?;
+        out.write_all(&round.0.to_le_bytes())?;
+        out.write_all(&core.anchor.inner_steps().to_le_bytes())?;
+        core.anchor.write(out)?;
+        if let Some(common) = self.mixer.common() {
+            let mut bytes = Vec::new();
+            common.write(&mut bytes);
+            out.write_all(&bytes)?;
+        }
+        if !note.is_empty() {
+            out.write_all(note)?;
+            out.write_all(&(note.len() as u32).to_le_bytes())?;
+        }
+        Ok(())
+    }
+
+    /// Takes a fetched state over. A wrong one changes nothing. If its bytes can no longer be read
+    /// once they have been checked, the anchor is a mixture that no digest names, and the peer
+    /// fetches a state again.
     pub(super) fn load_state(
         &mut self,
         state: &StateId,
@@ -78,10 +106,15 @@ impl MixLane {
         let bad = |reason: &str| WorkError::BadState {
             reason: reason.to_owned(),
         };
+        let unread = |error: io::Error| bad(&format!("it cannot be read: {error}"));
         let bytes = host.take(state).ok_or_else(|| bad("it is not here"))?;
-        let values = usize::try_from(self.state_bytes()).ok();
-        let split = values.and_then(|len| bytes.split_at_checked(len));
-        let (values, rest) = split.ok_or_else(|| bad("its size is not this model's"))?;
+        let values = self.state_bytes();
+        let rest = bytes.bytes().checked_sub(values);
+        let rest = rest.and_then(|rest| usize::try_from(rest).ok());
+        // What follows the values is small: a note, or what a codec keeps in common.
+        let mut room = vec![0; rest.ok_or_else(|| bad("its size is not this model's"))?];
+        bytes.read_at(values, &mut room).map_err(unread)?;
+        let rest = &room[..];
         // No grid has a codec that keeps something in common, so what follows the values is the one or
         // the other.
         let (common, note) = match self.mixer.common() {
@@ -95,7 +128,8 @@ impl MixLane {
                 (None, note.to_vec())
             }
         };
-        let (header, values) = values.split_at(STATE_HEADER_BYTES);
+        let mut header = [0; STATE_HEADER_BYTES];
+        bytes.read_at(0, &mut header).map_err(unread)?;
         if header[..8] != *MAGIC {
             return Err(bad("it does not open like a state"));
         }
@@ -110,13 +144,12 @@ impl MixLane {
         if number(40) != state.round.0 {
             return Err(bad("it opens another round"));
         }
-        let finite = values
-            .chunks_exact(4)
-            .all(|v| f32::from_le_bytes([v[0], v[1], v[2], v[3]]).is_finite());
-        if !finite {
+        if !finite_values(&*bytes, values).map_err(unread)? {
             return Err(bad("a value is not finite"));
         }
-        self.core.anchor.overwrite(values, number(48));
+        let anchor = &mut self.core.anchor;
+        let read = anchor.overwrite(&*bytes, STATE_HEADER_BYTES as u64, number(48));
+        read.map_err(unread)?;
         self.collect();
         self.start_over();
         if let Some(common) = common {

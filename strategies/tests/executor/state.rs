@@ -283,7 +283,7 @@ fn a_damaged_state_is_refused_and_changes_nothing() {
         let (mut donor, store) = (executor(text, 0), Store::default());
         rounds(&mut donor, &store, 2);
         let state = pinned(&mut donor, &store, 2);
-        let good = store.take(&state).unwrap();
+        let good = store.taken(&state).unwrap();
         let mut damaged: Vec<Vec<u8>> = [0, 1, 55, 56, good.len() - 4, good.len() - 1]
             .map(|len| good[..len].to_vec())
             .into();

@@ -6,11 +6,14 @@ use murmurate_protocol::{
 };
 use murmurate_strategies::aggregate::{AggregationKind, Input};
 use murmurate_strategies::compress::EncodeContext;
-use murmurate_strategies::executor::{Executor, Parts, StateStore, Stopwatch};
+use murmurate_strategies::executor::{
+    Executor, Parts, StateBytes, StateStore, Stopwatch, WriteState,
+};
 use murmurate_strategies::grid::Strategy;
 use murmurate_strategies::inner::InnerKind;
 use murmurate_strategies::slices::{LocalSlices, SliceStore};
 use murmurate_strategies::toy::ToyTask;
+use std::io;
 use std::time::Duration;
 
 const LEN: usize = 200;
@@ -33,11 +36,13 @@ impl SliceStore for Host {
 }
 
 impl StateStore for Host {
-    fn pin(&self, _: StateId, _: Bytes, _: Bytes) {}
+    fn pin(&self, _: Round, _: WriteState<'_>) -> io::Result<StateId> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
 
     fn unpin(&self, _: Round) {}
 
-    fn take(&self, _: &StateId) -> Option<Bytes> {
+    fn take(&self, _: &StateId) -> Option<Box<dyn StateBytes>> {
         None
     }
 }

@@ -2,10 +2,13 @@
 
 use bytes::Bytes;
 use murmurate_protocol::{Round, SliceId, SliceMeta, StateId};
-use murmurate_strategies::executor::{StateStore, Stopwatch};
+use murmurate_strategies::executor::{
+    StateBytes, StateStore, Stopwatch, WriteState, state_in_memory,
+};
 use murmurate_strategies::slices::SliceStore;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::io;
 use std::time::Duration;
 
 #[derive(Default)]
@@ -13,6 +16,13 @@ pub struct Store {
     pub slices: RefCell<BTreeMap<SliceId, Bytes>>,
     pub headers: RefCell<BTreeMap<SliceId, SliceMeta>>,
     pub states: RefCell<BTreeMap<StateId, Bytes>>,
+}
+
+impl Store {
+    /// Removes and returns a state.
+    pub fn taken(&self, state: &StateId) -> Option<Bytes> {
+        self.states.borrow_mut().remove(state)
+    }
 }
 
 impl SliceStore for Store {
@@ -31,16 +41,19 @@ impl SliceStore for Store {
 }
 
 impl StateStore for Store {
-    fn pin(&self, state: StateId, _: Bytes, bytes: Bytes) {
+    fn pin(&self, round: Round, write: WriteState<'_>) -> io::Result<StateId> {
+        let (state, _, bytes) = state_in_memory(round, write)?;
         self.states.borrow_mut().insert(state, bytes);
+        Ok(state)
     }
 
     fn unpin(&self, round: Round) {
         self.states.borrow_mut().retain(|s, _| s.round != round);
     }
 
-    fn take(&self, state: &StateId) -> Option<Bytes> {
-        self.states.borrow_mut().remove(state)
+    fn take(&self, state: &StateId) -> Option<Box<dyn StateBytes>> {
+        let bytes = self.taken(state)?;
+        Some(Box::new(bytes))
     }
 }
 
