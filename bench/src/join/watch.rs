@@ -15,6 +15,9 @@ const EVERY: Duration = Duration::from_millis(20);
 /// What the newcomer waits for, in its log.
 const STATE: &str = "state";
 
+/// Entries this close to each other are of one moment, seconds.
+const SAME_MOMENT: f64 = 0.005;
+
 /// When the newcomer did what, as Unix time in seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Joined {
@@ -98,7 +101,6 @@ fn joined_in(entries: &[Entry]) -> Option<Joined> {
         donors: 0,
         states: 0,
     };
-    let mut fetching = false;
     for entry in life() {
         match &entry.kind {
             Kind::PeerUp { .. } if joined.states == 0 && joined.offered == 0.0 => {
@@ -110,12 +112,12 @@ fn joined_in(entries: &[Entry]) -> Option<Joined> {
                 (joined.offered, joined.donors) = (entry.time, *donors);
                 joined.states += 1;
             }
-            // The wait for an offer ends in the same moment as the fetch begins.
+            // The wait for an offer began before it.
             Kind::Waited { what, waited_s, .. } if what == STATE && joined.states > 0 => {
-                if fetching && *waited_s > 0.0 && joined.fetched < joined.offered {
+                let since = entry.time - waited_s;
+                if since >= joined.offered - SAME_MOMENT && joined.fetched < joined.offered {
                     joined.fetched = entry.time;
                 }
-                fetching = true;
             }
             _ => {}
         }
