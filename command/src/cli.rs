@@ -28,8 +28,16 @@ pub(crate) use why::{DEFAULT_DIR, LogArgs, WhyArgs};
 
 /// Train one model on many machines without a coordinator.
 #[derive(Debug, Parser)]
-#[command(name = "murmurate", version, arg_required_else_help = true)]
+#[command(
+    name = "murmurate",
+    version,
+    arg_required_else_help = true,
+    after_help = crate::exit::TABLE
+)]
 pub(crate) struct Cli {
+    /// Print only results and errors
+    #[arg(long, short, global = true)]
+    pub(crate) quiet: bool,
     #[command(subcommand)]
     pub(crate) command: Command,
 }

@@ -1,13 +1,13 @@
 //! `murmurate bench`: measures the daemon's parts.
 
 use crate::cli::{Bench, BenchCodecsArgs, BenchExchangeArgs, BenchNetArgs, BenchPeerArgs};
+use crate::out;
 use anyhow::bail;
 use murmurate_bench::codecs::{self, CodecsOptions};
 use murmurate_bench::exchange::{self, ExchangeOptions};
 use murmurate_bench::net::{FarTask, Plan, Run, Tuning, Way};
 use murmurate_node::config::{Config, Overrides};
 use murmurate_node::local;
-use std::io::Write;
 use std::net::SocketAddr;
 use tokio::runtime;
 
@@ -28,14 +28,13 @@ fn codecs(args: BenchCodecsArgs) -> anyhow::Result<()> {
         runs: args.runs,
         scalar: args.scalar,
     };
-    let report = codecs::run_codecs(&options, |speed| eprintln!("{} measured", speed.codec))?;
-    let mut out = std::io::stdout().lock();
-    if args.json {
-        writeln!(out, "{}", serde_json::to_string(&report)?)?;
-    } else {
-        writeln!(out, "{}", codecs::table(&report))?;
+    let report = codecs::run_codecs(&options, |speed| {
+        out::tell(format_args!("{} measured", speed.codec));
+    })?;
+    match args.json {
+        true => out::line(serde_json::to_string(&report)?),
+        false => out::line(codecs::table(&report)),
     }
-    Ok(())
 }
 
 fn averaging(args: &BenchExchangeArgs) -> anyhow::Result<()> {
@@ -53,21 +52,19 @@ fn averaging(args: &BenchExchangeArgs) -> anyhow::Result<()> {
         rounds: args.rounds,
         link: args.link,
     };
-    eprintln!(
+    out::tell(format_args!(
         "averaging {} parameters between {} peers, {} rounds and one to warm up",
         options.params, options.nodes, options.rounds
-    );
+    ));
     // A single thread, the main one, because children end with the thread that started them.
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
     let report = runtime.block_on(exchange::run_exchange(&options))?;
-    let mut out = std::io::stdout().lock();
-    if args.json {
-        writeln!(out, "{}", serde_json::to_string(&report)?)?;
-    } else {
-        writeln!(out, "{}", exchange::table(&report))?;
-    }
+    match args.json {
+        true => out::line(serde_json::to_string(&report)?),
+        false => out::line(exchange::table(&report)),
+    }?;
     if !report.digests_equal {
         bail!("the peers did not end with the same bits");
     }
@@ -78,12 +75,7 @@ fn peer(args: &BenchPeerArgs) -> anyhow::Result<()> {
     local::end_with_parent(args.parent)?;
     let config = Config::load(Some(&args.config), &Overrides::default())?;
     let times = exchange::run_peer(config, args.params, args.rank)?;
-    writeln!(
-        std::io::stdout().lock(),
-        "{}",
-        serde_json::to_string(&times)?
-    )?;
-    Ok(())
+    out::line(serde_json::to_string(&times)?)
 }
 
 /// A runtime with several threads, as in the daemon.
@@ -115,14 +107,12 @@ fn net(args: BenchNetArgs) -> anyhow::Result<()> {
     };
     let report = runtime.block_on(murmurate_bench::run_net(&plan, tell))?;
     for warning in &report.warnings {
-        eprintln!("warning: {warning}");
+        out::tell(format_args!("warning: {warning}"));
     }
-    let mut out = std::io::stdout().lock();
-    if args.json {
-        writeln!(out, "{}", serde_json::to_string(&report)?)?;
-    } else {
-        writeln!(out, "{}", murmurate_bench::net_table(&report))?;
-    }
+    match args.json {
+        true => out::line(serde_json::to_string(&report)?),
+        false => out::line(murmurate_bench::net_table(&report)),
+    }?;
     if report.ways.iter().all(|way| way.transfers == 0) {
         bail!("no transfer completed");
     }
@@ -132,29 +122,29 @@ fn net(args: BenchNetArgs) -> anyhow::Result<()> {
 /// Prints one line about a finished transfer.
 fn tell(run: &Run) {
     match (&run.figures, &run.error) {
-        (Some(figures), _) => eprintln!(
+        (Some(figures), _) => out::tell(format_args!(
             "{} {}: {:.1} MB in {:.2} s",
             run.way,
             run.round + 1,
             figures.bytes as f64 / 1e6,
             figures.seconds
-        ),
-        (None, error) => eprintln!(
+        )),
+        (None, error) => out::tell(format_args!(
             "{} {}: {}",
             run.way,
             run.round + 1,
             error.as_deref().unwrap_or("nothing was measured")
-        ),
+        )),
     }
 }
 
 fn listen(runtime: &runtime::Runtime, at: SocketAddr) -> anyhow::Result<()> {
     let ready = |at: SocketAddr| {
-        eprintln!(
+        out::tell(format_args!(
             "listening; measure with: murmurate bench net --join {at} (its TCP port, and TCP and UDP of the {} after it)",
             FarTask::PORTS
-        );
+        ));
     };
-    let heard = |from: SocketAddr| eprintln!("{from} measures");
+    let heard = |from: SocketAddr| out::tell(format_args!("{from} measures"));
     Ok(runtime.block_on(murmurate_bench::listen_net(at, ready, heard))?)
 }

@@ -1,11 +1,12 @@
 //! `murmurate run`: runs one daemon.
 
 use crate::cli::RunArgs;
+use crate::out;
 use murmurate_node::config::{Config, Overrides};
 use murmurate_node::daemon::{self, RunOptions};
 use murmurate_node::local;
 use murmurate_node::membership::invite_from;
-use std::io::Write;
+use murmurate_node::progress::LogMode;
 
 pub(crate) fn run(args: RunArgs) -> anyhow::Result<()> {
     if let Some(parent) = args.parent {
@@ -35,14 +36,18 @@ pub(crate) fn run(args: RunArgs) -> anyhow::Result<()> {
     };
     let config = Config::load(args.config.as_deref(), &overrides)?;
     if args.show_config {
-        write!(std::io::stdout().lock(), "{}", config.effective)?;
-        return Ok(());
+        return out::text(config.effective);
     }
     let invite = args.invite.as_deref().map(invite_from).transpose()?;
     daemon::run(
         config,
         RunOptions {
-            log: args.log,
+            // A program that asked for JSON lines gets them.
+            log: match args.log {
+                LogMode::Json => LogMode::Json,
+                _ if out::is_quiet() => LogMode::Quiet,
+                log => log,
+            },
             faults: args.fault,
             lies: args.lie,
             splits: args.split,

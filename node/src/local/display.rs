@@ -1,9 +1,8 @@
 //! Progress of the daemons: a live line for each on a terminal, plain lines elsewhere. All on
 //! stderr, because stdout is for the results.
 
-use crate::progress::Progress;
+use crate::progress::{Progress, is_live, tell};
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
-use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
 /// Shortest time between two plain lines of one daemon.
@@ -25,7 +24,7 @@ pub(super) enum Display {
 impl Display {
     /// A display for `nodes` daemons.
     pub(super) fn new(nodes: usize) -> Self {
-        if !std::io::stderr().is_terminal() {
+        if !is_live() {
             return Self::Plain {
                 last: vec![None; nodes],
             };
@@ -63,7 +62,7 @@ impl Display {
                 };
                 if last.is_none_or(|at| at.elapsed() >= PLAIN_INTERVAL) {
                     *last = Some(Instant::now());
-                    eprintln!("daemon {place:>2} {}", progress.describe());
+                    tell(format_args!("daemon {place:>2} {}", progress.describe()));
                 }
             }
             Self::Quiet => {}
@@ -73,8 +72,8 @@ impl Display {
     /// Prints a message on a line of its own.
     pub(super) fn say(&self, text: &str) {
         match self {
-            Self::Live { all, .. } => all.suspend(|| eprintln!("{text}")),
-            Self::Plain { .. } => eprintln!("{text}"),
+            Self::Live { all, .. } => all.suspend(|| tell(text)),
+            Self::Plain { .. } => tell(text),
             Self::Quiet => tracing::debug!("{text}"),
         }
     }

@@ -3,9 +3,11 @@
 
 mod line;
 mod printer;
+mod terminal;
 mod words;
 
 pub use line::{Line, Progress};
 pub(crate) use printer::merged;
 pub use printer::{LogMode, Printer};
+pub(crate) use terminal::{is_live, tell};
 pub use words::{bytes, duration};

@@ -1,13 +1,13 @@
 //! Prints progress, messages and the final report.
 
-use super::{Line, Progress};
+use super::{Line, Progress, is_live};
 use crate::api::Status;
 use crate::faults::Fault;
 use crate::report::NodeReport;
 use clap::ValueEnum;
 use indicatif::{ProgressBar, ProgressStyle};
 use murmurate_protocol::Digest;
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use std::time::{Duration, Instant};
 
 /// Shortest time between two lines of progress for a program.
@@ -26,6 +26,8 @@ pub enum LogMode {
     Plain,
     /// JSON lines on stdout.
     Json,
+    /// The final report only.
+    Quiet,
 }
 
 /// Prints to stdout. If the reader has gone, printing stops and training continues.
@@ -44,6 +46,7 @@ enum Form {
     Live(ProgressBar),
     Plain,
     Json,
+    Quiet,
 }
 
 impl Printer {
@@ -51,7 +54,8 @@ impl Printer {
     pub fn new(mode: LogMode) -> Self {
         let form = match mode {
             LogMode::Json => Form::Json,
-            LogMode::Auto if std::io::stderr().is_terminal() => Form::Live(live_line()),
+            LogMode::Quiet => Form::Quiet,
+            LogMode::Auto if is_live() => Form::Live(live_line()),
             LogMode::Auto | LogMode::Plain => Form::Plain,
         };
         Self {
@@ -106,7 +110,7 @@ impl Printer {
     pub fn progress(&mut self, status: &Status) {
         let interval = match self.form {
             Form::Plain => PLAIN_INTERVAL,
-            Form::Live(_) | Form::Json => JSON_INTERVAL,
+            Form::Live(_) | Form::Json | Form::Quiet => JSON_INTERVAL,
         };
         let evaluation = status.evaluation.map(|e| e.round);
         let ends = status.phase == "finished" && self.last_phase != status.phase;
@@ -122,6 +126,7 @@ impl Printer {
             Form::Live(bar) => bar.set_message(progress.describe()),
             Form::Plain => say_plain(&progress.describe()),
             Form::Json => json(&Line::Progress(progress)),
+            Form::Quiet => {}
         }
     }
 
@@ -187,7 +192,7 @@ impl Printer {
         });
         let top_5 = report.test_top_5;
         let top_5 = top_5.map_or(String::new(), |share| format!(" (top 5: {share:.4})"));
-        self.say(&format!(
+        self.result(&format!(
             "{} rounds, {} inner steps, {} samples in {}; accuracy {}{top_5}, loss {}{text}; out {}, in {}",
             report.rounds,
             report.inner_steps,
@@ -200,10 +205,18 @@ impl Printer {
         ));
     }
 
+    /// Prints a line that is no result.
     fn say(&self, text: &str) {
         match &self.form {
+            Form::Quiet => tracing::info!("{text}"),
+            _ => self.result(text),
+        }
+    }
+
+    fn result(&self, text: &str) {
+        match &self.form {
             Form::Live(bar) => bar.suspend(|| say_plain(text)),
-            Form::Plain | Form::Json => say_plain(text),
+            Form::Plain | Form::Json | Form::Quiet => say_plain(text),
         }
     }
 }
