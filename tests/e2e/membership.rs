@@ -98,14 +98,14 @@ fn members_let_others_in_and_the_owner_throws_one_out() {
     // It does not get in again, and neither does another machine with its invite.
     let again = invited(&turn, 2, &third, &invite).end();
     assert!(
-        again.failed().contains("its membership was revoked"),
+        again.failed_with(4).contains("its membership was revoked"),
         "{again:?}"
     );
     let back = invited(&turn, 2, &base.path().join("thief"), &invite);
     let refused = back.end();
     assert!(
         refused
-            .failed()
+            .failed_with(4)
             .contains("its invite was used by 1 already"),
         "{refused:?}"
     );
