@@ -4,8 +4,11 @@
 //! results nobody reads any more ends at once and quietly ([`ReaderGone`]); a daemon trains on. That
 //! is why `SIGPIPE` stays ignored: it would also end a process that writes to a closed socket.
 
+mod fit;
+
+use comfy_table::Table;
 use std::fmt;
-use std::io::{self, BufWriter, ErrorKind, Write};
+use std::io::{self, BufWriter, ErrorKind, IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Whether `--quiet` was given. It is set once, before anything is printed.
@@ -34,6 +37,29 @@ pub(crate) fn line(text: impl fmt::Display) -> anyhow::Result<()> {
 /// Prints a result that brings its own ends of lines.
 pub(crate) fn text(text: impl fmt::Display) -> anyhow::Result<()> {
     with(|out| write!(out, "{text}"))
+}
+
+/// Prints a table, or its rows as `key: value` lines if the terminal is too narrow for it.
+pub(crate) fn table(table: &Table) -> anyhow::Result<()> {
+    line(fit::table(table, columns()))
+}
+
+/// Prints lines of text, which are folded if the terminal is too narrow for them.
+pub(crate) fn folded(lines: &str) -> anyhow::Result<()> {
+    text(fit::lines(lines, columns()))
+}
+
+/// The columns of the terminal behind stdout. A file or a pipe has no end of its lines.
+fn columns() -> usize {
+    let out = io::stdout();
+    if !out.is_terminal() {
+        return usize::MAX;
+    }
+    let size = rustix::termios::tcgetwinsize(out);
+    match size.map_or(0, |size| size.ws_col) {
+        0 => usize::MAX,
+        columns => usize::from(columns),
+    }
 }
 
 /// Prints a result in parts. It reaches the reader when `print` returns or flushes.

@@ -33,7 +33,7 @@ fn codecs(args: BenchCodecsArgs) -> anyhow::Result<()> {
     })?;
     match args.json {
         true => out::line(serde_json::to_string(&report)?),
-        false => out::line(codecs::table(&report)),
+        false => out::table(&codecs::table(&report)),
     }
 }
 
@@ -63,7 +63,7 @@ fn averaging(args: &BenchExchangeArgs) -> anyhow::Result<()> {
     let report = runtime.block_on(exchange::run_exchange(&options))?;
     match args.json {
         true => out::line(serde_json::to_string(&report)?),
-        false => out::line(exchange::table(&report)),
+        false => out::table(&exchange::table(&report)),
     }?;
     if !report.digests_equal {
         bail!("the peers did not end with the same bits");
@@ -111,7 +111,7 @@ fn net(args: BenchNetArgs) -> anyhow::Result<()> {
     }
     match args.json {
         true => out::line(serde_json::to_string(&report)?),
-        false => out::line(murmurate_bench::net_table(&report)),
+        false => out::table(&murmurate_bench::net_table(&report)),
     }?;
     if report.ways.iter().all(|way| way.transfers == 0) {
         bail!("no transfer completed");

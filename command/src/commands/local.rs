@@ -48,7 +48,10 @@ pub(crate) fn run(args: LocalArgs) -> anyhow::Result<()> {
     let report = runtime.block_on(local::run(options))?;
     let printed = match args.json {
         true => out::line(serde_json::to_string(&report)?),
-        false => out::line(local::table(&report)),
+        false => out::table(&local::table(&report)).and_then(|()| {
+            let notes = local::notes(&report);
+            notes.iter().try_for_each(out::line)
+        }),
     };
     // How the run ended matters more than who reads about it.
     match report.missed() {

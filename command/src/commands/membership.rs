@@ -81,7 +81,7 @@ pub(crate) fn members(args: &MembersArgs) -> anyhow::Result<()> {
         let days = format!("{} days", left / 86_400);
         table.add_row([short(&member.peer), &member.role, &by, &days, &state]);
     }
-    out::line(table)
+    out::table(&table)
 }
 
 pub(crate) fn id(args: &IdArgs) -> anyhow::Result<()> {

@@ -15,6 +15,6 @@ pub(crate) fn run(args: &PlanArgs) -> anyhow::Result<()> {
     let report = plan(&cluster)?;
     match args.json {
         true => out::line(report.to_json()),
-        false => out::text(&report),
+        false => out::folded(&report.to_string()),
     }
 }

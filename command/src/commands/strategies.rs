@@ -16,7 +16,9 @@ pub(crate) fn run(args: &StrategiesArgs) -> anyhow::Result<()> {
     };
     match args.json {
         true => out::line(serde_json::to_string_pretty(&methods)?),
-        false => out::text(text(&methods)),
+        // The text of one method ends in a configuration, which must stay as it is.
+        false if args.what.is_some() => out::text(text(&methods)),
+        false => out::folded(&text(&methods)),
     }
 }
 

@@ -45,7 +45,7 @@ pub use partition::{HealAt, PartitionAt};
 pub use report::LocalReport;
 pub use shards::ShardsArg;
 pub use stranger::StrangerEntry;
-pub use table::table;
+pub use table::{notes, table};
 pub use total::Total;
 
 use crate::goal::Target;
@@ -94,7 +94,7 @@ async fn run_in(options: &LocalOptions, dir: &Path) -> Result<LocalReport, Local
     let plan = LocalPlan::new(options, dir, places)?;
     let display = match options.quiet {
         true => Display::quiet(),
-        false => Display::new(plan.children.len()),
+        false => Display::new(plan.children.len(), plan.target),
     };
     if let Some(note) = plan.note {
         display.say(note);

@@ -9,5 +9,6 @@ mod words;
 pub use line::{Line, Progress};
 pub(crate) use printer::merged;
 pub use printer::{LogMode, Printer};
-pub(crate) use terminal::{is_live, tell};
+pub(crate) use terminal::{columns, is_live, tell};
+pub(crate) use words::optional;
 pub use words::{bytes, duration};

@@ -1,8 +1,9 @@
 //! Prints progress, messages and the final report.
 
-use super::{Line, Progress, is_live};
+use super::{Line, Progress, columns, is_live};
 use crate::api::Status;
 use crate::faults::Fault;
+use crate::goal::Target;
 use crate::report::NodeReport;
 use clap::ValueEnum;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -15,6 +16,9 @@ const JSON_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Shortest time between two plain lines of progress.
 const PLAIN_INTERVAL: Duration = Duration::from_secs(2);
+
+/// Columns of the spinner and the space after it.
+const SPINNER_WIDTH: usize = 2;
 
 /// The form of a daemon's output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -39,6 +43,8 @@ pub struct Printer {
     last_phase: String,
     /// The addresses that people were told.
     told: Vec<String>,
+    /// The goal at which the run ends before its last round.
+    target: Target,
 }
 
 #[derive(Debug)]
@@ -64,7 +70,14 @@ impl Printer {
             last_evaluation: None,
             last_phase: String::new(),
             told: Vec::new(),
+            target: Target::default(),
         }
+    }
+
+    /// The printer of a run that also ends at a goal.
+    #[must_use]
+    pub fn until(self, target: Target) -> Self {
+        Self { target, ..self }
     }
 
     /// Prints the addresses at which others can join. A program is told all of them each time,
@@ -123,8 +136,11 @@ impl Printer {
         self.last_phase.clone_from(&status.phase);
         let progress = Progress::from(status);
         match &self.form {
-            Form::Live(bar) => bar.set_message(progress.describe()),
-            Form::Plain => say_plain(&progress.describe()),
+            Form::Live(bar) => {
+                let width = columns().saturating_sub(SPINNER_WIDTH);
+                bar.set_message(progress.describe(self.target, width));
+            }
+            Form::Plain => say_plain(&progress.describe(self.target, usize::MAX)),
             Form::Json => json(&Line::Progress(progress)),
             Form::Quiet => {}
         }
@@ -232,7 +248,7 @@ pub(crate) fn merged(round: u64, sides: &[(u16, f64)]) -> String {
 
 fn live_line() -> ProgressBar {
     let bar = ProgressBar::new_spinner();
-    if let Ok(style) = ProgressStyle::with_template("{spinner} {msg}") {
+    if let Ok(style) = ProgressStyle::with_template("{spinner} {wide_msg}") {
         bar.set_style(style);
     }
     bar
