@@ -1,6 +1,7 @@
 //! The configuration of one daemon: a TOML file, overridden by flags, then checked. A [`Config`]
 //! contains only values that are valid as far as one daemon can tell.
 
+mod address;
 mod attached;
 mod error;
 mod island;

@@ -128,7 +128,9 @@ impl Printer {
         let evaluation = status.evaluation.map(|e| e.round);
         let ends = status.phase == "finished" && self.last_phase != status.phase;
         let news = ends || matches!(self.form, Form::Json) && evaluation != self.last_evaluation;
-        if !news && self.last.is_some_and(|last| last.elapsed() < interval) {
+        // A daemon that stays after its last round has nothing new to tell people.
+        let over = status.phase == "finished" && !matches!(self.form, Form::Json);
+        if !news && (over || self.last.is_some_and(|last| last.elapsed() < interval)) {
             return;
         }
         self.last = Some(Instant::now());
