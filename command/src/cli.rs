@@ -1,12 +1,14 @@
 //! The command line as clap structs.
 
 mod bench;
+mod examples;
 mod generate;
 mod limit;
 mod local;
 mod membership;
 mod model;
 mod run;
+mod shell;
 mod sim;
 mod why;
 
@@ -22,6 +24,7 @@ pub(crate) use membership::{
 };
 pub(crate) use model::{EvalArgs, ExportArgs, StoreArg};
 pub(crate) use run::RunArgs;
+pub(crate) use shell::{CompletionsArgs, ManArgs};
 pub(crate) use sim::{CompareArgs, SimArgs, SimCommand, SurveyArgs};
 use std::path::PathBuf;
 pub(crate) use why::{DEFAULT_DIR, LogArgs, WhyArgs};
@@ -45,43 +48,67 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Run one daemon: train, and exchange with others
+    #[command(after_help = examples::RUN)]
     Run(RunArgs),
     /// Run several daemons on this machine and compare what they learned
+    #[command(after_help = examples::LOCAL)]
     Local(LocalArgs),
     /// Write a commented configuration
+    #[command(after_help = examples::INIT)]
     Init(InitArgs),
     /// Run a scenario in virtual time
+    #[command(after_help = examples::SIM)]
     Sim(SimArgs),
     /// Predict the cost of each preset on a cluster
+    #[command(after_help = examples::PLAN)]
     Plan(PlanArgs),
     /// List all methods, or show one
+    #[command(after_help = examples::STRATEGIES)]
     Strategies(StrategiesArgs),
     /// Write a daemon's model as safetensors
+    #[command(after_help = examples::EXPORT)]
     Export(ExportArgs),
     /// Continue a text with a language model
+    #[command(after_help = examples::GENERATE)]
     Generate(GenerateArgs),
     /// Measure a model on held-out data
+    #[command(after_help = examples::EVAL)]
     Eval(EvalArgs),
     /// Show or change a running daemon's limits on bytes sent per second
+    #[command(after_help = examples::LIMIT)]
     Limit(LimitArgs),
     /// Ask a running daemon why its round does not end, or is slow, or left it out
     Why(WhyArgs),
     /// Print the event logs of daemons, joined by cause
+    #[command(after_help = examples::LOG)]
     Log(LogArgs),
     /// Make the key of a new run
+    #[command(after_help = examples::RUN_KEY)]
     RunKey(RunKeyArgs),
     /// Print a line that lets another machine into a run
+    #[command(after_help = examples::INVITE)]
     Invite(InviteArgs),
     /// Print a line that lets one certain machine into a run
+    #[command(after_help = examples::ADMIT)]
     Admit(AdmitArgs),
     /// Throw a machine out of a run, or make an invite void
+    #[command(after_help = examples::REVOKE)]
     Revoke(RevokeArgs),
     /// List the members of a run
+    #[command(after_help = examples::MEMBERS)]
     Members(MembersArgs),
     /// Print the id of a daemon
+    #[command(after_help = examples::ID)]
     Id(IdArgs),
     /// Measure the daemon's parts on this machine
+    #[command(after_help = examples::BENCH)]
     Bench(BenchArgs),
+    /// Print a script that completes the command in a shell
+    #[command(after_help = examples::COMPLETIONS)]
+    Completions(CompletionsArgs),
+    /// Print the manual page, or write one for each subcommand
+    #[command(after_help = examples::MAN)]
+    Man(ManArgs),
 }
 
 #[derive(Debug, Args)]
@@ -129,6 +156,7 @@ pub(crate) struct StrategiesArgs {
 pub(crate) enum StrategiesCommand {
     /// Show a method: keys with ranges and defaults, equation, source and state; for a preset, its
     /// configuration
+    #[command(after_help = examples::STRATEGIES_SHOW)]
     Show {
         /// Name of a preset, exchange, topology, codec, optimizer, rule or correction
         name: String,

@@ -11,7 +11,7 @@ pub(crate) const TABLE: &str = "Exit codes:
   2    wrong usage of the command line
   3    the target of --until-accuracy or --until-loss was not reached
   4    refused: the peers to join do not accept this daemon
-  5    nobody to join could be reached
+  5    no daemon to join could be reached
   130  interrupted before the work was done";
 
 /// How the command ended.

@@ -55,6 +55,8 @@ fn main() -> ExitCode {
         cli::Command::Admit(args) => commands::membership::admit(&args),
         cli::Command::Revoke(args) => commands::membership::revoke(&args),
         cli::Command::Members(args) => commands::membership::members(&args),
+        cli::Command::Completions(args) => commands::shell::completions(&args),
+        cli::Command::Man(args) => commands::shell::man(&args),
         cli::Command::Id(args) => commands::membership::id(&args),
     };
     match result {

@@ -1,7 +1,7 @@
 //! What a command prints. Results go to stdout, everything else to stderr.
 //!
 //! Nothing here panics when a reader has gone, as in `murmurate strategies | head -1`. A command whose
-//! results nobody reads any more ends at once and quietly ([`ReaderGone`]); a daemon trains on. That
+//! results no program reads any more ends at once and quietly ([`ReaderGone`]); a daemon trains on. That
 //! is why `SIGPIPE` stays ignored: it would also end a process that writes to a closed socket.
 
 mod fit;

@@ -25,7 +25,7 @@ fn murmurate(dir: &Path, args: &[&str]) -> Output {
         .unwrap()
 }
 
-/// Runs the command with outputs that nobody reads.
+/// Runs the command with outputs that no program reads.
 fn unread(dir: &Path, args: &[&str], stderr: Stdio) -> Output {
     let (reader, writer) = pipe().unwrap();
     drop(reader);
@@ -123,6 +123,8 @@ fn a_closed_pipe_ends_a_command_quietly() {
             "2",
         ],
         &["init", "--to", "new.toml", "--force"],
+        &["completions", "bash"],
+        &["man"],
     ];
     for args in cases {
         // Where stderr is closed too, as in `2>&1 | head -1`, the exit code alone shows a panic.
@@ -176,7 +178,7 @@ fn quick(dir: &Path) -> [&'static str; 7] {
 }
 
 #[test]
-fn a_daemon_trains_on_when_nobody_reads_its_output() {
+fn a_daemon_trains_on_without_a_reader_of_its_output() {
     let dir = tempfile::tempdir().unwrap();
     let run = quick(dir.path());
     let output = unread(dir.path(), &run, closed());
@@ -200,6 +202,30 @@ fn exit_codes_tell_the_ends_apart() {
         code(&[&run[..], &["--until-loss", "0.0"]].concat()),
         Some(3)
     );
+}
+
+#[test]
+fn shells_and_man_know_every_command() {
+    let dir = tempfile::tempdir().unwrap();
+    let printed = |args: &[&str]| {
+        let output = murmurate(dir.path(), args);
+        assert!(output.status.success(), "{args:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let script = printed(&["completions", shell]);
+        for word in ["strategies", "completions", "until-accuracy"] {
+            assert!(script.contains(word), "{shell}: {word}");
+        }
+    }
+    assert!(printed(&["man"]).contains(".TH murmurate 1"));
+    printed(&["man", "--out", "man"]);
+    for page in ["murmurate.1", "murmurate-run.1", "murmurate-bench-net.1"] {
+        let text = std::fs::read_to_string(dir.path().join("man").join(page)).unwrap();
+        assert!(text.contains(".SH SYNOPSIS"), "{page}");
+    }
+    let run = std::fs::read_to_string(dir.path().join("man/murmurate-run.1")).unwrap();
+    assert!(run.contains("Examples:"), "{run}");
 }
 
 #[test]

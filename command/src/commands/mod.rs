@@ -13,6 +13,7 @@ pub(crate) mod log;
 pub(crate) mod membership;
 pub(crate) mod plan;
 pub(crate) mod run;
+pub(crate) mod shell;
 pub(crate) mod sim;
 pub(crate) mod strategies;
 pub(crate) mod survey;

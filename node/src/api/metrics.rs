@@ -6,6 +6,7 @@ mod format;
 mod nat;
 mod process;
 mod rounds;
+mod values;
 
 pub use format::MetricsFormat;
 
@@ -14,11 +15,10 @@ use process::Process;
 use prometheus_client::encoding::{EncodeLabelSet, text};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
-use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
 use rounds::{MEASURED, PREDICTED, of_round};
-use std::sync::atomic::AtomicU64;
+use values::{count, set};
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ByteLabels {
@@ -111,13 +111,6 @@ fn counters(registry: &mut Registry, status: &Status) {
     }
 }
 
-/// Registers a counter that is no whole number.
-fn count(registry: &mut Registry, name: &'static str, help: &'static str, value: f64) {
-    let counter = Counter::<f64, AtomicU64>::default();
-    counter.inc_by(value);
-    registry.register(name, help, counter);
-}
-
 fn gauges(registry: &mut Registry, status: &Status) {
     let of_training = [
         ("round", "The current round", Some(status.round as f64)),
@@ -191,18 +184,6 @@ fn state_gauges(registry: &mut Registry, status: &Status) {
         ),
     ];
     set(registry, all);
-}
-
-type Described = (&'static str, &'static str, Option<f64>);
-
-fn set(registry: &mut Registry, all: impl IntoIterator<Item = Described>) {
-    for (name, help, value) in all {
-        if let Some(value) = value {
-            let gauge = Gauge::<f64, AtomicU64>::default();
-            gauge.set(value);
-            registry.register(name, help, gauge);
-        }
-    }
 }
 
 fn bytes(registry: &mut Registry, status: &Status) {

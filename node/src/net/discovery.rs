@@ -99,7 +99,7 @@ impl Network {
             // One task for each address, which ends within the deadline of a lookup.
             self.tasks.spawn(async move {
                 let found = resolve(&address).await;
-                // If the network has ended, nobody needs the address any more.
+                // If the network has ended, the address is no longer needed.
                 let _ = network.send(Internal::Resolved { address, found }).await;
             });
         }

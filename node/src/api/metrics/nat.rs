@@ -1,6 +1,6 @@
 //! Whether others reach the daemon, and what it relays for them.
 
-use super::set;
+use super::values::set;
 use crate::api::Status;
 use crate::api::status::{PeerStatus, ServingStatus};
 use crate::net::Reachability;

@@ -1,6 +1,6 @@
 //! The process as every Prometheus client describes it, under the usual names (`process_...`).
 
-use super::{count, set};
+use super::values::{count, set};
 use crate::api::Memory;
 use prometheus_client::registry::Registry;
 use rustix::process::{Resource, getrlimit};

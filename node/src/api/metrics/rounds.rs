@@ -1,6 +1,6 @@
 //! The cost of a round, as predicted and as measured.
 
-use super::Described;
+use super::values::Described;
 use crate::api::RoundStatus;
 
 /// Names and descriptions of the metrics of [`of_round`], in its order.
