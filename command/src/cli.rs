@@ -1,6 +1,7 @@
 //! The command line as clap structs.
 
 mod bench;
+mod doctor;
 mod examples;
 mod generate;
 mod limit;
@@ -16,6 +17,7 @@ pub(crate) use bench::{
     Bench, BenchArgs, BenchCodecsArgs, BenchExchangeArgs, BenchNetArgs, BenchPeerArgs,
 };
 use clap::{Args, Parser, Subcommand};
+pub(crate) use doctor::{DoctorArgs, ExplainArgs};
 pub(crate) use generate::GenerateArgs;
 pub(crate) use limit::LimitArgs;
 pub(crate) use local::LocalArgs;
@@ -103,6 +105,12 @@ pub(crate) enum Command {
     /// Measure the daemon's parts on this machine
     #[command(after_help = examples::BENCH)]
     Bench(BenchArgs),
+    /// Check a daemon and its machine, and say what mends each problem
+    #[command(after_help = examples::DOCTOR)]
+    Doctor(DoctorArgs),
+    /// Explain a code that doctor printed
+    #[command(after_help = examples::EXPLAIN)]
+    Explain(ExplainArgs),
     /// Print a script that completes the command in a shell
     #[command(after_help = examples::COMPLETIONS)]
     Completions(CompletionsArgs),

@@ -5,6 +5,7 @@
 mod allocator;
 mod cli;
 mod commands;
+mod doctor;
 mod exit;
 mod out;
 
@@ -55,6 +56,8 @@ fn main() -> ExitCode {
         cli::Command::Admit(args) => commands::membership::admit(&args),
         cli::Command::Revoke(args) => commands::membership::revoke(&args),
         cli::Command::Members(args) => commands::membership::members(&args),
+        cli::Command::Doctor(args) => commands::doctor::run(&args),
+        cli::Command::Explain(args) => commands::explain::run(&args),
         cli::Command::Completions(args) => commands::shell::completions(&args),
         cli::Command::Man(args) => commands::shell::man(&args),
         cli::Command::Id(args) => commands::membership::id(&args),

@@ -100,6 +100,16 @@ pub(crate) const BENCH: &str = "Examples:
   murmurate bench codecs
   murmurate bench net --bytes 100MB";
 
+pub(crate) const DOCTOR: &str = "Examples:
+  murmurate doctor                                     the default configuration and directory
+  murmurate doctor --config node.toml                  another one
+  murmurate doctor --invite LINE                       also whether the daemons to join answer
+  murmurate doctor node-0 --bundle report.json         a file for a report of a problem";
+
+pub(crate) const EXPLAIN: &str = "Examples:
+  murmurate explain        list all codes
+  murmurate explain M021   cause, effect and fix of one";
+
 pub(crate) const COMPLETIONS: &str = "Examples:
   murmurate completions bash   as ~/.local/share/bash-completion/completions/murmurate
   murmurate completions zsh    as _murmurate in a directory of $fpath

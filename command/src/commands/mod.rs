@@ -2,8 +2,10 @@
 
 pub(crate) mod bench;
 pub(crate) mod compare;
-mod daemon_http;
+pub(crate) mod daemon_http;
+pub(crate) mod doctor;
 pub(crate) mod eval;
+pub(crate) mod explain;
 pub(crate) mod export;
 pub(crate) mod generate;
 pub(crate) mod init;
