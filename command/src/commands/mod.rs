@@ -21,6 +21,17 @@ pub(crate) mod strategies;
 pub(crate) mod survey;
 pub(crate) mod why;
 
+use murmurate_node::config::Variable;
+
+/// The keys of the configuration that variables of the environment set. A variable that is no text sets
+/// none.
+pub(crate) fn environment() -> Vec<Variable> {
+    let all = std::env::vars_os();
+    murmurate_node::config::environment(
+        all.filter_map(|(name, text)| Some((name.into_string().ok()?, text.into_string().ok()?))),
+    )
+}
+
 /// An error with its causes in one line.
 pub(crate) fn one_line(error: &anyhow::Error) -> String {
     error

@@ -1,6 +1,7 @@
 //! `murmurate run`: runs one daemon.
 
 use crate::cli::RunArgs;
+use crate::commands::environment;
 use crate::out;
 use murmurate_node::config::{Config, Overrides};
 use murmurate_node::daemon::{self, RunOptions};
@@ -13,6 +14,11 @@ pub(crate) fn run(args: RunArgs) -> anyhow::Result<()> {
         local::end_with_parent(parent)?;
     }
     let overrides = Overrides {
+        // The daemons of `murmurate local` have a configuration each.
+        environment: match args.parent {
+            None => environment(),
+            Some(_) => Vec::new(),
+        },
         name: args.name,
         preset: args.preset,
         seed: args.seed,

@@ -19,7 +19,7 @@ mod subject;
 pub(crate) use report::Report;
 
 use anyhow::anyhow;
-use murmurate_node::config::{Config, Overrides};
+use murmurate_node::config::{Config, Overrides, Variable};
 use murmurate_node::membership::{MembershipError, invite_from};
 use std::path::{Path, PathBuf};
 use subject::Subject;
@@ -38,6 +38,8 @@ pub(crate) struct Question {
     pub(crate) join: Vec<String>,
     /// The invite to enter with.
     pub(crate) invite: Option<String>,
+    /// Keys that variables of the environment set.
+    pub(crate) environment: Vec<Variable>,
     /// Whether the run is open.
     pub(crate) open: bool,
     /// Where to write the report for others.
@@ -50,6 +52,7 @@ pub(crate) fn examine(question: &Question) -> anyhow::Result<Report> {
         dir: question.dir.clone(),
         join: question.join.clone(),
         open: question.open,
+        environment: question.environment.clone(),
         ..Overrides::default()
     };
     let read = Config::load(question.file.as_deref(), &overrides);

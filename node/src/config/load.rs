@@ -10,7 +10,7 @@ use super::rate::RawRate;
 use super::raw::RawConfig;
 use super::watch::watch;
 use super::wrong::Wrong;
-use super::{Config, ConfigError, DaemonConfig, NetworkConfig, Place, RunConfig};
+use super::{Config, ConfigError, DaemonConfig, NetworkConfig, RunConfig};
 use murmurate_net::congestion::Limits;
 use murmurate_protocol::Site;
 use murmurate_protocol::limits::SITE_BYTES_MAX;
@@ -51,17 +51,17 @@ impl Config {
         toml::from_str::<RawConfig>(text).map_err(|e| in_file(&e))?;
         let mut table: Table = toml::from_str(text).map_err(|e| in_file(&e))?;
         let mut config = checked(&table).map_err(|wrong| wrong.in_file(path, text))?;
-        // Then each flag alone, so that an error names the flag.
-        for (flag, [section, key], value) in overrides.entries() {
+        // Then each variable and flag alone, so that an error names it.
+        for (place, [section, key], value) in overrides.all() {
             if key == "kind" && kind_of(&table) != value.as_str() {
                 // The keys of the file's own task say nothing of this one.
-                table.remove(section);
+                table.remove(&section);
             }
-            if let Some(inner) = section_of(&mut table, section) {
-                inner.insert(key.to_owned(), value);
+            if let Some(inner) = section_of(&mut table, &section) {
+                inner.insert(key, value);
             }
             config = checked(&table).map_err(|wrong| ConfigError::Invalid {
-                place: Place::Flag(flag),
+                place,
                 message: wrong.message,
             })?;
         }

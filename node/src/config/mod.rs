@@ -3,6 +3,7 @@
 
 mod address;
 mod attached;
+mod environment;
 mod error;
 mod island;
 mod load;
@@ -13,6 +14,7 @@ mod template;
 mod watch;
 mod wrong;
 
+pub use environment::{Variable, environment};
 pub use error::{ConfigError, Place};
 pub use island::IslandConfig;
 pub use overrides::Overrides;
