@@ -1,10 +1,16 @@
 //! The `murmurate` command: parses arguments, runs, prints one line on failure, sets the exit code.
 
+#![warn(clippy::print_stdout, clippy::print_stderr)]
+
 mod allocator;
 mod cli;
 mod commands;
+mod doctor;
+mod exit;
+mod out;
 
 use clap::Parser;
+use exit::Exit;
 use std::io::IsTerminal;
 use std::process::ExitCode;
 
@@ -14,13 +20,21 @@ const LOG: &str = "warn,libp2p_kad=error";
 
 fn main() -> ExitCode {
     allocator::small_pages();
-    let cli = cli::Cli::parse();
+    let cli = match cli::Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(answer) => return usage(&answer),
+    };
+    if cli.quiet {
+        out::be_quiet();
+    }
     tracing_subscriber::fmt()
         .with_env_filter(
             tracing_subscriber::EnvFilter::try_from_env("MURMURATE_LOG")
                 .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new(LOG)),
         )
-        .with_ansi(std::io::stderr().is_terminal())
+        .with_ansi(has_colours())
+        // A line that cannot be written is lost. Telling so on stderr would fail as well, and panic.
+        .log_internal_errors(false)
         .with_writer(std::io::stderr)
         .init();
     let result = match cli.command {
@@ -42,13 +56,36 @@ fn main() -> ExitCode {
         cli::Command::Admit(args) => commands::membership::admit(&args),
         cli::Command::Revoke(args) => commands::membership::revoke(&args),
         cli::Command::Members(args) => commands::membership::members(&args),
+        cli::Command::Doctor(args) => commands::doctor::run(&args),
+        cli::Command::Explain(args) => commands::explain::run(&args),
+        cli::Command::Completions(args) => commands::shell::completions(&args),
+        cli::Command::Man(args) => commands::shell::man(&args),
         cli::Command::Id(args) => commands::membership::id(&args),
     };
     match result {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(()) => Exit::Done.into(),
         Err(error) => {
-            eprintln!("error: {}", commands::one_line(&error));
-            ExitCode::FAILURE
+            let exit = Exit::of(&error);
+            if exit != Exit::Done {
+                out::complain(format_args!("error: {}", commands::one_line(&error)));
+            }
+            exit.into()
         }
     }
+}
+
+/// Prints what was asked for instead of a command, such as `--help`, or what is wrong with it.
+fn usage(answer: &clap::Error) -> ExitCode {
+    // A reader that has gone misses it.
+    let _ = answer.print();
+    match answer.use_stderr() {
+        true => Exit::Usage.into(),
+        false => Exit::Done.into(),
+    }
+}
+
+/// Whether the log may have colours: on a terminal, unless `NO_COLOR` says no (<https://no-color.org>).
+fn has_colours() -> bool {
+    let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    std::io::stderr().is_terminal() && !refused
 }

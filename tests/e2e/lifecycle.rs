@@ -226,7 +226,7 @@ fn a_second_ctrl_c_does_not_wait_for_the_inner_step() {
     });
     daemon.signal(Signal::INT);
     daemon.notes("Ctrl+C again: at once");
-    let line = daemon.interrupt().failed().to_owned();
+    let line = daemon.interrupt().failed_with(130).to_owned();
     assert_eq!(
         line,
         "interrupted before the checkpoint was written; the previous one is intact"

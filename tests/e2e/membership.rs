@@ -1,7 +1,7 @@
 //! Closed runs between real processes: only those that were let in take part.
 
 use murmurate_tests::{
-    Daemon, Settings, Turn, failure as failure_in, local, success, turn, wait_until,
+    Daemon, Settings, Turn, failure as failure_in, failure_with, local, success, turn, wait_until,
 };
 use serde_json::Value;
 use std::path::Path;
@@ -98,14 +98,14 @@ fn members_let_others_in_and_the_owner_throws_one_out() {
     // It does not get in again, and neither does another machine with its invite.
     let again = invited(&turn, 2, &third, &invite).end();
     assert!(
-        again.failed().contains("its membership was revoked"),
+        again.failed_with(4).contains("its membership was revoked"),
         "{again:?}"
     );
     let back = invited(&turn, 2, &base.path().join("thief"), &invite);
     let refused = back.end();
     assert!(
         refused
-            .failed()
+            .failed_with(4)
             .contains("its invite was used by 1 already"),
         "{refused:?}"
     );
@@ -165,11 +165,10 @@ fn wrong_invites_and_keys_are_refused_in_one_line() {
     output(&["run-key", "birds", "--to", &key]);
     let hasty = dir("hasty.toml");
     std::fs::write(&hasty, "[run]\nstart_wait_s = 0.5\n").unwrap();
-    let run = |args: &[&str]| {
-        let mut all = vec!["run", "--no-mdns", "--rounds", "1", "--config", &hasty];
-        all.extend(args);
-        failure(&all)
-    };
+    let always = ["run", "--no-mdns", "--rounds", "1", "--config", &hasty];
+    let run_with =
+        |code, args: &[&str]| failure_with(code, Path::new("."), &[&always, args].concat());
+    let run = |args: &[&str]| run_with(1, args);
     let address = "/ip4/127.0.0.1/udp/1/quic-v1";
     says(
         run(&["--dir", &dir("a"), "--join", address]),
@@ -194,7 +193,7 @@ fn wrong_invites_and_keys_are_refused_in_one_line() {
         "`run.name` is `fish`, but the invite is of the run `birds`",
     );
     // Once a directory is a member of one run, it is of no other.
-    run(&["--dir", &dir("member"), "--invite", invite]);
+    run_with(5, &["--dir", &dir("member"), "--invite", invite]);
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt;

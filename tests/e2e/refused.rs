@@ -21,7 +21,7 @@ fn refused(change: impl FnOnce(&mut Settings)) -> String {
     let mut other = settings.shard(1);
     change(&mut other);
     let second = Daemon::start(&turn, &other, &dir.path().join("second"), &[&address]);
-    let line = second.end().failed().to_owned();
+    let line = second.end().failed_with(4).to_owned();
     // The other daemon is not affected.
     first.interrupt().polite();
     line
@@ -79,7 +79,7 @@ fn an_address_without_an_answer_is_named() {
         ..Settings::default()
     };
     let daemon = Daemon::start(&turn, &settings, &dir.path().join("a"), &[&address]);
-    let line = daemon.end().failed().to_owned();
+    let line = daemon.end().failed_with(5).to_owned();
     assert!(
         line.starts_with("no peer of the run could be reached"),
         "{line}"

@@ -63,10 +63,15 @@ pub fn success(dir: &Path, args: &[&str]) -> String {
     outcome.stdout
 }
 
-/// Runs `murmurate`, which must fail with one error line. Returns that line.
+/// Runs `murmurate`, which must fail with exit code 1 and one error line. Returns that line.
 pub fn failure(dir: &Path, args: &[&str]) -> String {
+    failure_with(1, dir, args)
+}
+
+/// As [`failure`], with another exit code.
+pub fn failure_with(expected: i32, dir: &Path, args: &[&str]) -> String {
     let Outcome { code, stderr, .. } = murmurate(dir, args);
-    assert_eq!(code, Some(1), "{args:?}: {stderr}");
+    assert_eq!(code, Some(expected), "{args:?}: {stderr}");
     let errors = stderr.lines().filter_map(|l| l.strip_prefix("error: "));
     let errors: Vec<&str> = errors.collect();
     assert_eq!(errors.len(), 1, "{args:?}: {stderr}");

@@ -52,9 +52,14 @@ impl Ended {
         self.report.as_ref().expect("it left without a report")
     }
 
-    /// The single error line of a daemon that failed.
+    /// The single error line of a daemon that failed with exit code 1.
     pub fn failed(&self) -> &str {
-        assert_eq!(self.status.code(), Some(1), "{self:?}");
+        self.failed_with(1)
+    }
+
+    /// The single error line of a daemon that failed with this exit code.
+    pub fn failed_with(&self, code: i32) -> &str {
+        assert_eq!(self.status.code(), Some(code), "{self:?}");
         assert_eq!(self.errors.len(), 1, "{self:?}");
         self.errors[0].strip_prefix("error: ").expect("an error")
     }

@@ -19,13 +19,16 @@ pub(crate) struct BenchArgs {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Bench {
     /// Measure whole averaging rounds between processes, without training
+    #[command(after_help = super::examples::BENCH_EXCHANGE)]
     Exchange(BenchExchangeArgs),
     /// Measure how a newcomer takes over the state of peers that are in rounds
     Join(BenchJoinArgs),
     /// Measure how fast codecs encode and decode on one core
+    #[command(after_help = super::examples::BENCH_CODECS)]
     Codecs(BenchCodecsArgs),
     /// Measure transfers between two processes or machines: our bulk connections, quinn, libp2p,
     /// TLS and TCP
+    #[command(after_help = super::examples::BENCH_NET)]
     Net(BenchNetArgs),
     /// One end of `bench net`
     #[command(hide = true)]

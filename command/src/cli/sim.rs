@@ -31,8 +31,10 @@ pub(crate) struct SimArgs {
 #[derive(Debug, Subcommand)]
 pub(crate) enum SimCommand {
     /// Predict a table of measured training speeds from its BSP-A2A rows alone
+    #[command(after_help = super::examples::SIM_SURVEY)]
     Survey(SurveyArgs),
     /// Compare presets on several tasks and networks
+    #[command(after_help = super::examples::SIM_COMPARE)]
     Compare(CompareArgs),
 }
 

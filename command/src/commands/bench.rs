@@ -3,6 +3,7 @@
 use crate::cli::{
     Bench, BenchCodecsArgs, BenchExchangeArgs, BenchJoinArgs, BenchNetArgs, BenchPeerArgs,
 };
+use crate::out;
 use anyhow::bail;
 use murmurate_bench::codecs::{self, CodecsOptions};
 use murmurate_bench::exchange::{self, ExchangeOptions, PeerOptions};
@@ -10,7 +11,6 @@ use murmurate_bench::join::{self, JoinOptions};
 use murmurate_bench::net::{FarTask, Plan, Run, Tuning, Way};
 use murmurate_node::config::{Config, Overrides};
 use murmurate_node::local;
-use std::io::Write;
 use std::net::SocketAddr;
 use std::time::Duration;
 use tokio::runtime;
@@ -33,14 +33,13 @@ fn codecs(args: BenchCodecsArgs) -> anyhow::Result<()> {
         runs: args.runs,
         scalar: args.scalar,
     };
-    let report = codecs::run_codecs(&options, |speed| eprintln!("{} measured", speed.codec))?;
-    let mut out = std::io::stdout().lock();
-    if args.json {
-        writeln!(out, "{}", serde_json::to_string(&report)?)?;
-    } else {
-        writeln!(out, "{}", codecs::table(&report))?;
+    let report = codecs::run_codecs(&options, |speed| {
+        out::tell(format_args!("{} measured", speed.codec));
+    })?;
+    match args.json {
+        true => out::line(serde_json::to_string(&report)?),
+        false => out::table(&codecs::table(&report)),
     }
-    Ok(())
 }
 
 fn averaging(args: &BenchExchangeArgs) -> anyhow::Result<()> {
@@ -58,17 +57,15 @@ fn averaging(args: &BenchExchangeArgs) -> anyhow::Result<()> {
         rounds: args.rounds,
         link: args.link,
     };
-    eprintln!(
+    out::tell(format_args!(
         "averaging {} parameters between {} peers, {} rounds and one to warm up",
         options.params, options.nodes, options.rounds
-    );
+    ));
     let report = alone()?.block_on(exchange::run_exchange(&options))?;
-    let mut out = std::io::stdout().lock();
-    if args.json {
-        writeln!(out, "{}", serde_json::to_string(&report)?)?;
-    } else {
-        writeln!(out, "{}", exchange::table(&report))?;
-    }
+    match args.json {
+        true => out::line(serde_json::to_string(&report)?),
+        false => out::table(&exchange::table(&report)),
+    }?;
     if !report.digests_equal {
         bail!("the peers did not end with the same bits");
     }
@@ -84,18 +81,15 @@ fn join(args: &BenchJoinArgs) -> anyhow::Result<()> {
         bulk: args.bulk,
         kill_at: args.kill_at,
     };
-    eprintln!(
+    out::tell(format_args!(
         "{} peers begin their rounds; then one more joins and takes over {} parameters",
         options.donors, options.params
-    );
+    ));
     let report = alone()?.block_on(join::run_join(&options))?;
-    let mut out = std::io::stdout().lock();
-    if args.json {
-        writeln!(out, "{}", serde_json::to_string(&report)?)?;
-    } else {
-        writeln!(out, "{}", join::join_table(&report))?;
+    match args.json {
+        true => out::line(serde_json::to_string(&report)?),
+        false => out::table(&join::join_table(&report)),
     }
-    Ok(())
 }
 
 /// A runtime with a single thread, the main one, because children end with the thread that started
@@ -114,12 +108,7 @@ fn peer(args: &BenchPeerArgs) -> anyhow::Result<()> {
         train: Duration::from_millis(args.train_ms),
     };
     let times = exchange::run_peer(config, peer)?;
-    writeln!(
-        std::io::stdout().lock(),
-        "{}",
-        serde_json::to_string(&times)?
-    )?;
-    Ok(())
+    out::line(serde_json::to_string(&times)?)
 }
 
 /// A runtime with several threads, as in the daemon.
@@ -151,14 +140,12 @@ fn net(args: BenchNetArgs) -> anyhow::Result<()> {
     };
     let report = runtime.block_on(murmurate_bench::run_net(&plan, tell))?;
     for warning in &report.warnings {
-        eprintln!("warning: {warning}");
+        out::tell(format_args!("warning: {warning}"));
     }
-    let mut out = std::io::stdout().lock();
-    if args.json {
-        writeln!(out, "{}", serde_json::to_string(&report)?)?;
-    } else {
-        writeln!(out, "{}", murmurate_bench::net_table(&report))?;
-    }
+    match args.json {
+        true => out::line(serde_json::to_string(&report)?),
+        false => out::table(&murmurate_bench::net_table(&report)),
+    }?;
     if report.ways.iter().all(|way| way.transfers == 0) {
         bail!("no transfer completed");
     }
@@ -168,29 +155,29 @@ fn net(args: BenchNetArgs) -> anyhow::Result<()> {
 /// Prints one line about a finished transfer.
 fn tell(run: &Run) {
     match (&run.figures, &run.error) {
-        (Some(figures), _) => eprintln!(
+        (Some(figures), _) => out::tell(format_args!(
             "{} {}: {:.1} MB in {:.2} s",
             run.way,
             run.round + 1,
             figures.bytes as f64 / 1e6,
             figures.seconds
-        ),
-        (None, error) => eprintln!(
+        )),
+        (None, error) => out::tell(format_args!(
             "{} {}: {}",
             run.way,
             run.round + 1,
             error.as_deref().unwrap_or("nothing was measured")
-        ),
+        )),
     }
 }
 
 fn listen(runtime: &runtime::Runtime, at: SocketAddr) -> anyhow::Result<()> {
     let ready = |at: SocketAddr| {
-        eprintln!(
+        out::tell(format_args!(
             "listening; measure with: murmurate bench net --join {at} (its TCP port, and TCP and UDP of the {} after it)",
             FarTask::PORTS
-        );
+        ));
     };
-    let heard = |from: SocketAddr| eprintln!("{from} measures");
+    let heard = |from: SocketAddr| out::tell(format_args!("{from} measures"));
     Ok(runtime.block_on(murmurate_bench::listen_net(at, ready, heard))?)
 }

@@ -1,6 +1,7 @@
 //! `murmurate sim compare`: compares presets.
 
 use crate::cli::CompareArgs;
+use crate::out;
 use anyhow::{Context, bail};
 use indicatif::{ProgressBar, ProgressStyle};
 use murmurate_node::daemon::BINARY;
@@ -21,7 +22,10 @@ pub(crate) fn run(args: &CompareArgs, factory: &dyn TrainerFactory) -> anyhow::R
             .open(path);
         file.with_context(|| cannot_write(path))?;
     }
-    let bar = ProgressBar::new(0);
+    let bar = match out::is_quiet() {
+        true => ProgressBar::hidden(),
+        false => ProgressBar::new(0),
+    };
     bar.set_style(ProgressStyle::with_template(
         "{pos}/{len} {eta} left: {msg}",
     )?);
@@ -38,10 +42,9 @@ pub(crate) fn run(args: &CompareArgs, factory: &dyn TrainerFactory) -> anyhow::R
         std::fs::write(path, page).with_context(|| cannot_write(path))?;
     }
     match args.json {
-        true => println!("{}", report.to_json()),
-        false => print!("{report}"),
+        true => out::line(report.to_json()),
+        false => out::text(&report),
     }
-    Ok(())
 }
 
 fn cannot_write(path: &std::path::Path) -> String {

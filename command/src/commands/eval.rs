@@ -1,6 +1,7 @@
 //! `murmurate eval`: measures a model on held-out data.
 
 use crate::cli::EvalArgs;
+use crate::out;
 use anyhow::bail;
 use murmurate_node::config::{Config, Overrides};
 use murmurate_node::store::tensors::TensorReader;
@@ -41,8 +42,7 @@ pub(crate) fn run(args: &EvalArgs) -> anyhow::Result<()> {
             "bits_per_byte": text.map(|(_, bits)| bits),
             "parameters": trainer.layout().len(),
         });
-        println!("{object}");
-        return Ok(());
+        return out::line(object);
     }
     let share = |name: &str, value: Option<f64>| {
         value.map_or(String::new(), |value| format!("{name} {value:.4}, "))
@@ -50,7 +50,7 @@ pub(crate) fn run(args: &EvalArgs) -> anyhow::Result<()> {
     let text = text.map_or(String::new(), |(perplexity, bits)| {
         format!(", perplexity {perplexity:.2}, {bits:.4} bits per byte")
     });
-    println!(
+    out::line(format_args!(
         "{}{}loss {:.4}, {} per {}{text}, on {} {}",
         share("accuracy", found.accuracy),
         share("top 5", found.top_5),
@@ -59,8 +59,7 @@ pub(crate) fn run(args: &EvalArgs) -> anyhow::Result<()> {
         of.unit,
         found.samples,
         of.words,
-    );
-    Ok(())
+    ))
 }
 
 /// The unit of a loss of classes or tokens.

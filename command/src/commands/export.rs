@@ -1,6 +1,7 @@
 //! `murmurate export`: writes a daemon's model as one safetensors file.
 
 use crate::cli::{ExportArgs, StoreArg};
+use crate::out;
 use anyhow::bail;
 use murmurate_node::config::{Config, Overrides};
 use murmurate_node::store::{Best, Checkpoint, Manifest, StoreError};
@@ -40,12 +41,10 @@ pub(crate) fn run(args: &ExportArgs) -> anyhow::Result<()> {
             murmurate_tasks::write_model(&args.to, &layout, &parameters, &about)?;
         }
     }
-    println!(
-        "wrote {} parameters of round {} to {to}",
-        parameters.len(),
-        round
-    );
-    Ok(())
+    out::line(format_args!(
+        "wrote {} parameters of round {round} to {to}",
+        parameters.len()
+    ))
 }
 
 /// The task as configuration, without the place of its data: what `eval` rebuilds the model from.

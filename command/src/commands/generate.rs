@@ -1,9 +1,9 @@
 //! `murmurate generate`: a language model continues a text.
 
 use crate::cli::GenerateArgs;
+use crate::out;
 use anyhow::bail;
 use murmurate_tasks::{DeviceChoice, Generator, Sampling};
-use std::io::Write;
 
 pub(crate) fn run(args: &GenerateArgs) -> anyhow::Result<()> {
     if !(0.0..=100.0).contains(&args.temperature) {
@@ -20,14 +20,18 @@ pub(crate) fn run(args: &GenerateArgs) -> anyhow::Result<()> {
         top_k: args.top_k,
         seed: args.seed,
     };
-    let mut out = std::io::stdout().lock();
-    let mut written = write!(out, "{}", args.prompt);
-    generator.generate(&args.prompt, &sampling, &mut |text| {
-        if written.is_ok() {
-            written = write!(out, "{text}").and_then(|()| out.flush());
-        }
+    let mut generated = Ok(());
+    out::with(|out| {
+        let mut written = write!(out, "{}", args.prompt);
+        let each = &mut |text: &str| {
+            if written.is_ok() {
+                written = write!(out, "{text}").and_then(|()| out.flush());
+            }
+        };
+        generated = generator
+            .generate(&args.prompt, &sampling, each)
+            .map(|_| ());
+        written.and_then(|()| writeln!(out))
     })?;
-    written?;
-    writeln!(out)?;
-    Ok(())
+    Ok(generated?)
 }

@@ -1,6 +1,7 @@
 //! `murmurate init`: writes a commented configuration.
 
 use crate::cli::InitArgs;
+use crate::out;
 use murmurate_node::config::{Replace, write_template};
 
 pub(crate) fn run(args: &InitArgs) -> anyhow::Result<()> {
@@ -11,6 +12,7 @@ pub(crate) fn run(args: &InitArgs) -> anyhow::Result<()> {
     };
     write_template(&args.to, replace)?;
     let file = args.to.display();
-    println!("wrote {file}; start a daemon with: murmurate run --config {file}");
-    Ok(())
+    out::line(format_args!(
+        "wrote {file}; start a daemon with: murmurate run --config {file}"
+    ))
 }

@@ -3,10 +3,10 @@
 
 use crate::cli::LimitArgs;
 use crate::commands::daemon_http::{self, Request};
+use crate::out;
 use anyhow::{Context, bail};
 use murmurate_node::api::TOKEN_FILE;
 use serde_json::{Map, Value};
-use std::io::Write;
 use std::path::Path;
 
 pub(crate) fn run(args: &LimitArgs) -> anyhow::Result<()> {
@@ -25,8 +25,7 @@ pub(crate) fn run(args: &LimitArgs) -> anyhow::Result<()> {
         false => Some(Value::Object(change).to_string()),
     };
     let answer = ask(&args.dir, body.as_deref())?;
-    write!(std::io::stdout().lock(), "{answer}")?;
-    Ok(())
+    out::text(answer)
 }
 
 fn value(rate: &str) -> Value {

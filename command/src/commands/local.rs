@@ -1,15 +1,17 @@
 //! `murmurate local`: runs a swarm on this machine.
 
 use crate::cli::LocalArgs;
+use crate::exit::{Ended, Exit};
+use crate::out;
 use anyhow::bail;
 use murmurate_node::local::{self, LocalOptions};
-use std::io::Write;
 
 pub(crate) fn run(args: LocalArgs) -> anyhow::Result<()> {
     if !(0.0..=3600.0).contains(&args.baseline) {
         bail!("--baseline: give 0 to 3600 seconds");
     }
     let options = LocalOptions {
+        quiet: out::is_quiet(),
         nodes: args.islands.map_or(args.nodes, |islands| islands.peers),
         ranks: args.islands.map(|islands| islands.ranks),
         preset: args.preset,
@@ -44,15 +46,20 @@ pub(crate) fn run(args: LocalArgs) -> anyhow::Result<()> {
         .enable_all()
         .build()?;
     let report = runtime.block_on(local::run(options))?;
-    let mut out = std::io::stdout().lock();
-    if args.json {
-        writeln!(out, "{}", serde_json::to_string(&report)?)?;
-    } else {
-        writeln!(out, "{}", local::table(&report))?;
-    }
+    let printed = match args.json {
+        true => out::line(serde_json::to_string(&report)?),
+        false => out::table(&local::table(&report)).and_then(|()| {
+            let notes = local::notes(&report);
+            notes.iter().try_for_each(out::line)
+        }),
+    };
+    // How the run ended matters more than who reads about it.
     match report.missed() {
-        Some(line) => bail!(line),
-        None if report.interrupted => bail!("interrupted; the results are those up to this point"),
-        None => Ok(()),
+        Some(line) => Err(Ended::new(Exit::Missed, line).into()),
+        None if report.interrupted => {
+            let line = "interrupted; the results are those up to this point";
+            Err(Ended::new(Exit::Interrupted, line).into())
+        }
+        None => printed,
     }
 }

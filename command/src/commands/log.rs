@@ -1,10 +1,10 @@
 //! `murmurate log`: prints the event logs of daemons, joined by cause, or writes them as a trace.
 
 use crate::cli::LogArgs;
+use crate::out;
 use anyhow::{Context, bail};
 use murmurate_node::events::{Entry, Skipped, chrome_trace, merge, read_dir};
 use serde_json::Value;
-use std::io::Write;
 use std::path::PathBuf;
 
 /// Seconds of a day.
@@ -35,33 +35,35 @@ pub(crate) fn run(args: &LogArgs) -> anyhow::Result<()> {
         let trace = chrome_trace(&entries).to_string();
         std::fs::write(file, trace)
             .with_context(|| format!("--chrome: {} cannot be written", file.display()))?;
-        eprintln!(
+        out::tell(format_args!(
             "wrote {}: open it in ui.perfetto.dev or about:tracing",
             file.display()
-        );
+        ));
         return Ok(());
     }
-    let mut out = std::io::BufWriter::new(std::io::stdout().lock());
-    for entry in &entries {
-        match args.json {
-            true => writeln!(out, "{}", serde_json::to_string(entry)?)?,
-            false => writeln!(out, "{}", line(entry))?,
+    out::with(|out| {
+        for entry in &entries {
+            match args.json {
+                true => writeln!(out, "{}", serde_json::to_string(entry)?)?,
+                false => writeln!(out, "{}", line(entry))?,
+            }
         }
-    }
-    out.flush()?;
-    Ok(())
+        Ok(())
+    })
 }
 
 fn tell_skipped(dir: &str, skipped: Skipped) {
     if skipped.other_version > 0 {
         let count = skipped.other_version;
-        eprintln!("{dir}: {count} lines are of another version of the log and left out");
+        out::tell(format_args!(
+            "{dir}: {count} lines are of another version of the log and left out"
+        ));
     }
     if skipped.unreadable > 0 {
         let count = skipped.unreadable;
-        eprintln!(
+        out::tell(format_args!(
             "{dir}: {count} lines are no entries (a crash may have cut one off) and left out"
-        );
+        ));
     }
 }
 

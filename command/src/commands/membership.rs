@@ -1,12 +1,12 @@
 //! The commands about members of a run: run-key, invite, admit, revoke, members, id.
 
 use crate::cli::{AdmitArgs, IdArgs, InviteArgs, MembersArgs, OfficeArgs, RevokeArgs, RunKeyArgs};
+use crate::out;
 use comfy_table::{Table, presets};
 use murmurate_node::membership::{Office, Source, found, members as all_members};
 use murmurate_node::store::Store;
 use murmurate_trust::{Invite, Terms};
 use serde_json::json;
-use std::io::Write;
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -14,7 +14,7 @@ pub(crate) fn run_key(args: &RunKeyArgs) -> anyhow::Result<()> {
     let to = args.to.clone();
     let to = to.unwrap_or_else(|| PathBuf::from(format!("{}.key", args.name.replace('/', "-"))));
     let key = found(&to, &args.name)?;
-    say(&format!(
+    out::line(format_args!(
         "{} is the key of the run `{}` (public key {}). Keep it: anyone who has it decides who takes part.\n\
          Start a daemon of the run with `murmurate run --key {}`, and let other machines in with \
          `murmurate invite`.",
@@ -47,7 +47,7 @@ pub(crate) fn admit(args: &AdmitArgs) -> anyhow::Result<()> {
 pub(crate) fn revoke(args: &RevokeArgs) -> anyhow::Result<()> {
     let office = office(&args.office)?;
     let key = office.revoke(&args.whom)?;
-    say(&format!(
+    out::line(format_args!(
         "{} is revoked; the daemon in {} tells the others now, or when it runs again",
         key.to_hex(),
         args.office.dir.display(),
@@ -57,7 +57,7 @@ pub(crate) fn revoke(args: &RevokeArgs) -> anyhow::Result<()> {
 pub(crate) fn members(args: &MembersArgs) -> anyhow::Result<()> {
     let all = all_members(&args.dir)?;
     if args.json {
-        return say(&serde_json::to_string_pretty(&json!({ "members": all }))?);
+        return out::line(&serde_json::to_string_pretty(&json!({ "members": all }))?);
     }
     let now = SystemTime::now()
         .duration_since(UNIX_EPOCH)
@@ -81,14 +81,14 @@ pub(crate) fn members(args: &MembersArgs) -> anyhow::Result<()> {
         let days = format!("{} days", left / 86_400);
         table.add_row([short(&member.peer), &member.role, &by, &days, &state]);
     }
-    say(&table.to_string())
+    out::table(&table)
 }
 
 pub(crate) fn id(args: &IdArgs) -> anyhow::Result<()> {
     let id = Store::identity_of(&args.dir)?.peer().to_hex();
     match args.json {
-        true => say(&json!({ "peer": id }).to_string()),
-        false => say(&id),
+        true => out::line(json!({ "peer": id })),
+        false => out::line(&id),
     }
 }
 
@@ -105,9 +105,7 @@ fn show(invite: &Invite, office: &Office, as_json: bool) -> anyhow::Result<()> {
     let line = invite.to_line();
     if as_json {
         let addresses = invite.addresses().len();
-        return say(
-            &json!({ "run": office.name(), "invite": line, "addresses": addresses }).to_string(),
-        );
+        return out::line(json!({ "run": office.name(), "invite": line, "addresses": addresses }));
     }
     let hint = match invite.addresses().is_empty() {
         true => {
@@ -116,14 +114,12 @@ fn show(invite: &Invite, office: &Office, as_json: bool) -> anyhow::Result<()> {
         }
         false => "anyone who reads it can use it",
     };
-    eprintln!("Start the other machine with `murmurate run --invite LINE` ({hint}):");
-    say(&line)
+    out::tell(format_args!(
+        "Start the other machine with `murmurate run --invite LINE` ({hint}):"
+    ));
+    out::line(&line)
 }
 
 fn short(id: &str) -> &str {
     id.get(..16).unwrap_or(id)
-}
-
-fn say(text: &str) -> anyhow::Result<()> {
-    Ok(writeln!(std::io::stdout().lock(), "{text}")?)
 }

@@ -2,8 +2,10 @@
 
 pub(crate) mod bench;
 pub(crate) mod compare;
-mod daemon_http;
+pub(crate) mod daemon_http;
+pub(crate) mod doctor;
 pub(crate) mod eval;
+pub(crate) mod explain;
 pub(crate) mod export;
 pub(crate) mod generate;
 pub(crate) mod init;
@@ -13,10 +15,22 @@ pub(crate) mod log;
 pub(crate) mod membership;
 pub(crate) mod plan;
 pub(crate) mod run;
+pub(crate) mod shell;
 pub(crate) mod sim;
 pub(crate) mod strategies;
 pub(crate) mod survey;
 pub(crate) mod why;
+
+use murmurate_node::config::Variable;
+
+/// The keys of the configuration that variables of the environment set. A variable that is no text sets
+/// none.
+pub(crate) fn environment() -> Vec<Variable> {
+    let all = std::env::vars_os();
+    murmurate_node::config::environment(
+        all.filter_map(|(name, text)| Some((name.into_string().ok()?, text.into_string().ok()?))),
+    )
+}
 
 /// An error with its causes in one line.
 pub(crate) fn one_line(error: &anyhow::Error) -> String {

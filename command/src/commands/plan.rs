@@ -1,6 +1,7 @@
 //! `murmurate plan`: predicts the cost of each preset on a cluster.
 
 use crate::cli::PlanArgs;
+use crate::out;
 use murmurate_sim::plan::{Cluster, plan};
 
 pub(crate) fn run(args: &PlanArgs) -> anyhow::Result<()> {
@@ -13,8 +14,7 @@ pub(crate) fn run(args: &PlanArgs) -> anyhow::Result<()> {
     )?;
     let report = plan(&cluster)?;
     match args.json {
-        true => println!("{}", report.to_json()),
-        false => print!("{report}"),
+        true => out::line(report.to_json()),
+        false => out::folded(&report.to_string()),
     }
-    Ok(())
 }

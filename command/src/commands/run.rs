@@ -1,17 +1,24 @@
 //! `murmurate run`: runs one daemon.
 
 use crate::cli::RunArgs;
+use crate::commands::environment;
+use crate::out;
 use murmurate_node::config::{Config, Overrides};
 use murmurate_node::daemon::{self, RunOptions};
 use murmurate_node::local;
 use murmurate_node::membership::invite_from;
-use std::io::Write;
+use murmurate_node::progress::LogMode;
 
 pub(crate) fn run(args: RunArgs) -> anyhow::Result<()> {
     if let Some(parent) = args.parent {
         local::end_with_parent(parent)?;
     }
     let overrides = Overrides {
+        // The daemons of `murmurate local` have a configuration each.
+        environment: match args.parent {
+            None => environment(),
+            Some(_) => Vec::new(),
+        },
         name: args.name,
         preset: args.preset,
         seed: args.seed,
@@ -35,14 +42,18 @@ pub(crate) fn run(args: RunArgs) -> anyhow::Result<()> {
     };
     let config = Config::load(args.config.as_deref(), &overrides)?;
     if args.show_config {
-        write!(std::io::stdout().lock(), "{}", config.effective)?;
-        return Ok(());
+        return out::text(config.effective);
     }
     let invite = args.invite.as_deref().map(invite_from).transpose()?;
     daemon::run(
         config,
         RunOptions {
-            log: args.log,
+            // A program that asked for JSON lines gets them.
+            log: match args.log {
+                LogMode::Json => LogMode::Json,
+                _ if out::is_quiet() => LogMode::Quiet,
+                log => log,
+            },
             faults: args.fault,
             lies: args.lie,
             splits: args.split,

@@ -2,6 +2,7 @@
 
 use super::{compare, survey};
 use crate::cli::{SimArgs, SimCommand};
+use crate::out;
 use anyhow::{Context, bail};
 use murmurate_node::daemon::BINARY;
 use murmurate_sim::seeds::run_seeds;
@@ -32,9 +33,9 @@ pub(crate) fn run(args: &SimArgs) -> anyhow::Result<()> {
 fn replay(record: &Path, args: &SimArgs) -> anyhow::Result<()> {
     let report = replay_file(record, BINARY, trace(args)?)?;
     match args.json {
-        true => println!("{}", report.to_json()),
-        false => print!("{report}"),
-    }
+        true => out::line(report.to_json()),
+        false => out::text(&report),
+    }?;
     match &report.difference {
         None => Ok(()),
         Some(difference) => bail!("--replay: {}: {difference}", record.display()),
@@ -58,10 +59,9 @@ fn simulate(scenario: &Path, args: &SimArgs) -> anyhow::Result<()> {
     };
     let report = run_file(scenario, &trainer, options)?;
     match args.json {
-        true => println!("{}", report.to_json()),
-        false => print!("{report}"),
+        true => out::line(report.to_json()),
+        false => out::text(&report),
     }
-    Ok(())
 }
 
 /// Runs random scenarios until one fails. The error says how to repeat it.
@@ -72,7 +72,7 @@ fn seeds(first: u64, count: u64) -> anyhow::Result<()> {
         faults += report.counters.faults.len();
     });
     if let Err(failure) = held {
-        eprintln!("{failure}");
+        out::complain(&failure);
         anyhow::bail!(
             "seed {} does not hold (murmurate {}): `murmurate sim --seeds 1 --seed {}` repeats it",
             failure.seed,
@@ -80,8 +80,9 @@ fn seeds(first: u64, count: u64) -> anyhow::Result<()> {
             failure.seed
         );
     }
-    println!("{count} seeds from {first} on hold: {events} events, {faults} faults");
-    Ok(())
+    out::line(format_args!(
+        "{count} seeds from {first} on hold: {events} events, {faults} faults"
+    ))
 }
 
 /// Builds the trainer of a task that the simulator does not know. The scenario's `[task]` and

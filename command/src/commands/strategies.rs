@@ -2,6 +2,7 @@
 //! `murmurate_strategies::grid`.
 
 use crate::cli::{StrategiesArgs, StrategiesCommand};
+use crate::out;
 use murmurate_strategies::grid::{Method, MethodKey, catalogue, find};
 use std::fmt::Write as _;
 
@@ -14,10 +15,11 @@ pub(crate) fn run(args: &StrategiesArgs) -> anyhow::Result<()> {
         Some(StrategiesCommand::Show { name }) => (find(name)?, show),
     };
     match args.json {
-        true => println!("{}", serde_json::to_string_pretty(&methods)?),
-        false => print!("{}", text(&methods)),
+        true => out::line(serde_json::to_string_pretty(&methods)?),
+        // The text of one method ends in a configuration, which must stay as it is.
+        false if args.what.is_some() => out::text(text(&methods)),
+        false => out::folded(&text(&methods)),
     }
-    Ok(())
 }
 
 /// One line for each method, under the key that chooses it.

@@ -1,6 +1,7 @@
 //! `murmurate sim survey`: predicts a table of measured training speeds.
 
 use crate::cli::SurveyArgs;
+use crate::out;
 use murmurate_survey::{Constants, run_survey};
 
 pub(crate) fn run(args: &SurveyArgs) -> anyhow::Result<()> {
@@ -10,8 +11,7 @@ pub(crate) fn run(args: &SurveyArgs) -> anyhow::Result<()> {
     };
     let report = run_survey(&args.measured, &constants)?;
     match args.json {
-        true => println!("{}", report.to_json()),
-        false => print!("{report}"),
+        true => out::line(report.to_json()),
+        false => out::text(&report),
     }
-    Ok(())
 }

@@ -2,10 +2,10 @@
 
 use crate::cli::WhyArgs;
 use crate::commands::daemon_http::{self, Request};
+use crate::out;
 use anyhow::bail;
 use murmurate_node::api::{Answer, Topic};
 use murmurate_node::events::read_dir;
-use std::io::Write;
 use std::path::Path;
 
 pub(crate) fn run(args: &WhyArgs) -> anyhow::Result<()> {
@@ -38,17 +38,16 @@ pub(crate) fn run(args: &WhyArgs) -> anyhow::Result<()> {
     if !answer.ok {
         bail!("the daemon does not understand: {}", answer.content.trim());
     }
-    let mut out = std::io::stdout().lock();
     if args.json {
-        writeln!(out, "{}", answer.content)?;
-        return Ok(());
+        return out::line(answer.content);
     }
     let answer: Answer = serde_json::from_str(&answer.content)?;
-    for sentence in &answer.sentences {
-        writeln!(out, "{sentence}")?;
-    }
-    writeln!(out, "{}", answer.action)?;
-    Ok(())
+    out::with(|out| {
+        for sentence in &answer.sentences {
+            writeln!(out, "{sentence}")?;
+        }
+        writeln!(out, "{}", answer.action)
+    })
 }
 
 /// What the log of a daemon that does not answer says last.

@@ -99,7 +99,7 @@ struct LinkPathLabels {
 /// Registers the metrics of these links, by peer.
 pub(super) fn register(registry: &mut Registry, links: &BTreeMap<&str, &LinkStatus>) {
     type Read = fn(&LinkStatus) -> Option<f64>;
-    let gauges: [(&str, &str, Read); 8] = [
+    let gauges: [(&str, &str, Read); 7] = [
         ("link_rtt_seconds", "Smoothed round-trip time", |l| l.rtt_s),
         ("link_min_rtt_seconds", "Smallest round-trip time", |l| {
             l.min_rtt_s
@@ -121,11 +121,6 @@ pub(super) fn register(registry: &mut Registry, links: &BTreeMap<&str, &LinkStat
             |l| l.congestion_window.map(|bytes| bytes as f64),
         ),
         (
-            "link_lost_bytes",
-            "Bytes lost and sent again since it was linked",
-            |l| l.lost_bytes.map(|bytes| bytes as f64),
-        ),
-        (
             "link_queueing_seconds",
             "How long pushes wait for their turn",
             |l| l.queueing_s,
@@ -141,8 +136,21 @@ pub(super) fn register(registry: &mut Registry, links: &BTreeMap<&str, &LinkStat
         }
         registry.register(name, help, family);
     }
+    lost(registry, links);
     paths(registry, links);
     bytes(registry, links);
+}
+
+fn lost(registry: &mut Registry, links: &BTreeMap<&str, &LinkStatus>) {
+    let family = Family::<LinkLabels, Counter>::default();
+    for (peer, link) in links {
+        let peer = (*peer).to_owned();
+        if let Some(bytes) = link.lost_bytes {
+            family.get_or_create(&LinkLabels { peer }).inc_by(bytes);
+        }
+    }
+    let help = "Bytes lost and sent again since it was linked";
+    registry.register("link_lost_bytes", help, family);
 }
 
 fn paths(registry: &mut Registry, links: &BTreeMap<&str, &LinkStatus>) {
@@ -184,7 +192,7 @@ fn bytes(registry: &mut Registry, links: &BTreeMap<&str, &LinkStatus>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::{PeerStatus, Status, metrics_text};
+    use crate::api::{MetricsFormat, PeerStatus, Status, metrics_text};
     use crate::net::{PathView, QuicView};
     use std::time::Duration;
 
@@ -218,11 +226,12 @@ mod tests {
             peers: [("ab".to_owned(), peer)].into(),
             ..Status::default()
         };
-        let text = metrics_text(&status);
+        let text = metrics_text(&status, MetricsFormat::OpenMetrics);
         for line in [
             "murmurate_link_rtt_seconds{peer=\"ab\"} 0.02",
             "murmurate_link_loss_ratio{peer=\"ab\"} 0.01",
             "murmurate_link_queueing_seconds{peer=\"ab\"} 0.5",
+            "murmurate_link_lost_bytes_total{peer=\"ab\"} 10",
             "murmurate_link_delivery_bytes_per_second{peer=\"ab\"} 2000000.0",
             "murmurate_link_bulk{peer=\"ab\",bulk=\"stream\"} 1",
             "murmurate_link_bytes_total{peer=\"ab\",direction=\"sent\",kind=\"payload\"} 7",

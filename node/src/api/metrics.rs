@@ -1,16 +1,24 @@
 //! The status as Prometheus text. Every scrape builds it from the status, so `/metrics` and
 //! `/status` agree.
 
-use super::status::{PeerStatus, ServingStatus};
-use super::{RoundStatus, Status, Traffic, link};
-use crate::net::Reachability;
+mod classic;
+mod format;
+mod nat;
+mod process;
+mod rounds;
+mod values;
+
+pub use format::MetricsFormat;
+
+use super::{Status, Traffic, link};
+use process::Process;
 use prometheus_client::encoding::{EncodeLabelSet, text};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
-use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
-use std::sync::atomic::AtomicU64;
+use rounds::{MEASURED, PREDICTED, of_round};
+use values::{count, set};
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ByteLabels {
@@ -19,7 +27,7 @@ struct ByteLabels {
 }
 
 /// The text of `/metrics`.
-pub fn metrics_text(status: &Status) -> String {
+pub fn metrics_text(status: &Status, format: MetricsFormat) -> String {
     let mut registry = Registry::with_prefix("murmurate");
     let about = vec![
         ("version".to_owned(), status.version.clone()),
@@ -35,14 +43,21 @@ pub fn metrics_text(status: &Status) -> String {
     counters(&mut registry, status);
     gauges(&mut registry, status);
     bytes(&mut registry, status);
-    nat(&mut registry, status);
+    nat::register(&mut registry, status);
     let links = status.peers.iter();
     let links = links.filter_map(|(peer, status)| Some((peer.as_str(), status.link.as_ref()?)));
     link::register(&mut registry, &links.collect());
+    let mut of_process = Registry::with_prefix("process");
+    process::register(&mut of_process, &Process::measure(), &status.memory);
     let mut out = String::new();
     // Writing to a String cannot fail.
-    let _ = text::encode(&mut out, &registry);
-    out
+    let _ = text::encode_registry(&mut out, &registry)
+        .and_then(|()| text::encode_registry(&mut out, &of_process))
+        .and_then(|()| text::encode_eof(&mut out));
+    match format {
+        MetricsFormat::OpenMetrics => out,
+        MetricsFormat::Classic => classic::of(&out),
+    }
 }
 
 fn counters(registry: &mut Registry, status: &Status) {
@@ -87,6 +102,13 @@ fn counters(registry: &mut Registry, status: &Status) {
         counter.inc_by(value);
         registry.register(name, help, counter);
     }
+    let seconds = [
+        ("train_seconds", "Time in inner steps", status.train_s),
+        ("wall_seconds", "Time since the first round", status.wall_s),
+    ];
+    for (name, help, value) in seconds {
+        count(registry, name, help, value);
+    }
 }
 
 fn gauges(registry: &mut Registry, status: &Status) {
@@ -101,16 +123,6 @@ fn gauges(registry: &mut Registry, status: &Status) {
             "loss",
             "Mean training loss of the last round, nats",
             status.loss,
-        ),
-        (
-            "train_seconds",
-            "Seconds in inner steps",
-            Some(status.train_s),
-        ),
-        (
-            "wall_seconds",
-            "Seconds since the first round",
-            Some(status.wall_s),
         ),
     ];
     let of_held_data = status.evaluation.map(|e| {
@@ -139,65 +151,10 @@ fn gauges(registry: &mut Registry, status: &Status) {
     let predicted = status.predicted.map(|predicted| predicted.round);
     set(registry, of_round(PREDICTED, predicted));
     set(registry, of_round(MEASURED, status.measured));
-    process_gauges(registry, status);
+    state_gauges(registry, status);
 }
 
-/// Names and descriptions of the metrics of [`of_round`], in its order.
-type RoundNames = [(&'static str, &'static str); 5];
-
-const PREDICTED: RoundNames = [
-    (
-        "predicted_utilization",
-        "Fraction of a round in training, predicted",
-    ),
-    ("predicted_round_seconds", "Duration of a round, predicted"),
-    (
-        "predicted_sent_bytes_per_round",
-        "Encoded bytes sent in a round, predicted",
-    ),
-    (
-        "predicted_received_bytes_per_round",
-        "Encoded bytes received in a round, predicted",
-    ),
-    (
-        "predicted_memory_bytes",
-        "Memory of the model and its method, predicted",
-    ),
-];
-
-const MEASURED: RoundNames = [
-    (
-        "measured_utilization",
-        "Fraction of the last rounds in training",
-    ),
-    ("measured_round_seconds", "Mean duration of the last rounds"),
-    (
-        "measured_sent_bytes_per_round",
-        "Mean encoded bytes sent in a round, over the last rounds",
-    ),
-    (
-        "measured_received_bytes_per_round",
-        "Mean encoded bytes received in a round, over the last rounds",
-    ),
-    ("measured_memory_bytes", "Resident memory"),
-];
-
-fn of_round(names: RoundNames, round: Option<RoundStatus>) -> impl Iterator<Item = Described> {
-    let values = round.map(|round| {
-        [
-            Some(round.utilization),
-            Some(round.round_s),
-            Some(round.bytes_sent),
-            Some(round.bytes_received),
-            round.memory_bytes,
-        ]
-    });
-    let described = move |values: [Option<f64>; 5]| names.into_iter().zip(values);
-    let all = values.into_iter().flat_map(described);
-    all.map(|((name, help), value)| (name, help, value))
-}
-
-fn process_gauges(registry: &mut Registry, status: &Status) {
+fn state_gauges(registry: &mut Registry, status: &Status) {
     let whole = |v: Option<u64>| v.map(|v| v as f64);
     let linked = status.peers.values().filter(|p| p.linked).count();
     let suspected = status.peers.values().filter(|p| p.suspected).count();
@@ -229,18 +186,6 @@ fn process_gauges(registry: &mut Registry, status: &Status) {
     set(registry, all);
 }
 
-type Described = (&'static str, &'static str, Option<f64>);
-
-fn set(registry: &mut Registry, all: impl IntoIterator<Item = Described>) {
-    for (name, help, value) in all {
-        if let Some(value) = value {
-            let gauge = Gauge::<f64, AtomicU64>::default();
-            gauge.set(value);
-            registry.register(name, help, gauge);
-        }
-    }
-}
-
 fn bytes(registry: &mut Registry, status: &Status) {
     let family = Family::<ByteLabels, Counter>::default();
     let count = |direction, traffic: &Traffic| {
@@ -264,79 +209,10 @@ fn bytes(registry: &mut Registry, status: &Status) {
     );
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct StateLabel {
-    state: &'static str,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct PathLabel {
-    path: &'static str,
-}
-
-fn nat(registry: &mut Registry, status: &Status) {
-    let nat = &status.nat;
-    let reachability = Family::<StateLabel, Gauge>::default();
-    for state in Reachability::ALL {
-        let here = i64::from(nat.reachability == state.name());
-        let label = StateLabel {
-            state: state.name(),
-        };
-        reachability.get_or_create(&label).set(here);
-    }
-    let help = "Whether others can dial this daemon: 1 for the current state";
-    registry.register("reachability", help, reachability);
-    let paths = Family::<PathLabel, Gauge>::default();
-    for path in ["direct", "punched", "relayed"] {
-        let on_it = |p: &&PeerStatus| p.linked && p.path.as_ref().is_some_and(|p| p.kind == path);
-        let count = status.peers.values().filter(on_it).count();
-        paths.get_or_create(&PathLabel { path }).set(count as i64);
-    }
-    registry.register("links", "Linked peers by path", paths);
-    let serving = |of: fn(ServingStatus) -> u64| nat.serving.map(|serving| of(serving) as f64);
-    let gauges = [
-        (
-            "relays_reserved",
-            "Relays through which others reach this daemon",
-            Some(nat.relays.len() as f64),
-        ),
-        (
-            "relay_reservations",
-            "Peers that are reachable through this daemon",
-            serving(|s| s.reservations),
-        ),
-        (
-            "relay_circuits",
-            "Circuits through this daemon",
-            serving(|s| s.circuits),
-        ),
-    ];
-    set(registry, gauges);
-    let refused = nat.serving.map_or(0, |serving| serving.refused);
-    let counters = [
-        (
-            "punched",
-            "Links that became direct by hole punching",
-            nat.punched,
-        ),
-        (
-            "punches_failed",
-            "Failed attempts at hole punching",
-            nat.punches_failed,
-        ),
-        ("relay_refused", "Refused requests to relay", refused),
-    ];
-    for (name, help, value) in counters {
-        let counter: Counter = Counter::default();
-        counter.inc_by(value);
-        registry.register(name, help, counter);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::status::{NatStatus, PathStatus};
+    use crate::api::status::{NatStatus, PathStatus, PeerStatus};
     use std::collections::BTreeMap;
 
     #[test]
@@ -365,7 +241,7 @@ mod tests {
             peers: BTreeMap::from([("ab".to_owned(), punched)]),
             ..Status::default()
         };
-        let text = metrics_text(&status);
+        let text = metrics_text(&status, MetricsFormat::OpenMetrics);
         for line in [
             "murmurate_inner_steps_total 42",
             "murmurate_loss 0.5",
@@ -380,5 +256,51 @@ mod tests {
         }
         assert!(!text.contains("murmurate_test_accuracy"));
         assert!(text.ends_with("# EOF\n"));
+    }
+
+    /// What the tool of Prometheus accepts, and what its text format demands: every sample belongs to
+    /// the family that was described before it, and counters have `_total` in all lines.
+    #[test]
+    fn the_classic_text_has_no_types_of_openmetrics() {
+        let text = metrics_text(&Status::default(), MetricsFormat::Classic);
+        let mut family = "";
+        for line in text.lines() {
+            if let Some(rest) = line.strip_prefix("# TYPE ") {
+                let (name, kind) = rest.split_once(' ').unwrap();
+                assert!(matches!(kind, "counter" | "gauge"), "{line}");
+                assert_eq!(kind == "counter", name.ends_with("_total"), "{line}");
+                assert_eq!(name, family, "described before its type");
+            } else if let Some(rest) = line.strip_prefix("# HELP ") {
+                family = rest.split(' ').next().unwrap();
+            } else {
+                let name = line.split(['{', ' ']).next().unwrap();
+                assert_eq!(name, family, "{line}");
+            }
+        }
+        assert!(
+            text.contains("# TYPE murmurate_daemon_info gauge\n"),
+            "{text}"
+        );
+        assert!(!text.contains("EOF"));
+    }
+
+    /// Needs the tool; without it there is nothing to ask.
+    #[test]
+    fn promtool_accepts_the_classic_text() {
+        use std::io::Write;
+        use std::process::{Command, Stdio};
+        let mut promtool = Command::new("promtool");
+        promtool.args(["check", "metrics"]);
+        promtool.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let Ok(mut child) = promtool.stderr(Stdio::piped()).spawn() else {
+            println!("promtool is not installed: not checked");
+            return;
+        };
+        let text = metrics_text(&Status::default(), MetricsFormat::Classic);
+        let mut stdin = child.stdin.take().unwrap();
+        stdin.write_all(text.as_bytes()).unwrap();
+        drop(stdin);
+        let output = child.wait_with_output().unwrap();
+        assert!(output.status.success(), "{output:?}\n{text}");
     }
 }

@@ -35,7 +35,7 @@ pub use insight::{
 pub use limits::LimitsPage;
 pub use link::LinkStatus;
 pub use memory::{Memory, peak_rss_bytes, peak_rss_bytes_of, rss_bytes};
-pub use metrics::metrics_text;
+pub use metrics::{MetricsFormat, metrics_text};
 pub use observer::Observer;
 pub use server::{ApiError, ApiServer, Served};
 pub use status::{

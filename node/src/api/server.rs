@@ -1,10 +1,10 @@
 //! The HTTP server. It listens on loopback unless configured otherwise.
 
 use super::door::{Caller, Door};
-use super::{StatusHandle, Token, host, limits, metrics_text, page, v1};
+use super::{MetricsFormat, StatusHandle, Token, host, limits, metrics_text, page, v1};
 use crate::events::Recent;
 use axum::Router;
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::middleware;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
@@ -107,7 +107,7 @@ fn routes(served: Served) -> Router {
         .route("/status", get(move || async move { status_page(&status) }))
         .route(
             "/metrics",
-            get(move || async move { metrics_page(&metrics) }),
+            get(move |headers: HeaderMap| async move { metrics_page(&metrics, &headers) }),
         )
         .merge(limits::routes(rate, token))
         .fallback(|| async {
@@ -126,13 +126,13 @@ fn status_page(status: &StatusHandle) -> Response {
     }
 }
 
-fn metrics_page(status: &StatusHandle) -> Response {
-    let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-    (
-        [(header::CONTENT_TYPE, kind)],
-        metrics_text(&status.status()),
-    )
-        .into_response()
+fn metrics_page(status: &StatusHandle, headers: &HeaderMap) -> Response {
+    let format = MetricsFormat::accepted(headers);
+    let kind = [
+        (header::CONTENT_TYPE, format.content_type()),
+        (header::VARY, "Accept"),
+    ];
+    (kind, metrics_text(&status.status(), format)).into_response()
 }
 
 #[cfg(test)]
@@ -250,6 +250,10 @@ mod tests {
         );
         let metrics = get(server.address(), "/metrics").await;
         assert!(metrics.contains("murmurate_round 0.0"), "{metrics}");
+        assert!(
+            metrics.contains("content-type: text/plain; version=0.0.4"),
+            "{metrics}"
+        );
         assert!(get(server.address(), "/none").await.contains("404"));
         let foreign = ask_as("evil.example", server.address(), "GET", "/status", "").await;
         assert!(

@@ -49,6 +49,8 @@ pub enum Place {
     File(PathBuf),
     /// A flag, with its dashes.
     Flag(&'static str),
+    /// A variable of the environment.
+    Variable(String),
 }
 
 impl std::fmt::Display for Place {
@@ -57,6 +59,7 @@ impl std::fmt::Display for Place {
             Self::Line(path, line) => write!(f, "{}:{line}", path.display()),
             Self::File(path) => write!(f, "{}", path.display()),
             Self::Flag(flag) => f.write_str(flag),
+            Self::Variable(name) => f.write_str(name),
         }
     }
 }

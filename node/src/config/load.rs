@@ -1,6 +1,7 @@
 //! Builds a checked [`Config`] from a file and flags. Flags override the file, and every error
 //! names the line or the flag.
 
+use super::address::{Use, addresses};
 use super::attached;
 use super::error::explain;
 use super::island::island;
@@ -9,8 +10,7 @@ use super::rate::RawRate;
 use super::raw::RawConfig;
 use super::watch::watch;
 use super::wrong::Wrong;
-use super::{Config, ConfigError, DaemonConfig, NetworkConfig, Place, RunConfig};
-use libp2p::Multiaddr;
+use super::{Config, ConfigError, DaemonConfig, NetworkConfig, RunConfig};
 use murmurate_net::congestion::Limits;
 use murmurate_protocol::Site;
 use murmurate_protocol::limits::SITE_BYTES_MAX;
@@ -51,17 +51,17 @@ impl Config {
         toml::from_str::<RawConfig>(text).map_err(|e| in_file(&e))?;
         let mut table: Table = toml::from_str(text).map_err(|e| in_file(&e))?;
         let mut config = checked(&table).map_err(|wrong| wrong.in_file(path, text))?;
-        // Then each flag alone, so that an error names the flag.
-        for (flag, [section, key], value) in overrides.entries() {
+        // Then each variable and flag alone, so that an error names it.
+        for (place, [section, key], value) in overrides.all() {
             if key == "kind" && kind_of(&table) != value.as_str() {
                 // The keys of the file's own task say nothing of this one.
-                table.remove(section);
+                table.remove(&section);
             }
-            if let Some(inner) = section_of(&mut table, section) {
-                inner.insert(key.to_owned(), value);
+            if let Some(inner) = section_of(&mut table, &section) {
+                inner.insert(key, value);
             }
             config = checked(&table).map_err(|wrong| ConfigError::Invalid {
-                place: Place::Flag(flag),
+                place,
                 message: wrong.message,
             })?;
         }
@@ -179,12 +179,7 @@ fn shards(raw: &mut RawConfig, run_seed: u64) -> Result<Shards, Wrong> {
 }
 
 fn network(raw: &RawConfig) -> Result<NetworkConfig, Wrong> {
-    let addresses = |key: &'static str, list: &[String]| {
-        list.iter()
-            .map(|text| address(key, text))
-            .collect::<Result<Vec<_>, _>>()
-    };
-    let listen = addresses("network.listen", &raw.network.listen)?;
+    let listen = addresses("network.listen", Use::Listen, &raw.network.listen)?;
     if listen.is_empty() {
         return Err(Wrong::new(
             "network.listen",
@@ -192,11 +187,11 @@ fn network(raw: &RawConfig) -> Result<NetworkConfig, Wrong> {
         ));
     }
     let announce = raw.network.announce.as_deref();
-    let announce = announce.map(|list| addresses("network.announce", list));
+    let announce = announce.map(|list| addresses("network.announce", Use::Announce, list));
     Ok(NetworkConfig {
         listen,
         announce: announce.transpose()?,
-        join: addresses("network.join", &raw.network.join)?,
+        join: addresses("network.join", Use::Join, &raw.network.join)?,
         mdns: raw.network.mdns,
         relay: raw.network.relay,
         congestion: raw.network.congestion.parse().map_err(|e| {
@@ -253,18 +248,6 @@ fn rate(key: &'static str, raw: &Option<RawRate>) -> Result<Option<u64>, Wrong> 
         Wrong::new(key, message)
     };
     raw.bytes().map(Some).ok_or_else(wrong)
-}
-
-fn address(key: &'static str, text: &str) -> Result<Multiaddr, Wrong> {
-    text.parse().map_err(|e| {
-        Wrong::new(
-            key,
-            format!(
-                "`{text}` is not a multiaddress ({e}); \
-                 write it as a daemon prints its own, such as /ip4/10.0.0.1/udp/4001/quic-v1"
-            ),
-        )
-    })
 }
 
 fn daemon(raw: &RawConfig) -> Result<DaemonConfig, Wrong> {

@@ -1,7 +1,9 @@
 //! The configuration of one daemon: a TOML file, overridden by flags, then checked. A [`Config`]
 //! contains only values that are valid as far as one daemon can tell.
 
+mod address;
 mod attached;
+mod environment;
 mod error;
 mod island;
 mod load;
@@ -12,6 +14,7 @@ mod template;
 mod watch;
 mod wrong;
 
+pub use environment::{Variable, environment};
 pub use error::{ConfigError, Place};
 pub use island::IslandConfig;
 pub use overrides::Overrides;

@@ -1,5 +1,7 @@
 //! Flags of the command line that override keys of the configuration file.
 
+use super::environment::Variable;
+use super::error::Place;
 use std::path::PathBuf;
 use toml::Value;
 
@@ -38,6 +40,8 @@ pub struct Overrides {
     pub http: Option<String>,
     /// `--http-public`.
     pub http_public: bool,
+    /// Keys that variables of the environment set. Flags override them.
+    pub environment: Vec<Variable>,
     /// `--trainer attach`, or a command to supervise.
     pub attached: bool,
     /// `--device`.
@@ -49,8 +53,21 @@ pub struct Overrides {
 }
 
 impl Overrides {
+    /// What overrides the file, in this order: each with where it comes from, the section and key that
+    /// it sets, and the value.
+    pub(super) fn all(&self) -> Vec<(Place, [String; 2], Value)> {
+        let variables = self.environment.iter().map(|variable| {
+            let place = Place::Variable(variable.name.clone());
+            (place, variable.key.clone(), variable.value.clone())
+        });
+        let flags = self.entries().into_iter();
+        let flags =
+            flags.map(|(flag, key, value)| (Place::Flag(flag), key.map(str::to_owned), value));
+        variables.chain(flags).collect()
+    }
+
     /// The flags that were given, each with the section and key that it sets and the value.
-    pub(super) fn entries(&self) -> Vec<(&'static str, [&'static str; 2], Value)> {
+    fn entries(&self) -> Vec<(&'static str, [&'static str; 2], Value)> {
         let text = |v: &Option<String>| v.clone().map(Value::String);
         let count = |v: Option<u64>| v.map(|v| Value::Integer(v.try_into().unwrap_or(i64::MAX)));
         let list = |v: &[String]| {

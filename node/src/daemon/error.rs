@@ -152,6 +152,16 @@ pub enum DaemonError {
     Runtime(#[source] std::io::Error),
 }
 
+impl DaemonError {
+    /// Whether the operator ended the daemon before its work was done.
+    pub const fn was_interrupted(&self) -> bool {
+        matches!(
+            self,
+            Self::Interrupted | Self::Attach(AttachError::Interrupted)
+        )
+    }
+}
+
 impl From<RefusedBy> for DaemonError {
     fn from(refused: RefusedBy) -> Self {
         Self::Refused(refused)

@@ -209,6 +209,7 @@ async fn drive(
     let me = setup.peer_config.me;
     let liar = forger.map(|f| Liar::new(me, options.lies, f, Arc::clone(&setup.depot)));
     let peer = Peer::new(setup.peer_config, setup.plan, setup.topology);
+    let printer = Printer::new(options.log).until(config.daemon.watch.target);
     let mut driver = Driver {
         contacts: Contacts::new(&config, entered.membership, acquaintances),
         trace: Trace::new(peer.round()),
@@ -219,7 +220,7 @@ async fn drive(
         lanes,
         console: Console::new(
             setup.status,
-            (Printer::new(options.log), log),
+            (printer, log),
             Some(api.address().to_string()),
             config.run.open,
         ),

@@ -44,6 +44,8 @@ impl Swarm {
                 "daemon {}: killed in round {}",
                 entry.node, entry.round
             ));
+            let how = format!("killed in round {}, starts again", entry.round);
+            self.display.ended(place, &how);
             killer.kills.push(entry);
             member.signal(Signal::KILL);
             member.state = State::Away(now + AWAY);

@@ -45,10 +45,11 @@ pub use partition::{HealAt, PartitionAt};
 pub use report::LocalReport;
 pub use shards::ShardsArg;
 pub use stranger::StrangerEntry;
-pub use table::table;
+pub use table::{notes, table};
 pub use total::Total;
 
 use crate::goal::Target;
+use crate::progress::tell;
 use child_plan::ChildPlan;
 use display::Display;
 use plan::LocalPlan;
@@ -70,7 +71,12 @@ pub async fn run(options: LocalOptions) -> Result<LocalReport, LocalError> {
         }
         // The run was refused before any daemon wrote a file, so remove the empty directory.
         (Err(_), true) if std::fs::remove_dir(&dir).is_ok() => {}
-        (_, true) => eprintln!("the daemons' directories are kept in {}", dir.display()),
+        (_, true) if !options.quiet => {
+            tell(format_args!(
+                "the daemons' directories are kept in {}",
+                dir.display()
+            ));
+        }
         _ => {}
     }
     outcome
@@ -86,7 +92,10 @@ async fn run_in(options: &LocalOptions, dir: &Path) -> Result<LocalReport, Local
         })?;
     }
     let plan = LocalPlan::new(options, dir, places)?;
-    let display = Display::new(plan.children.len());
+    let display = match options.quiet {
+        true => Display::quiet(),
+        false => Display::new(plan.children.len(), plan.target),
+    };
     if let Some(note) = plan.note {
         display.say(note);
     }

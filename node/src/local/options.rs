@@ -23,6 +23,8 @@ const TARGET_ACCURACY: f64 = 0.96;
 pub struct LocalOptions {
     /// `--nodes`: number of daemons.
     pub nodes: usize,
+    /// `--quiet`: show errors and results only.
+    pub quiet: bool,
     /// `--islands`: number of trainers of each daemon, if it is not that of the configuration.
     pub ranks: Option<u32>,
     /// `--preset`.

@@ -262,7 +262,11 @@ mod tests {
             (200, 6)
         );
         assert!(report.missed().unwrap().contains("daemon 0 ended"));
-        assert!(table(&report).contains("finished (lies: weight)"));
+        assert!(
+            table(&report)
+                .to_string()
+                .contains("finished (lies: weight)")
+        );
         let value = serde_json::to_value(&report).unwrap();
         assert_eq!(value["nodes"][2]["lies"][0], "weight");
         assert!(value["nodes"][0].get("lies").is_none());
@@ -314,6 +318,6 @@ mod tests {
             }
         }
         assert_eq!(value["total"]["bytes_sent"]["encoded"], 6);
-        assert!(table(&report()).contains("killed"));
+        assert!(table(&report()).to_string().contains("killed"));
     }
 }

@@ -260,6 +260,12 @@ impl Swarm {
                     let index = member.plan.index;
                     self.display
                         .say(&format!("daemon {index}: {fault} hits in round {round}"));
+                    let how = match fault.action {
+                        FaultAction::Kill => "killed",
+                        FaultAction::Stop => "stopped",
+                    };
+                    self.display
+                        .ended(place, &format!("{how} in round {round}"));
                     member.state = match fault.action {
                         FaultAction::Kill => State::Killed,
                         FaultAction::Stop => State::Stopped,
@@ -274,7 +280,10 @@ impl Swarm {
                     self.display
                         .say(&format!("daemon {}: {text}", member.plan.index));
                 }
-                Line::Report(report) => member.report = Some(*report),
+                Line::Report(report) => {
+                    self.display.left(place, &report);
+                    member.report = Some(*report);
+                }
             },
             ChildEvent::Words(text) => {
                 if member.words.len() == WORDS_MAX {
@@ -288,7 +297,10 @@ impl Swarm {
                 match member.state {
                     State::Running if polite => member.state = State::Finished,
                     // The others may have cut it off, which is no failure of the run.
-                    State::Running if member.lies() => member.state = State::Gone,
+                    State::Running if member.lies() => {
+                        self.display.ended(place, "ended: the others cut it off");
+                        member.state = State::Gone;
+                    }
                     State::Running if !leaving => return Err(member.died(status)),
                     _ => {}
                 }

@@ -6,8 +6,8 @@ use super::stranger::StrangerEntry;
 use crate::progress::{bytes, duration};
 use comfy_table::{Table, presets::UTF8_FULL_CONDENSED};
 
-/// Formats the report as a table.
-pub fn table(report: &LocalReport) -> String {
+/// The report as a table.
+pub fn table(report: &LocalReport) -> Table {
     let number = |v: Option<f64>| v.map_or_else(|| "-".to_owned(), |v| format!("{v:.4}"));
     let seconds = |v: Option<f64>| v.map_or_else(|| "-".to_owned(), |v| format!("{v:.1} s"));
     let share =
@@ -65,10 +65,12 @@ pub fn table(report: &LocalReport) -> String {
         duration(t.longest_wait_s),
         t.peak_rss_bytes.map_or_else(|| "-".to_owned(), bytes),
     ]);
-    match &report.stranger {
-        Some(stranger) => format!("{table}\n{}", tried(stranger)),
-        None => table.to_string(),
-    }
+    table
+}
+
+/// What else is to be said of a run, one line each.
+pub fn notes(report: &LocalReport) -> Vec<String> {
+    report.stranger.iter().map(tried).collect()
 }
 
 /// What a stranger tried, in one line.

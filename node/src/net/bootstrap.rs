@@ -19,6 +19,8 @@ const PAUSE_MAX: Duration = Duration::from_secs(10);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Due(Instant),
+    /// Its name is looked up.
+    Resolving,
     Dialling(ConnectionId),
     Connected,
     GivenUp,
@@ -29,6 +31,19 @@ struct Join {
     address: Multiaddr,
     stage: Stage,
     attempts: u32,
+}
+
+impl Join {
+    /// Counts a failed attempt. Returns the pause before the next one, if there is to be one.
+    fn fail(&mut self, now: Instant) -> Option<Duration> {
+        self.attempts += 1;
+        let pause = (self.attempts < ATTEMPTS_MAX).then(|| {
+            let doubled = PAUSE_MIN.saturating_mul(1 << (self.attempts - 1).min(10));
+            doubled.min(PAUSE_MAX)
+        });
+        self.stage = pause.map_or(Stage::GivenUp, |pause| Stage::Due(now + pause));
+        pause
+    }
 }
 
 /// The state of every address to join through.
@@ -69,6 +84,30 @@ impl Bootstrap {
             .collect()
     }
 
+    /// Records that the name in an address is looked up.
+    pub(super) fn resolving(&mut self, address: &Multiaddr) {
+        self.set(address, Stage::Resolving);
+    }
+
+    /// The address to dial for one that was looked up: another one after each failure.
+    pub(super) fn resolved(&self, address: &Multiaddr, found: &[Multiaddr]) -> Option<Multiaddr> {
+        let join = self.joins.iter().find(|join| join.address == *address)?;
+        let waits = join.stage == Stage::Resolving && !found.is_empty();
+        waits.then(|| found[join.attempts as usize % found.len()].clone())
+    }
+
+    /// Records a lookup that failed. Returns the pause as [`Bootstrap::failed`] does, or nothing if the
+    /// address was not looked up.
+    pub(super) fn unresolved(
+        &mut self,
+        address: &Multiaddr,
+        now: Instant,
+    ) -> Option<Option<Duration>> {
+        let mut joins = self.joins.iter_mut();
+        let waits = |join: &&mut Join| join.address == *address && join.stage == Stage::Resolving;
+        Some(joins.find(waits)?.fail(now))
+    }
+
     /// Records that a dial of an address has begun.
     pub(super) fn dialling(&mut self, address: &Multiaddr, id: ConnectionId) {
         self.set(address, Stage::Dialling(id));
@@ -95,12 +134,7 @@ impl Bootstrap {
         now: Instant,
     ) -> Option<(Multiaddr, Option<Duration>)> {
         let join = self.dialled(id)?;
-        join.attempts += 1;
-        let pause = (join.attempts < ATTEMPTS_MAX).then(|| {
-            let doubled = PAUSE_MIN.saturating_mul(1 << (join.attempts - 1).min(10));
-            doubled.min(PAUSE_MAX)
-        });
-        join.stage = pause.map_or(Stage::GivenUp, |pause| Stage::Due(now + pause));
+        let pause = join.fail(now);
         Some((join.address.clone(), pause))
     }
 
@@ -155,6 +189,30 @@ mod tests {
         assert_eq!(bootstrap.next_at(), None);
         bootstrap.alone(now);
         assert_eq!(bootstrap.next_at(), Some(now + PAUSE_MIN));
+    }
+
+    #[test]
+    fn a_name_is_looked_up_before_each_dial_and_its_addresses_take_turns() {
+        let now = Instant::now();
+        let name: Multiaddr = "/dns4/a/tcp/1".parse().unwrap();
+        let found: Vec<Multiaddr> = ["/ip4/10.0.0.1/tcp/1", "/ip4/10.0.0.2/tcp/1"]
+            .map(|text| text.parse().unwrap())
+            .into();
+        let mut bootstrap = Bootstrap::new(vec![name.clone()], now);
+        assert_eq!(bootstrap.resolved(&name, &found), None);
+        for (attempt, at) in [(0, 0), (1, 1), (2, 0)] {
+            bootstrap.resolving(&name);
+            assert_eq!(bootstrap.next_at(), None);
+            assert_eq!(bootstrap.resolved(&name, &found).as_ref(), found.get(at));
+            let id = ConnectionId::new_unchecked(attempt);
+            bootstrap.dialling(&name, id);
+            assert_eq!(bootstrap.failed(id, now).unwrap().0, name);
+        }
+        assert_eq!(bootstrap.unresolved(&name, now), None);
+        bootstrap.resolving(&name);
+        assert_eq!(bootstrap.resolved(&name, &[]), None);
+        assert_eq!(bootstrap.unresolved(&name, now), Some(Some(PAUSE_MIN * 8)));
+        assert_eq!(bootstrap.next_at(), Some(now + PAUSE_MIN * 8));
     }
 
     #[test]

@@ -4,7 +4,9 @@ use crate::net::NetEvent;
 use crate::net::behaviour::kad_protocol;
 use crate::net::ids::{from_libp2p, to_libp2p};
 use crate::net::nat::relay_of;
+use crate::net::opener::Internal;
 use crate::net::record;
+use crate::net::resolve::{name_of, resolve};
 use crate::net::swarm::Network;
 use libp2p::multiaddr::Protocol;
 use libp2p::swarm::dial_opts::{DialOpts, PeerCondition};
@@ -88,12 +90,52 @@ impl Network {
                 self.bootstrap.already_connected(&address);
                 continue;
             }
-            let options = DialOpts::unknown_peer_id().address(address.clone()).build();
-            let id = options.connection_id();
-            self.bootstrap.dialling(&address, id);
-            if let Err(error) = self.swarm.dial(options) {
-                self.on_dial_failed(id, &error);
+            if name_of(&address).is_none() {
+                self.dial_join(&address, address.clone());
+                continue;
             }
+            self.bootstrap.resolving(&address);
+            let network = self.opener.network.clone();
+            // One task for each address, which ends within the deadline of a lookup.
+            self.tasks.spawn(async move {
+                let found = resolve(&address).await;
+                // If the network has ended, the address is no longer needed.
+                let _ = network.send(Internal::Resolved { address, found }).await;
+            });
+        }
+    }
+
+    /// Dials an address to join after its name was looked up.
+    pub(super) fn on_resolved(
+        &mut self,
+        address: Multiaddr,
+        found: Result<Vec<Multiaddr>, String>,
+    ) {
+        match found {
+            Ok(found) => {
+                if let Some(at) = self.bootstrap.resolved(&address, &found) {
+                    self.dial_join(&address, at);
+                }
+            }
+            Err(reason) => {
+                if let Some(retry_in) = self.bootstrap.unresolved(&address, Instant::now()) {
+                    self.tell(NetEvent::BootstrapFailed {
+                        address,
+                        reason,
+                        retry_in,
+                    });
+                }
+            }
+        }
+    }
+
+    /// Dials an address to join, at this address.
+    fn dial_join(&mut self, address: &Multiaddr, at: Multiaddr) {
+        let options = DialOpts::unknown_peer_id().address(at).build();
+        let id = options.connection_id();
+        self.bootstrap.dialling(address, id);
+        if let Err(error) = self.swarm.dial(options) {
+            self.on_dial_failed(id, &error);
         }
     }
 

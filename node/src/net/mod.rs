@@ -32,6 +32,7 @@ mod paths;
 mod pending;
 mod quic;
 mod record;
+mod resolve;
 mod streams;
 mod swarm;
 mod view;

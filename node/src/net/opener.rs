@@ -2,7 +2,7 @@
 
 use crate::net::gate::Passed;
 use crate::net::streams::{Kind, Reply};
-use libp2p::{Stream, identity};
+use libp2p::{Multiaddr, Stream, identity};
 use murmurate_net::quic::{BulkConnection, Endpoint};
 use murmurate_net::tcp;
 use murmurate_protocol::PeerId;
@@ -33,6 +33,13 @@ pub(super) enum Internal {
         peer: PeerId,
         /// The link's number, so that a late message does not affect a newer link.
         link: u64,
+    },
+    /// The name in an address to join was looked up.
+    Resolved {
+        /// The address with the name.
+        address: Multiaddr,
+        /// The addresses to dial, or why there are none.
+        found: Result<Vec<Multiaddr>, String>,
     },
     /// A handshake at the gate went on or ended.
     Gate(Passed),

@@ -2,6 +2,8 @@
 
 use crate::api::{EvaluationStatus, Status, TransferStatus};
 use crate::faults::Fault;
+use crate::goal::Target;
+use crate::progress::duration;
 use crate::report::NodeReport;
 use serde::{Deserialize, Serialize};
 
@@ -109,9 +111,10 @@ impl From<&Status> for Progress {
 }
 
 impl Progress {
-    /// The progress as one line of text.
-    pub fn describe(&self) -> String {
-        use super::words::{bytes, duration, optional};
+    /// The progress as one line of text of at most `width` characters. What matters least is left out
+    /// first. A run that also ends at `target` has no known end, only a last one.
+    pub fn describe(&self, target: Target, width: usize) -> String {
+        use super::words::{bytes, optional};
         if let Some(transfer) = self.transfer {
             return format!(
                 "round {} {:<8} fetches the state of round {}: {} of {}  peers {}",
@@ -128,22 +131,55 @@ impl Progress {
         } else {
             String::new()
         };
+        let round = format!("round {}{of}", self.round);
         let accuracy = self.evaluation.and_then(|e| e.accuracy);
-        let left = self
-            .left_s
-            .map_or(String::new(), |s| format!("  {} left", duration(s)));
-        format!(
-            "round {}{of} {:<8} {:>7.1} inner steps/s  loss {}  accuracy {}  \
-             out {}  in {}  peers {}{left}",
-            self.round,
-            self.phase,
-            self.inner_steps_per_s,
-            optional(self.loss),
-            optional(accuracy),
-            bytes(self.bytes_sent),
-            bytes(self.bytes_received),
-            self.peers,
-        )
+        let speed = format!("{:>7.1} inner steps/s", self.inner_steps_per_s);
+        // In the order in which they are shown, each with its rank when room is short.
+        let parts = [
+            (0, Some(format!("{round} {:<8}", self.phase))),
+            (4, (!self.is_finished()).then_some(speed)),
+            (2, Some(format!("loss {}", optional(self.loss)))),
+            (3, Some(format!("accuracy {}", optional(accuracy)))),
+            (6, Some(format!("out {}", bytes(self.bytes_sent)))),
+            (7, Some(format!("in {}", bytes(self.bytes_received)))),
+            (5, Some(format!("peers {}", self.peers))),
+            (1, self.end(target)),
+        ];
+        fitting(&parts, width)
+    }
+
+    /// What is known about the end.
+    fn end(&self, target: Target) -> Option<String> {
+        if self
+            .evaluation
+            .is_some_and(|found| target.reached_by(&found))
+        {
+            return Some("target reached".to_owned());
+        }
+        let left = self.left_s.filter(|_| !self.is_finished())?;
+        let left = duration(left);
+        Some(match target.is_set() {
+            true => format!("target not reached yet, at most {left} left"),
+            false => format!("{left} left"),
+        })
+    }
+
+    fn is_finished(&self) -> bool {
+        self.phase == "finished"
+    }
+}
+
+/// The parts in their order, without those of the highest ranks that have no room.
+fn fitting(parts: &[(u8, Option<String>)], width: usize) -> String {
+    let mut last = parts.iter().map(|(rank, _)| *rank).max().unwrap_or(0);
+    loop {
+        let kept = parts.iter().filter(|(rank, _)| *rank <= last);
+        let kept: Vec<&str> = kept.filter_map(|(_, text)| text.as_deref()).collect();
+        let line = kept.join("  ");
+        if last == 0 || line.chars().count() <= width {
+            return line;
+        }
+        last -= 1;
     }
 }
 
@@ -162,7 +198,7 @@ mod tests {
             }),
             ..Progress::default()
         };
-        let line = progress.describe();
+        let line = progress.describe(Target::default(), 120);
         assert!(
             line.contains("fetches the state of round 7: 120.0 MB of 400.0 MB"),
             "{line}"
@@ -221,5 +257,64 @@ mod tests {
             ..status
         };
         assert_eq!(Progress::from(&endless).left_s, None);
+    }
+
+    fn running() -> Progress {
+        Progress {
+            round: 67,
+            rounds: 750,
+            phase: "train".to_owned(),
+            inner_steps_per_s: 12.34,
+            loss: Some(0.5),
+            left_s: Some(47.6),
+            ..Progress::default()
+        }
+    }
+
+    fn evaluated(accuracy: f64) -> EvaluationStatus {
+        EvaluationStatus {
+            accuracy: Some(accuracy),
+            ..EvaluationStatus::default()
+        }
+    }
+
+    #[test]
+    fn the_time_left_respects_a_target() {
+        let target = Target {
+            accuracy: Some(0.9),
+            loss: None,
+        };
+        let mut progress = running();
+        let wide = usize::MAX;
+        let line = progress.describe(Target::default(), wide);
+        assert!(line.ends_with("  47.6s left"), "{line}");
+        let line = progress.describe(target, wide);
+        assert!(
+            line.ends_with("not reached yet, at most 47.6s left"),
+            "{line}"
+        );
+        progress.evaluation = Some(evaluated(0.91));
+        let line = progress.describe(target, wide);
+        assert!(line.ends_with("  target reached"), "{line}");
+        progress.phase = "finished".to_owned();
+        progress.evaluation = None;
+        let line = progress.describe(target, wide);
+        assert!(
+            !line.contains("left") && !line.contains("steps/s"),
+            "{line}"
+        );
+    }
+
+    #[test]
+    fn a_narrow_terminal_shows_what_matters_most() {
+        let progress = running();
+        let full = progress.describe(Target::default(), usize::MAX);
+        for width in 30..full.len() {
+            let line = progress.describe(Target::default(), width);
+            assert!(line.len() <= width, "{width}: {line}");
+            assert!(line.starts_with("round 67/750 train"), "{line}");
+        }
+        let line = progress.describe(Target::default(), 50);
+        assert_eq!(line, "round 67/750 train     loss 0.5000  47.6s left");
     }
 }

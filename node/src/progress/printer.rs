@@ -1,13 +1,14 @@
 //! Prints progress, messages and the final report.
 
-use super::{Line, Progress};
+use super::{Line, Progress, columns, is_live};
 use crate::api::Status;
 use crate::faults::Fault;
+use crate::goal::Target;
 use crate::report::NodeReport;
 use clap::ValueEnum;
 use indicatif::{ProgressBar, ProgressStyle};
 use murmurate_protocol::Digest;
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use std::time::{Duration, Instant};
 
 /// Shortest time between two lines of progress for a program.
@@ -15,6 +16,9 @@ const JSON_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Shortest time between two plain lines of progress.
 const PLAIN_INTERVAL: Duration = Duration::from_secs(2);
+
+/// Columns of the spinner and the space after it.
+const SPINNER_WIDTH: usize = 2;
 
 /// The form of a daemon's output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -26,6 +30,8 @@ pub enum LogMode {
     Plain,
     /// JSON lines on stdout.
     Json,
+    /// The final report only.
+    Quiet,
 }
 
 /// Prints to stdout. If the reader has gone, printing stops and training continues.
@@ -37,6 +43,8 @@ pub struct Printer {
     last_phase: String,
     /// The addresses that people were told.
     told: Vec<String>,
+    /// The goal at which the run ends before its last round.
+    target: Target,
 }
 
 #[derive(Debug)]
@@ -44,6 +52,7 @@ enum Form {
     Live(ProgressBar),
     Plain,
     Json,
+    Quiet,
 }
 
 impl Printer {
@@ -51,7 +60,8 @@ impl Printer {
     pub fn new(mode: LogMode) -> Self {
         let form = match mode {
             LogMode::Json => Form::Json,
-            LogMode::Auto if std::io::stderr().is_terminal() => Form::Live(live_line()),
+            LogMode::Quiet => Form::Quiet,
+            LogMode::Auto if is_live() => Form::Live(live_line()),
             LogMode::Auto | LogMode::Plain => Form::Plain,
         };
         Self {
@@ -60,7 +70,14 @@ impl Printer {
             last_evaluation: None,
             last_phase: String::new(),
             told: Vec::new(),
+            target: Target::default(),
         }
+    }
+
+    /// The printer of a run that also ends at a goal.
+    #[must_use]
+    pub fn until(self, target: Target) -> Self {
+        Self { target, ..self }
     }
 
     /// Prints the addresses at which others can join. A program is told all of them each time,
@@ -106,12 +123,14 @@ impl Printer {
     pub fn progress(&mut self, status: &Status) {
         let interval = match self.form {
             Form::Plain => PLAIN_INTERVAL,
-            Form::Live(_) | Form::Json => JSON_INTERVAL,
+            Form::Live(_) | Form::Json | Form::Quiet => JSON_INTERVAL,
         };
         let evaluation = status.evaluation.map(|e| e.round);
         let ends = status.phase == "finished" && self.last_phase != status.phase;
         let news = ends || matches!(self.form, Form::Json) && evaluation != self.last_evaluation;
-        if !news && self.last.is_some_and(|last| last.elapsed() < interval) {
+        // A daemon that stays after its last round has nothing new to tell people.
+        let over = status.phase == "finished" && !matches!(self.form, Form::Json);
+        if !news && (over || self.last.is_some_and(|last| last.elapsed() < interval)) {
             return;
         }
         self.last = Some(Instant::now());
@@ -119,9 +138,13 @@ impl Printer {
         self.last_phase.clone_from(&status.phase);
         let progress = Progress::from(status);
         match &self.form {
-            Form::Live(bar) => bar.set_message(progress.describe()),
-            Form::Plain => say_plain(&progress.describe()),
+            Form::Live(bar) => {
+                let width = columns().saturating_sub(SPINNER_WIDTH);
+                bar.set_message(progress.describe(self.target, width));
+            }
+            Form::Plain => say_plain(&progress.describe(self.target, usize::MAX)),
             Form::Json => json(&Line::Progress(progress)),
+            Form::Quiet => {}
         }
     }
 
@@ -187,7 +210,7 @@ impl Printer {
         });
         let top_5 = report.test_top_5;
         let top_5 = top_5.map_or(String::new(), |share| format!(" (top 5: {share:.4})"));
-        self.say(&format!(
+        self.result(&format!(
             "{} rounds, {} inner steps, {} samples in {}; accuracy {}{top_5}, loss {}{text}; out {}, in {}",
             report.rounds,
             report.inner_steps,
@@ -200,10 +223,18 @@ impl Printer {
         ));
     }
 
+    /// Prints a line that is no result.
     fn say(&self, text: &str) {
         match &self.form {
+            Form::Quiet => tracing::info!("{text}"),
+            _ => self.result(text),
+        }
+    }
+
+    fn result(&self, text: &str) {
+        match &self.form {
             Form::Live(bar) => bar.suspend(|| say_plain(text)),
-            Form::Plain | Form::Json => say_plain(text),
+            Form::Plain | Form::Json | Form::Quiet => say_plain(text),
         }
     }
 }
@@ -219,7 +250,7 @@ pub(crate) fn merged(round: u64, sides: &[(u16, f64)]) -> String {
 
 fn live_line() -> ProgressBar {
     let bar = ProgressBar::new_spinner();
-    if let Ok(style) = ProgressStyle::with_template("{spinner} {msg}") {
+    if let Ok(style) = ProgressStyle::with_template("{spinner} {wide_msg}") {
         bar.set_style(style);
     }
     bar

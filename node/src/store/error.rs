@@ -79,7 +79,7 @@ pub enum StoreError {
         reason: String,
     },
     /// The directory contains no checkpoint, but one is needed.
-    #[error("{} holds no checkpoint; give the directory of a daemon that has saved one", dir.display())]
+    #[error("{} holds no checkpoint: a daemon saves one at the end of a round when `daemon.save_every_s` (60 by default) have passed, after the last round, and when it leaves; wait for that, or give the directory of a daemon that has saved", dir.display())]
     NoCheckpoint {
         /// Path of the directory.
         dir: PathBuf,

@@ -1,6 +1,7 @@
 //! How links come up, what they carry, and how they end.
 
 use super::*;
+use libp2p::multiaddr::Protocol;
 
 async fn frames_go_both_ways(mut a: Side, mut b: Side) {
     link(&mut a, &mut b).await;
@@ -198,6 +199,41 @@ async fn an_unreachable_bootstrap_is_reported_and_tried_again() {
         let (address, retry_in) = failed.await;
         assert_eq!(address, unserved);
         assert!(retry_in.is_some());
+    }
+}
+
+/// The daemon behind a name is linked, and its bulk connection has an IP address like any other.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_daemon_is_joined_by_its_name() {
+    let mut b = side().await;
+    let rest = b.address.iter().skip(1);
+    let name = Protocol::Dns4("localhost".into());
+    let mut joining = config(&[QUIC]);
+    joining.join = vec![std::iter::once(name).chain(rest).collect()];
+    let mut a = started(joining, TestStore::default()).await;
+    a.up(b.id).await;
+    b.up(a.id).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_name_that_does_not_exist_is_reported_and_tried_again() {
+    let mut joining = config(&[QUIC]);
+    let unknown: Multiaddr = "/dns4/no-such-host.invalid/tcp/9".parse().unwrap();
+    joining.join = vec![unknown.clone()];
+    let mut a = started(joining, TestStore::default()).await;
+    for _ in 0..2 {
+        let failed = a.until(|event| match event {
+            NetEvent::BootstrapFailed {
+                address, reason, ..
+            } => Some((address, reason)),
+            _ => None,
+        });
+        let (address, reason) = failed.await;
+        assert_eq!(address, unknown);
+        assert!(
+            reason.contains("the name no-such-host.invalid "),
+            "{reason}"
+        );
     }
 }
 

@@ -1,0 +1,52 @@
+//! The flags of the commands on a trained model: `murmurate export` and `murmurate eval`.
+
+use clap::{Args, ValueEnum};
+use std::path::PathBuf;
+
+/// The store of a checkpoint that is exported.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum StoreArg {
+    /// The last parameters that the peers agreed on
+    Anchor,
+    /// The parameters that this daemon has trained since then, if they are stored
+    Parameters,
+    /// The agreed parameters with the lowest loss (daemon.keep_best)
+    Best,
+    /// The moving average of the agreed parameters (daemon.ema)
+    Ema,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ExportArgs {
+    /// The daemon's directory
+    #[arg(value_name = "DIR")]
+    pub(crate) dir: PathBuf,
+    /// The file to write; of kind = "causal-lm" the folder
+    #[arg(long, value_name = "PATH")]
+    pub(crate) to: PathBuf,
+    /// Parameters to write
+    #[arg(long, value_enum, default_value_t = StoreArg::Anchor)]
+    pub(crate) store: StoreArg,
+    /// Replace an existing file
+    #[arg(long)]
+    pub(crate) force: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct EvalArgs {
+    /// Model, as written by `murmurate export`: a file, or the folder of a language model
+    #[arg(long, value_name = "PATH")]
+    pub(crate) model: PathBuf,
+    /// Held-out data: a path, or `bundled` [default: as in the configuration]
+    #[arg(long, value_name = "PATH")]
+    pub(crate) data: Option<String>,
+    /// Configuration that describes the model [default: the one inside the model file]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// Device that computes: flex (CPU), wgpu, wgpu:N, cuda, cuda:N
+    #[arg(long)]
+    pub(crate) device: Option<String>,
+    /// Print one JSON object on stdout
+    #[arg(long)]
+    pub(crate) json: bool,
+}

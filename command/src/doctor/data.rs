@@ -1,0 +1,53 @@
+//! The data, this daemon's part of them, the device, and the model to start from: the trainer is built
+//! as the daemon does it.
+
+use super::code::Code;
+use super::finding::Finding;
+use murmurate_node::config::Config;
+use murmurate_tasks::{TaskConfig, TaskError};
+
+/// Builds the trainer.
+pub(super) fn data(config: &Config) -> Finding {
+    if let TaskConfig::Attached(_) = config.task {
+        return Finding::ok("data", "the process that attaches has them: not checked");
+    }
+    let built = murmurate_tasks::build_island(
+        &config.task,
+        config.strategy.inner_kind(),
+        &config.daemon.device,
+        config.run.seed,
+        (&config.shards, config.island.ranks),
+    );
+    let loaded = built.and_then(|mut trainer| match &config.run.init {
+        Some(model) => Ok(murmurate_tasks::load_model(trainer.as_mut(), model)?),
+        None => Ok(()),
+    });
+    match loaded {
+        Ok(()) => Finding::ok("data", "found, and this daemon has its part of them"),
+        Err(error) => refused(&error),
+    }
+}
+
+fn refused(error: &TaskError) -> Finding {
+    let (check, code, fix) = match error {
+        TaskError::Device(_) => (
+            "device",
+            Code::Device,
+            "set `daemon.device` (--device) to a device that this machine and program have, such as \
+             \"flex\"",
+        ),
+        TaskError::Shard(_) | TaskError::Island(_) => (
+            "shard",
+            Code::Shard,
+            "set `shards.index` and `shards.of` so that each daemon has enough samples, or use \
+             shards.kind = \"dealt\"",
+        ),
+        _ => (
+            "data",
+            Code::Data,
+            "set `task.data` (--data) to a file or folder that is there; docs/data.md lists the \
+             formats",
+        ),
+    };
+    Finding::failed(check, code, error.to_string()).fix(fix)
+}

@@ -1,0 +1,66 @@
+//! What is examined, as all checks see it.
+
+use libp2p::Multiaddr;
+use murmurate_node::config::Config;
+use murmurate_node::store::{DirectoryLock, Identity, StoreError};
+use murmurate_protocol::PeerId;
+use murmurate_trust::Invite;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// A daemon that runs, or is to run.
+pub(super) struct Subject {
+    /// Its directory.
+    pub(super) dir: PathBuf,
+    /// Its configuration, if it can be used.
+    pub(super) config: Option<Config>,
+    /// The invite that it is to enter with.
+    pub(super) invite: Option<Invite>,
+    /// Whether it runs now.
+    pub(super) runs: bool,
+    /// The time, in seconds since 1970.
+    pub(super) now_s: u64,
+}
+
+impl Subject {
+    /// The daemon of this directory.
+    pub(super) fn new(dir: PathBuf, config: Option<Config>, invite: Option<Invite>) -> Self {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        Self {
+            runs: runs_in(&dir),
+            now_s: now.unwrap_or_default().as_secs(),
+            dir,
+            config,
+            invite,
+        }
+    }
+
+    /// Its id, if it has one already. None is made.
+    pub(super) fn me(&self) -> Option<PeerId> {
+        let file = self.dir.join("identity.key");
+        let identity = || Identity::load_or_create(&self.dir).ok();
+        file.exists()
+            .then(identity)?
+            .map(|identity| identity.peer())
+    }
+
+    /// The addresses that it joins through: those of its configuration, and of the invite.
+    pub(super) fn joins(&self) -> Vec<Multiaddr> {
+        let configured = self
+            .config
+            .iter()
+            .flat_map(|config| config.network.join.clone());
+        let invited = self
+            .invite
+            .iter()
+            .flat_map(|invite| invite.addresses().to_vec());
+        let invited = invited.filter_map(|bytes| Multiaddr::try_from(bytes).ok());
+        configured.chain(invited).collect()
+    }
+}
+
+/// Whether a daemon holds the lock of a directory.
+fn runs_in(dir: &Path) -> bool {
+    dir.join("lock").exists()
+        && matches!(DirectoryLock::acquire(dir), Err(StoreError::InUse { .. }))
+}

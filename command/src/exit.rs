@@ -1,0 +1,131 @@
+//! The exit codes of the command. docs/operations.md explains them to users.
+
+use crate::out::ReaderGone;
+use murmurate_node::daemon::DaemonError;
+use std::process::ExitCode;
+
+/// The table at the end of `murmurate --help`.
+pub(crate) const TABLE: &str = "Exit codes:
+  0    done, or left in order
+  1    an error; one line on stderr says what happened and what to do
+  2    wrong usage of the command line
+  3    the target of --until-accuracy or --until-loss was not reached
+  4    refused: the peers to join do not accept this daemon
+  5    no daemon to join could be reached
+  130  interrupted before the work was done";
+
+/// How the command ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Exit {
+    /// What was asked for is done.
+    Done,
+    /// Something failed.
+    Failed,
+    /// The command line cannot be understood.
+    Usage,
+    /// All rounds are done, and the target is not reached.
+    Missed,
+    /// Peers refuse this daemon, or it refuses them.
+    Refused,
+    /// No peer to join could be reached.
+    Unreachable,
+    /// The user interrupted it before the work was done.
+    Interrupted,
+}
+
+impl Exit {
+    /// The number for the system.
+    pub(crate) const fn code(self) -> u8 {
+        match self {
+            Self::Done => 0,
+            Self::Failed => 1,
+            Self::Usage => 2,
+            Self::Missed => 3,
+            Self::Refused => 4,
+            Self::Unreachable => 5,
+            // As shells do: 128 and the number of SIGINT.
+            Self::Interrupted => 130,
+        }
+    }
+
+    /// The exit code that an error asks for.
+    pub(crate) fn of(error: &anyhow::Error) -> Self {
+        if error.is::<ReaderGone>() {
+            return Self::Done;
+        }
+        if let Some(ended) = error.downcast_ref::<Ended>() {
+            return ended.exit;
+        }
+        match error.downcast_ref::<DaemonError>() {
+            Some(DaemonError::Missed { .. }) => Self::Missed,
+            Some(DaemonError::Refused(_) | DaemonError::TurnedAway { .. }) => Self::Refused,
+            Some(DaemonError::Unreachable { .. }) => Self::Unreachable,
+            Some(error) if error.was_interrupted() => Self::Interrupted,
+            _ => Self::Failed,
+        }
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit.code())
+    }
+}
+
+/// An end with an exit code of its own.
+#[derive(Debug, thiserror::Error)]
+#[error("{line}")]
+pub(crate) struct Ended {
+    exit: Exit,
+    line: String,
+}
+
+impl Ended {
+    /// An end that prints this line.
+    pub(crate) fn new(exit: Exit, line: impl Into<String>) -> Self {
+        let line = line.into();
+        Self { exit, line }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anyhow::Context;
+
+    #[test]
+    fn each_end_has_a_code_of_its_own() {
+        let unreachable = DaemonError::Unreachable { bootstrap: None };
+        let cases = [
+            (ReaderGone.into(), 0),
+            (anyhow::anyhow!("the disk is full"), 1),
+            (Ended::new(Exit::Usage, "give a file").into(), 2),
+            (Ended::new(Exit::Missed, "ended at 0.5").into(), 3),
+            (unreachable.into(), 5),
+            (DaemonError::Interrupted.into(), 130),
+            (DaemonError::NetworkEnded.into(), 1),
+        ];
+        for (error, code) in cases {
+            assert_eq!(Exit::of(&error).code(), code, "{error}");
+        }
+        let wrapped = Err::<(), _>(DaemonError::Interrupted).context("node.toml");
+        assert_eq!(Exit::of(&wrapped.unwrap_err()).code(), 130);
+    }
+
+    #[test]
+    fn the_help_lists_every_code() {
+        use Exit::*;
+        for exit in [
+            Done,
+            Failed,
+            Usage,
+            Missed,
+            Refused,
+            Unreachable,
+            Interrupted,
+        ] {
+            let line = format!("\n  {:<5}", exit.code());
+            assert!(TABLE.contains(&line), "{exit:?}");
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! Keys that variables of the environment set, for containers and job schedulers:
+//! `MURMURATE_RUN_ROUNDS=500` is `run.rounds = 500`. They override the file, and flags override them.
+
+use toml::{Table, Value};
+
+/// How the variables begin.
+const PREFIX: &str = "MURMURATE_";
+
+/// The sections of the configuration. Variables with other words, such as `MURMURATE_LOG`, are none of
+/// these.
+const SECTIONS: [&str; 7] = [
+    "run", "task", "shards", "strategy", "island", "network", "daemon",
+];
+
+/// Keys whose value is a list. It may be written with commas alone.
+const LISTS: [&str; 4] = ["listen", "join", "announce", "http_names"];
+
+/// A key that a variable sets.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Variable {
+    /// The variable's name.
+    pub(super) name: String,
+    /// The section, and the key in it.
+    pub(super) key: [String; 2],
+    /// The value.
+    pub(super) value: Value,
+}
+
+/// The keys that these variables set, in the order of their names.
+pub fn environment(all: impl IntoIterator<Item = (String, String)>) -> Vec<Variable> {
+    let mut found: Vec<Variable> = all.into_iter().filter_map(variable).collect();
+    found.sort_by(|a, b| a.name.cmp(&b.name));
+    found
+}
+
+fn variable((name, text): (String, String)) -> Option<Variable> {
+    let (section, key) = name.strip_prefix(PREFIX)?.split_once('_')?;
+    let (section, key) = (section.to_lowercase(), key.to_lowercase());
+    let known = SECTIONS.contains(&section.as_str()) && !key.is_empty() && !text.is_empty();
+    known.then(|| Variable {
+        value: value(&key, &text),
+        key: [section, key],
+        name,
+    })
+}
+
+/// The value as TOML, or else as text: quotes around text may be left out.
+fn value(key: &str, text: &str) -> Value {
+    let line: Option<Table> = toml::from_str(&format!("value = {text}")).ok();
+    let value = line.and_then(|mut line| line.remove("value"));
+    match value {
+        Some(value) => value,
+        None if LISTS.contains(&key) => {
+            let parts = text
+                .split(',')
+                .map(str::trim)
+                .filter(|part| !part.is_empty());
+            Value::Array(parts.map(Value::from).collect())
+        }
+        None => Value::from(text),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Config, Overrides};
+    use std::path::Path;
+
+    fn overrides(all: &[(&str, &str)]) -> Overrides {
+        let all = all
+            .iter()
+            .map(|(name, text)| ((*name).to_owned(), (*text).to_owned()));
+        Overrides {
+            environment: environment(all),
+            ..Overrides::default()
+        }
+    }
+
+    fn config(file: &str, overrides: &Overrides) -> Result<Config, String> {
+        Config::from_text(Path::new("node.toml"), file, overrides).map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn variables_override_the_file_and_flags_override_them() {
+        let mut overrides = overrides(&[
+            ("MURMURATE_RUN_ROUNDS", "500"),
+            ("MURMURATE_RUN_NAME", "birds of the sea"),
+            ("MURMURATE_STRATEGY_PRESET", "local-sgd"),
+            (
+                "MURMURATE_NETWORK_JOIN",
+                "/ip4/10.0.0.1/tcp/1, /dns4/a/tcp/2",
+            ),
+            ("MURMURATE_DAEMON_HTTP_NAMES", "[\"gpu1.lan\"]"),
+            ("MURMURATE_NETWORK_MDNS", "false"),
+            ("MURMURATE_DAEMON_DIR", ""),
+            ("MURMURATE_LOG", "debug"),
+            ("MURMURATE_SOCKET_PATH", "x"),
+            ("HOME", "/root"),
+        ]);
+        overrides.seed = Some(7);
+        let found = config("[run]\nrounds = 3\nseed = 1\n", &overrides).unwrap();
+        assert_eq!((found.run.rounds, found.run.seed), (500, 7));
+        assert_eq!(found.run.name, "birds of the sea");
+        assert_eq!(found.strategy.name(), "local-sgd");
+        assert_eq!(found.network.join.len(), 2);
+        assert_eq!(found.daemon.http_names, ["gpu1.lan"]);
+        assert!(!found.network.mdns);
+        overrides.rounds = Some(9);
+        assert_eq!(config("", &overrides).unwrap().run.rounds, 9);
+    }
+
+    #[test]
+    fn a_wrong_variable_is_named() {
+        let cases = [
+            (
+                "MURMURATE_RUN_ROUNS",
+                "3",
+                "unknown key `rouns`; did you mean `rounds`?",
+            ),
+            (
+                "MURMURATE_RUN_ROUNDS",
+                "many",
+                "invalid type: string \"many\"",
+            ),
+            (
+                "MURMURATE_NETWORK_JOIN",
+                "10.0.0.1:4001",
+                "`10.0.0.1:4001` is not a multiaddress",
+            ),
+        ];
+        for (name, text, part) in cases {
+            let message = config("", &overrides(&[(name, text)])).unwrap_err();
+            let start = format!("{name}: {part}");
+            assert!(message.starts_with(&start), "{message}");
+        }
+    }
+}
