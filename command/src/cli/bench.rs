@@ -22,6 +22,7 @@ pub(crate) enum Bench {
     #[command(after_help = super::examples::BENCH_EXCHANGE)]
     Exchange(BenchExchangeArgs),
     /// Measure how a newcomer takes over the state of peers that are in rounds
+    #[command(after_help = super::examples::BENCH_JOIN)]
     Join(BenchJoinArgs),
     /// Measure how fast codecs encode and decode on one core
     #[command(after_help = super::examples::BENCH_CODECS)]

@@ -88,6 +88,10 @@ pub(crate) const ID: &str = "Examples:
 pub(crate) const BENCH_EXCHANGE: &str = "Example:
   murmurate bench exchange --nodes 4 --params 1000000";
 
+pub(crate) const BENCH_JOIN: &str = "Examples:
+  murmurate bench join --params 100000000
+  murmurate bench join --params 100000000 --kill-at 0.5   # the newcomer dies and comes back";
+
 pub(crate) const BENCH_CODECS: &str = "Example:
   murmurate bench codecs int8 top-k:density=0.01 --values 1000000";
 
