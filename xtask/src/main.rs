@@ -8,6 +8,7 @@ mod deny;
 mod determinism;
 mod devices;
 mod failure;
+mod figures;
 mod fix;
 mod fuzz;
 mod links;
@@ -44,6 +45,7 @@ fn run(arguments: &[String]) -> Result<(), Failure> {
         }
         ["verify"] => verify(),
         ["fix"] => fix::fix(),
+        ["figures"] => figures::figures(),
         ["fuzz", options @ ..] => fuzz::Options::parse(options).and_then(|o| fuzz::fuzz(&o)),
         ["nextest", options @ ..] => {
             command::run("cargo", &[&["nextest", "run"], options].concat())
@@ -75,6 +77,9 @@ fn help() {
     println!("cargo xtask verify          every step below, as CI runs them; changes no file");
     println!(
         "cargo xtask fix             format, apply clippy's suggestions, write generated files"
+    );
+    println!(
+        "cargo xtask figures         remake the figures of docs/benchmarks.md on this machine"
     );
     println!("cargo xtask NAME [NAME ...] these steps");
     println!("cargo xtask fuzz [TARGET] [--seconds N] [--keep]");

@@ -9,7 +9,7 @@ use murmurate_protocol::{
     Digest, Done, FragmentId, Order, Part, Participants, PeerId, Round, RunId, Settlement, SliceId,
     StateId, StepBudget, StoreId, WorkError,
 };
-use murmurate_strategies::executor::{Executor, Parts, StateStore};
+use murmurate_strategies::executor::{Executor, Parts};
 use murmurate_strategies::grid::Strategy;
 use murmurate_strategies::slices::SliceStore;
 use murmurate_strategies::state::{MemoryState, StateError, StateSink, StateSource};
