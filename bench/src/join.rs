@@ -1,82 +1,23 @@
 //! `murmurate bench join`: a newcomer takes over the state of peers that are in rounds.
 
+mod options;
 mod report;
 mod watch;
 
+pub use options::JoinOptions;
 pub use report::{JoinReport, join_table};
 
 use crate::BenchError;
 use crate::exchange::{Process, tempdir};
-use murmurate_net::tcp::BulkChoice;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
-use watch::{donor_rounds, wait_for};
+use watch::{Member, donor_rounds, wait_for};
 
 /// Rounds that the donors do before the newcomer comes.
 const ROUNDS_BEFORE: usize = 3;
 
 /// How long the newcomer, and before it the donors' first rounds, may take.
 const WAIT: Duration = Duration::from_secs(300);
-
-/// What to measure, from the flags of `murmurate bench join`.
-#[derive(Clone, Debug)]
-pub struct JoinOptions {
-    /// Number of peers that are in rounds.
-    pub donors: usize,
-    /// Number of parameters of the model.
-    pub params: u64,
-    /// The preset whose state is taken over.
-    pub preset: String,
-    /// Duration of an inner step, of which a round has one.
-    pub train: Duration,
-    /// How bulk streams travel.
-    pub bulk: BulkChoice,
-    /// Kills the newcomer once this share of the state is there, and starts it again.
-    pub kill_at: Option<f64>,
-}
-
-impl JoinOptions {
-    fn check(&self) -> Result<(), BenchError> {
-        let wrong = |flag, message: &str| {
-            Err(BenchError::Flag {
-                flag,
-                message: message.to_owned(),
-            })
-        };
-        if !(1..murmurate_protocol::limits::GROUP_MEMBERS_MAX).contains(&self.donors) {
-            return wrong("--donors", "give 1 to 63 peers");
-        }
-        if !(1..=1 << 32).contains(&self.params) {
-            return wrong("--params", "give 1 to 4294967296 parameters");
-        }
-        if self.kill_at.is_some_and(|at| !(0.0..1.0).contains(&at)) {
-            return wrong("--kill-at", "give a share of the state from 0 to below 1");
-        }
-        Ok(())
-    }
-
-    fn config(&self, dir: &Path, join: Option<&str>) -> String {
-        let join = join.map_or_else(String::new, |address| format!("{address:?}"));
-        format!(
-            "[run]\nname = \"bench\"\nopen = true\nrounds = 0\nstart_with = {donors}\n\
-             [strategy]\npreset = {preset:?}\n\
-             [strategy.synchronization]\ninner_steps = 1\n\
-             [network]\nbulk = \"{bulk}\"\nlisten = [\"/ip4/127.0.0.1/udp/0/quic-v1\"]\n\
-             join = [{join}]\nmdns = false\n\
-             [daemon]\ndir = {dir:?}\nhttp = \"127.0.0.1:0\"\nevaluate_every = 0\nsave_every_s = 86400\n",
-            donors = self.donors,
-            preset = self.preset,
-            bulk = self.bulk,
-            dir = dir.display().to_string(),
-        )
-    }
-}
-
-/// A peer and its directory.
-struct Member {
-    process: Process,
-    dir: PathBuf,
-}
 
 /// Starts the donors and, when they are in rounds, the newcomer, and measures until it trains.
 ///
@@ -118,8 +59,19 @@ async fn run_in(options: &JoinOptions, dir: &Path) -> Result<JoinReport, BenchEr
     let dir = donors[options.donors].dir.clone();
     let mut killed_at = None;
     if let Some(share) = options.kill_at {
-        let enough = || watch::fetched_share(&dir).filter(|here| *here > 0.0 && *here >= share);
-        killed_at = Some(wait_for(WAIT, &mut donors, enough).await?);
+        let there = || watch::fetched_share(&dir).filter(|here| *here > 0.0 && *here >= share);
+        let enough = || match watch::joined(&dir) {
+            Some(_) => Some(None),
+            None => there().map(Some),
+        };
+        let at = wait_for(WAIT, &mut donors, enough).await?;
+        let Some(at) = at else {
+            return options::wrong(
+                "--kill-at",
+                "the newcomer had joined before; give more --params",
+            );
+        };
+        killed_at = Some(at);
         if let Some(mut newcomer) = donors.pop() {
             newcomer.process.kill().await;
         }

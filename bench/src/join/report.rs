@@ -1,6 +1,6 @@
 //! The report of a benchmark of joins.
 
-use super::JoinOptions;
+use super::options::JoinOptions;
 use super::watch::Joined;
 use comfy_table::{Table, presets::UTF8_FULL_CONDENSED};
 use murmurate_node::progress::bytes;

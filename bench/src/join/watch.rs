@@ -1,11 +1,11 @@
 //! Watches the peers of `murmurate bench join` through their logs of events.
 
-use super::Member;
 use crate::BenchError;
+use crate::exchange::Process;
 use futures::future::{Either, select, select_all};
 use murmurate_node::events::{Entry, Kind, read_dir};
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::time::{Duration, Instant};
 
@@ -17,6 +17,12 @@ const STATE: &str = "state";
 
 /// Entries this close to each other are of one moment, seconds.
 const SAME_MOMENT: f64 = 0.005;
+
+/// A peer and its directory.
+pub(super) struct Member {
+    pub(super) process: Process,
+    pub(super) dir: PathBuf,
+}
 
 /// When the newcomer did what, as Unix time in seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]

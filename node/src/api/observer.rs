@@ -213,13 +213,9 @@ impl Observer {
         status.samples = status.samples.max(self.base.samples + samples);
     }
 
-    /// Stores how far the fetch of a state is.
-    pub fn set_transfer(&mut self, transfer: Option<TransferStatus>) {
+    /// Stores the rounds that the linked peers reported, and how far the fetch of a state is.
+    pub fn set_rounds(&mut self, rounds: &[(PeerId, Round)], transfer: Option<TransferStatus>) {
         self.status.transfer = transfer;
-    }
-
-    /// Stores the rounds that the linked peers reported.
-    pub fn set_rounds(&mut self, rounds: &[(PeerId, Round)]) {
         for (peer, round) in rounds {
             self.peer(*peer).round = Some(round.0);
         }

@@ -86,8 +86,7 @@ impl Driver {
         });
         self.console.status.with(|observer| {
             observer.set_live_steps(steps, samples);
-            observer.set_transfer(transfer);
-            observer.set_rounds(&view);
+            observer.set_rounds(&view, transfer);
         });
         if self.console.links_read.elapsed() >= LINKS_EVERY {
             self.read_links();

@@ -33,13 +33,6 @@ impl Timers {
         self.at[timer as usize] = Some(at);
     }
 
-    /// Brings a deadline that is set forward; a later one changes nothing.
-    pub(crate) fn set_earlier(&mut self, timer: Timer, at: Time) {
-        if let Some(set) = &mut self.at[timer as usize] {
-            *set = at.min(*set);
-        }
-    }
-
     /// Takes a deadline out.
     pub(crate) fn stop(&mut self, timer: Timer) {
         self.at[timer as usize] = None;

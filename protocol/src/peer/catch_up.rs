@@ -17,9 +17,6 @@ use core::time::Duration;
 /// Bytes per second below which a state transfer is given up.
 const SLOWEST_RATE: u64 = 64 << 10;
 
-/// The rate of a fast transfer, bytes per microsecond: 1 Gbit/s with its overhead.
-const FAST_BYTES_PER_US: u64 = 100;
-
 impl Peer {
     /// The swarm continued without this peer.
     pub(super) fn fall_behind(&mut self, teller: PeerId, resync: bool) {
@@ -75,8 +72,6 @@ impl Peer {
         }
         if last {
             self.choose_state();
-        } else if fits {
-            self.wait_for_more_offers(state.bytes);
         }
         match fits {
             true => Ok(()),
@@ -86,16 +81,6 @@ impl Peer {
                     state.bytes
                 ),
             }),
-        }
-    }
-
-    /// A state of this many bytes is offered, and other donors have not answered yet: waits for them
-    /// no longer than the transfer takes. Where donors may lie, all of them are heard.
-    fn wait_for_more_offers(&mut self, bytes: u64) {
-        if self.liars() == 0 {
-            let worth_it = Duration::from_micros(bytes / FAST_BYTES_PER_US);
-            let deadline = self.cx.now + worth_it;
-            self.cx.timers.set_earlier(Timer::CatchUp, deadline);
         }
     }
 
@@ -335,14 +320,11 @@ impl Peer {
 
     /// The catch-up's deadline has passed.
     pub(super) fn catch_up_expired(&mut self) {
-        // With an offer at hand the wait was only for more of them.
-        let offered =
-            matches!(&self.catch_up, CatchUp::Asking { offers, .. } if !offers.is_empty());
-        self.cx.waited(Wait::State, !offered);
+        self.cx.waited(Wait::State, true);
         match &mut self.catch_up {
             CatchUp::Idle | CatchUp::Keeping(..) | CatchUp::Loading(..) => {}
-            CatchUp::Asking { asked, .. } => {
-                let silent = std::mem::take(asked);
+            CatchUp::Asking { asked, offers } => {
+                let (silent, offered) = (std::mem::take(asked), !offers.is_empty());
                 self.helpers.note_late(&silent);
                 self.blame_donors(silent);
                 if offered {

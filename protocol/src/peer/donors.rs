@@ -33,8 +33,9 @@ impl Peer {
         let CatchUp::Asking { asked, offers } = &self.catch_up else {
             return;
         };
-        if self.life.once.begun {
-            // A straggler has met them all.
+        // A straggler has met them all. In a grid a column may wait for this peer, and the slowest of
+        // several donors takes longer to answer than one.
+        if self.life.once.begun || self.has_rolls() {
             return;
         }
         let known: BTreeSet<PeerId> = asked

@@ -92,14 +92,18 @@ async fn a_connection_that_breaks_during_pushes_loses_no_slice() {
     // One has arrived, and others are on their way.
     assert_eq!(outcome(&mut a).await, PushOutcome::Delivered);
     b.net.break_tls(&a.id);
+    // On a busy machine the pushes outlast the pause after which TLS is tried again.
+    let mut over_quic = false;
     for _ in 1..12 {
         assert_eq!(outcome(&mut a).await, PushOutcome::Delivered);
+        let view = a.net.links().remove(&b.id).unwrap();
+        let reason = view.bulk.reason.unwrap();
+        if view.bulk.path == BulkPath::Quic && reason.starts_with("tls broke") {
+            assert!(view.bulk.retry_in.is_some());
+            over_quic = true;
+        }
     }
-    let view = a.net.links().remove(&b.id).unwrap();
-    assert_eq!(view.bulk.path, BulkPath::Quic);
-    let reason = view.bulk.reason.unwrap();
-    assert!(reason.starts_with("tls broke"), "{reason}");
-    assert!(view.bulk.retry_in.is_some());
+    assert!(over_quic, "the link went on over QUIC");
     assert!((0..12).all(|number| {
         let (id, _) = slice(Part::Contribution, 4_000_000);
         let id = SliceId {

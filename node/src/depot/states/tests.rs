@@ -1,3 +1,5 @@
+//! Transferred states: in files and in memory, over restarts, with damaged files and full disks.
+
 use super::*;
 use murmurate_strategies::executor::state_in_memory;
 use std::fs;
