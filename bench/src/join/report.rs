@@ -1,7 +1,7 @@
 //! The report of a benchmark of joins.
 
 use super::options::JoinOptions;
-use super::watch::Joined;
+use super::watch::{Ended, Joined};
 use comfy_table::{Table, presets::UTF8_FULL_CONDENSED};
 use murmurate_node::progress::bytes;
 use serde::Serialize;
@@ -47,11 +47,11 @@ impl JoinReport {
     pub(super) fn new(
         options: &JoinOptions,
         joined: Joined,
-        (before, after): (&[(f64, f64)], &[(f64, f64)]),
+        (before, after): (&[Ended], &[Ended]),
         peaks: &[Option<u64>],
         killed_at: Option<f64>,
     ) -> Self {
-        let seconds = |rounds: &[(f64, f64)]| median(rounds.iter().map(|(_, s)| *s).collect());
+        let seconds = |rounds: &[Ended]| median(rounds.iter().map(|(_, s)| *s).collect());
         let beside = after.get(before.len()..).unwrap_or_default();
         let (donors, newcomer) = peaks.split_at(options.donors.min(peaks.len()));
         Self {

@@ -67,8 +67,11 @@ pub(super) async fn wait_for<T>(
     })
 }
 
-/// The rounds that a peer has ended: when, as Unix time, and after how many seconds.
-pub(super) fn donor_rounds(dir: &Path) -> Vec<(f64, f64)> {
+/// The end of a round: when, as Unix time, and after how many seconds.
+pub(super) type Ended = (f64, f64);
+
+/// The rounds that a peer has ended.
+pub(super) fn donor_rounds(dir: &Path) -> Vec<Ended> {
     let ended = |entry: Entry| match entry.kind {
         Kind::RoundEnded { seconds, .. } => Some((entry.time, seconds)),
         _ => None,
