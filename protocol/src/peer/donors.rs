@@ -35,7 +35,9 @@ impl Peer {
         };
         // A straggler has met them all. In a grid a column may wait for this peer, and the slowest of
         // several donors takes longer to answer than one.
-        if self.life.once.begun || self.has_rolls() {
+        // Where peers agree on nothing, their states differ, and one donor is all that counts.
+        let alike = self.cx.plan.exchange.agrees() && !self.has_rolls();
+        if self.life.once.begun || !alike {
             return;
         }
         let known: BTreeSet<PeerId> = asked
