@@ -5,7 +5,7 @@ use crate::limits::{DONORS_MAX, VIEW_PEERS_MAX};
 use crate::peer::Peer;
 use crate::peer::lag::CatchUp;
 use crate::wire::TransferMessage;
-use crate::{PeerId, Round};
+use crate::{ExchangeKind, PeerId, Round};
 use std::collections::{BTreeMap, BTreeSet};
 
 impl Peer {
@@ -14,6 +14,7 @@ impl Peer {
         self.drop_replay();
         let mut donors = self.helpful();
         donors.truncate(self.donors_max());
+        donors.sort_unstable();
         if donors.is_empty() {
             self.give_up_catching_up();
             return;
@@ -35,8 +36,9 @@ impl Peer {
         };
         // A straggler has met them all. In a grid a column may wait for this peer, and the slowest of
         // several donors takes longer to answer than one.
-        // Where peers agree on nothing, their states differ, and one donor is all that counts.
-        let alike = self.cx.plan.exchange.agrees() && !self.has_rolls();
+        // In cells and where peers agree on nothing, states differ, and one donor is all that counts.
+        let exchange = self.cx.plan.exchange;
+        let alike = exchange.agrees() && exchange != ExchangeKind::Cells && !self.has_rolls();
         if self.life.once.begun || !alike {
             return;
         }

@@ -142,7 +142,6 @@ impl Peer {
             self.send_hello(from);
         }
         self.try_begin_with(from);
-        self.ask_more_donors();
     }
 
     pub(super) fn goodbye(&mut self, from: PeerId, reason: Reason) {

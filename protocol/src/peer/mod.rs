@@ -253,6 +253,7 @@ impl Peer {
             }),
             Message::Membership(MembershipMessage::Hello(hello)) => {
                 self.hello(from, hello);
+                self.ask_more_donors();
                 Ok(())
             }
             Message::Membership(MembershipMessage::Goodbye(reason)) => {
