@@ -11,7 +11,7 @@ use crate::peer::Peer;
 use crate::peer::lag::{CatchUp, Helpers, Offer};
 use crate::peer::resting::Standing;
 use crate::wire::TransferMessage;
-use crate::{Base, Digest, Done, Grouping, OrderId, PeerError, PeerId};
+use crate::{Base, Digest, Done, OrderId, PeerError, PeerId};
 use core::time::Duration;
 
 /// Bytes per second below which a state transfer is given up.
@@ -285,9 +285,7 @@ impl Peer {
         let helps = |id: PeerId| Some(self.in_vain(id)) == least;
         let ahead = self.cx.view.live().filter(|(_, r)| r.round > self.cx.round);
         let ahead = ahead.filter(|(id, _)| helps(*id));
-        // In cells each member decides its own rounds, and only how far it is counts.
-        let cells = matches!(self.cx.plan.agreement.grouping, Grouping::Cells { .. });
-        let kept = |id: PeerId| !cells && self.helpers.donors.contains(&id);
+        let kept = |id: PeerId| self.helpers.donors.contains(&id);
         let furthest = ahead.max_by_key(|(id, r)| (kept(*id), r.round, *id));
         let furthest = furthest.map(|(id, _)| id);
         if let Some(donor) = furthest

@@ -5,7 +5,7 @@ use crate::limits::{DONORS_MAX, VIEW_PEERS_MAX};
 use crate::peer::Peer;
 use crate::peer::lag::CatchUp;
 use crate::wire::TransferMessage;
-use crate::{ExchangeKind, PeerId, Round};
+use crate::{PeerId, Round};
 use std::collections::{BTreeMap, BTreeSet};
 
 impl Peer {
@@ -36,10 +36,7 @@ impl Peer {
         };
         // A straggler has met them all. In a grid a column may wait for this peer, and the slowest of
         // several donors takes longer to answer than one.
-        // In cells and where peers agree on nothing, states differ, and one donor is all that counts.
-        let exchange = self.cx.plan.exchange;
-        let alike = exchange.agrees() && exchange != ExchangeKind::Cells && !self.has_rolls();
-        if self.life.once.begun || !alike {
+        if self.life.once.begun || self.has_rolls() {
             return;
         }
         let known: BTreeSet<PeerId> = asked
