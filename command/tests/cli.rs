@@ -3,24 +3,14 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests may, as tests do")]
 
+mod common;
+
+use common::{murmurate, serve};
 use murmurate_net::congestion::MaxRate;
-use murmurate_node::api::{About, ApiServer, Observer, Served, StatusHandle, Token};
-use murmurate_node::daemon::SteadyClock;
-use murmurate_node::events::Recent;
-use murmurate_node::store::Progress;
+use murmurate_node::api::Token;
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::process::{Command, Output};
 use std::sync::Arc;
-
-fn murmurate(dir: &Path, args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_murmurate"))
-        .args(args)
-        .current_dir(dir)
-        .env_remove("MURMURATE_LOG")
-        .output()
-        .unwrap()
-}
 
 /// The one line on stderr of a command that must fail.
 fn failure(dir: &Path, args: &[&str]) -> String {
@@ -92,21 +82,8 @@ fn limits_of_a_running_daemon_are_shown_and_changed() {
     assert!(line.starts_with("no daemon runs in .:"), "{line}");
     let rate = MaxRate::default();
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    let observer = Observer::new(About::default(), Progress::default());
-    let status = StatusHandle::new(observer, Arc::new(SteadyClock::new()));
-    let any = "127.0.0.1:0".parse().unwrap();
     let token = Token::new([7; 32]);
-    let served = Served {
-        status,
-        recent: Recent::default(),
-        rate: rate.clone(),
-        token: token.clone(),
-        names: Vec::new(),
-    };
-    let server = runtime.block_on(ApiServer::start(any, served));
-    let server = server.unwrap();
-    let address = here.join("http.addr");
-    std::fs::write(&address, format!("{}\n", server.address())).unwrap();
+    let server = serve(here, &runtime, rate.clone(), token.clone());
     let none = "{\"max_rate\":null,\"max_rate_per_peer\":null}\n";
     assert_eq!(success(here, &["limit", "."]), none);
     let change = [
@@ -397,7 +374,6 @@ fn export_and_eval_round_trip_a_model() {
     use murmurate_node::config::{Config, Overrides};
     use murmurate_node::store::{CheckpointWriter, Expected, Manifest, Store};
     use murmurate_strategies::state::StateSink;
-    use std::sync::Arc;
 
     let dir = tempfile::tempdir().unwrap();
     let overrides = Overrides {

@@ -2,26 +2,20 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests may, as tests do")]
 
+mod common;
+
+use common::murmurate;
 use murmurate_node::store::DirectoryLock;
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, UdpSocket};
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, SystemTime};
-
-fn run(dir: &Path, args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_murmurate"))
-        .args(args)
-        .current_dir(dir)
-        .env_remove("MURMURATE_LOG")
-        .output()
-        .unwrap()
-}
 
 /// What doctor finds, and its exit code.
 fn doctor(dir: &Path, args: &[&str]) -> (Value, i32) {
-    let output = run(dir, &[&["doctor", "--json"], args].concat());
+    let output = murmurate(dir, &[&["doctor", "--json"], args].concat());
     let text = String::from_utf8(output.stdout).unwrap();
     let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
     let report = serde_json::from_str(&text).unwrap_or_else(|e| panic!("{e}: {text}{stderr}"));
@@ -86,7 +80,7 @@ fn a_daemon_that_lacks_nothing_gets_no_failure() {
     }
     // It has looked and made nothing.
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
-    let text = String::from_utf8(run(dir.path(), &["doctor"]).stdout).unwrap();
+    let text = String::from_utf8(murmurate(dir.path(), &["doctor"]).stdout).unwrap();
     assert!(
         text.contains("ok       configuration the default configuration is valid"),
         "{text}"
@@ -250,7 +244,7 @@ fn directories_secrets_and_clocks_are_checked() {
             "make it writable for the user that runs the daemon, or set `daemon.dir` (--dir)",
         ),
     );
-    assert!(run(dir, &["id", "a"]).status.success());
+    assert!(murmurate(dir, &["id", "a"]).status.success());
     let key = dir.join("a/identity.key");
     std::fs::set_permissions(&key, PermissionsExt::from_mode(0o644)).unwrap();
     fails(
@@ -360,8 +354,8 @@ fn memberships_are_checked() {
             "ask a member for a new line: murmurate invite DIR",
         ),
     );
-    assert!(run(dir, &["run-key", "birds"]).status.success());
-    let ended = run(
+    assert!(murmurate(dir, &["run-key", "birds"]).status.success());
+    let ended = murmurate(
         dir,
         &["invite", "a", "--key", "birds.key", "--expires", "1s"],
     )
@@ -494,7 +488,7 @@ fn a_daemon_that_answers_is_recognised_and_so_is_another_one() {
 
 fn bundle_holds_no_secret(dir: &Path) {
     let read = |name: &str| std::fs::read_to_string(dir.join("a").join(name)).unwrap();
-    let invite = run(dir, &["invite", "a"]).stdout;
+    let invite = murmurate(dir, &["invite", "a"]).stdout;
     let invite = String::from_utf8(invite).unwrap().trim().to_owned();
     // Secrets that got into what is told: the configuration names a key, and an invite is in the log.
     let config = config(dir, "[run]\nkey = \"/a/place/that/is/secret.key\"\n");
@@ -507,7 +501,7 @@ fn bundle_holds_no_secret(dir: &Path) {
         .open(dir.join("a/events.jsonl"))
         .unwrap();
     log.write_all(planted.as_bytes()).unwrap();
-    let output = run(
+    let output = murmurate(
         dir,
         &[&["doctor", "a", "--bundle", "report.json"], &config[..]].concat(),
     );
@@ -546,7 +540,7 @@ fn bundle_holds_no_secret(dir: &Path) {
         );
     }
     // An existing file is not replaced.
-    let again = run(dir, &["doctor", "a", "--bundle", "report.json"]);
+    let again = murmurate(dir, &["doctor", "a", "--bundle", "report.json"]);
     let said = String::from_utf8(again.stderr).unwrap();
     assert_eq!(
         said,

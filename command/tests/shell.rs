@@ -2,28 +2,18 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests may, as tests do")]
 
+mod common;
+
+use common::{murmurate, serve};
 use murmurate_net::congestion::MaxRate;
-use murmurate_node::api::{About, ApiServer, Observer, Served, StatusHandle, Token};
-use murmurate_node::daemon::SteadyClock;
-use murmurate_node::events::Recent;
-use murmurate_node::store::Progress;
+use murmurate_node::api::Token;
 use std::io::pipe;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
-use std::sync::Arc;
 
 /// Two toy peers for a few rounds of virtual time.
 const SCENARIO: &str = "seed = 1\npeers = 2\nrounds = 2\n[task]\nkind = \"quadratic\"\ndim = 16\n\
                         heterogeneity = 1.0\n[strategy]\npreset = \"local-sgd\"\n";
-
-fn murmurate(dir: &Path, args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_murmurate"))
-        .args(args)
-        .current_dir(dir)
-        .env_remove("MURMURATE_LOG")
-        .output()
-        .unwrap()
-}
 
 /// Runs the command with outputs that no program reads.
 fn unread(dir: &Path, args: &[&str], stderr: Stdio) -> Output {
@@ -48,22 +38,6 @@ fn closed() -> Stdio {
     writer.into()
 }
 
-/// A daemon's HTTP server in directory `dir`.
-fn serve(dir: &Path, runtime: &tokio::runtime::Runtime) -> ApiServer {
-    let observer = Observer::new(About::default(), Progress::default());
-    let served = Served {
-        status: StatusHandle::new(observer, Arc::new(SteadyClock::new())),
-        recent: Recent::default(),
-        rate: MaxRate::default(),
-        token: Token::new([7; 32]),
-        names: Vec::new(),
-    };
-    let server = runtime.block_on(ApiServer::start("127.0.0.1:0".parse().unwrap(), served));
-    let server = server.unwrap();
-    std::fs::write(dir.join("http.addr"), format!("{}\n", server.address())).unwrap();
-    server
-}
-
 #[test]
 fn a_closed_pipe_ends_a_command_quietly() {
     let dir = tempfile::tempdir().unwrap();
@@ -71,7 +45,7 @@ fn a_closed_pipe_ends_a_command_quietly() {
     std::fs::write(here.join("s.toml"), SCENARIO).unwrap();
     assert!(murmurate(here, &quick(here)).status.success());
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    let _server = serve(here, &runtime);
+    let _server = serve(here, &runtime, MaxRate::default(), Token::new([7; 32]));
     let entry = format!(
         "{{\"v\":1,\"seq\":0,\"time\":1.5,\"daemon\":\"{}\",\"round\":7,\"kind\":\"lied\",\
          \"peer\":\"{0}\",\"what\":\"two votes\",\"proven\":true}}\n",

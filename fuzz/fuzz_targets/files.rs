@@ -6,7 +6,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use murmurate_protocol::wire::{decode_value, encode_value};
-use murmurate_protocol::{Round, StateId};
+use murmurate_protocol::{Digest, Round, StateId};
 
 #[path = "../../node/src/bulk/chunks.rs"]
 mod chunks;
@@ -73,7 +73,7 @@ fn state_manifest(bytes: &[u8]) {
     let (size, manifest) = bytes.split_at(bytes.len().min(8));
     let mut eight = [0; 8];
     eight[..size.len()].copy_from_slice(size);
-    let state = StateId { bytes: u64::from_le_bytes(eight), ..chunks::state_id_of(Round(1), &[], manifest) };
+    let state = StateId { round: Round(1), root: Digest::of(manifest), bytes: u64::from_le_bytes(eight) };
     if let Ok(verified) = chunks::Manifest::verify(state, manifest) {
         for index in 0..verified.chunks().min(64) {
             assert!(verified.chunk_bytes(index).is_some());

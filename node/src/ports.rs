@@ -50,7 +50,7 @@ impl Ports {
 }
 
 /// The transport and the socket of an address, if it begins with an IP address and a port.
-pub(crate) fn socket_of(address: &Multiaddr) -> Option<(Wire, SocketAddr)> {
+pub fn socket_of(address: &Multiaddr) -> Option<(Wire, SocketAddr)> {
     let mut parts = address.iter();
     let ip: IpAddr = match parts.next()? {
         Protocol::Ip4(ip) => ip.into(),

@@ -19,6 +19,18 @@ pub(crate) struct Request<'a> {
     pub(crate) body: &'a str,
 }
 
+impl<'a> Request<'a> {
+    /// A question that changes nothing.
+    pub(crate) fn get(path: &'a str) -> Self {
+        Self {
+            method: "GET",
+            path,
+            head: "",
+            body: "",
+        }
+    }
+}
+
 /// The daemon's answer: whether it did what was asked, and the content.
 #[derive(Clone, Debug)]
 pub(crate) struct Answer {

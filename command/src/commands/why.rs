@@ -25,13 +25,7 @@ pub(crate) fn run(args: &WhyArgs) -> anyhow::Result<()> {
         }
         path.push_str(&format!("&peer={peer}"));
     }
-    let request = Request {
-        method: "GET",
-        path: &path,
-        head: "",
-        body: "",
-    };
-    let answer = match daemon_http::ask(&dir, request) {
+    let answer = match daemon_http::ask(&dir, Request::get(&path)) {
         Ok(answer) => answer,
         Err(error) => bail!("{error}{}", last_words(&dir)),
     };

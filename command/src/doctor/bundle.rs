@@ -4,7 +4,6 @@
 use super::redact::{REDACTED, redacted};
 use super::report::Report;
 use super::subject::Subject;
-use crate::commands::daemon_http::{self, Request};
 use anyhow::{Context, bail};
 use murmurate_node::store::write_private;
 use serde_json::{Value, json};
@@ -34,7 +33,7 @@ pub(super) fn write(subject: &Subject, report: &Report, file: &Path) -> anyhow::
         },
         "doctor": report,
         "configuration": config,
-        "status": status(subject),
+        "status": subject.status(),
         "files": files(&subject.dir),
         "log": log(&subject.dir),
     }))?;
@@ -66,23 +65,6 @@ fn hide(value: &mut Value, secrets: &mut Vec<String>) {
             field => hide(field, secrets),
         }
     }
-}
-
-/// The status of the daemon, if it runs.
-fn status(subject: &Subject) -> Value {
-    let request = Request {
-        method: "GET",
-        path: "/status",
-        head: "",
-        body: "",
-    };
-    let answer = subject
-        .runs
-        .then(|| daemon_http::ask(&subject.dir, request));
-    let content = answer.and_then(Result::ok).map(|answer| answer.content);
-    content
-        .and_then(|content| serde_json::from_str(&content).ok())
-        .unwrap_or_default()
 }
 
 /// The names, sizes and permissions of the daemon's files, never their contents.

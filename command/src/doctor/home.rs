@@ -4,9 +4,7 @@
 use super::code::Code;
 use super::finding::Finding;
 use super::subject::Subject;
-use crate::commands::daemon_http::{self, Request};
 use rustix::fs::{Access, access};
-use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -81,20 +79,8 @@ pub(super) fn secrets(subject: &Subject) -> Option<Finding> {
 /// Whether the daemon that runs is of this version.
 pub(super) fn version(subject: &Subject) -> Finding {
     let ours = env!("CARGO_PKG_VERSION");
-    let request = Request {
-        method: "GET",
-        path: "/status",
-        head: "",
-        body: "",
-    };
-    let asked = subject
-        .runs
-        .then(|| daemon_http::ask(&subject.dir, request));
-    let status = asked.and_then(Result::ok);
-    let status = status.and_then(|answer| serde_json::from_str::<Value>(&answer.content).ok());
-    let theirs = status
-        .as_ref()
-        .and_then(|status| status["version"].as_str());
+    let status = subject.status();
+    let theirs = status["version"].as_str();
     match theirs.filter(|theirs| *theirs != ours) {
         None => Finding::ok("version", format!("murmurate {ours}")),
         Some(theirs) => {

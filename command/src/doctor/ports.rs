@@ -3,11 +3,11 @@
 use super::code::Code;
 use super::finding::{Finding, State};
 use libp2p::Multiaddr;
-use libp2p::multiaddr::Protocol;
 use murmurate_net::free::{Wire, probe};
 use murmurate_node::config::Config;
+use murmurate_node::ports::socket_of;
 use std::io::ErrorKind;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 
 /// Probes every port. The daemon must not run, because it has them itself.
 pub(super) fn ports(config: &Config) -> Vec<Finding> {
@@ -57,19 +57,4 @@ fn lister(wire: Wire, port: u16) -> String {
         Wire::Udp => "u",
     };
     format!("ss -{kind}lnp 'sport = :{port}'")
-}
-
-/// The transport and socket of an address that begins with an IP address.
-pub(super) fn socket_of(address: &Multiaddr) -> Option<(Wire, SocketAddr)> {
-    let mut parts = address.iter();
-    let ip: IpAddr = match parts.next()? {
-        Protocol::Ip4(ip) => ip.into(),
-        Protocol::Ip6(ip) => ip.into(),
-        _ => return None,
-    };
-    match parts.next()? {
-        Protocol::Tcp(port) => Some((Wire::Tcp, (ip, port).into())),
-        Protocol::Udp(port) => Some((Wire::Udp, (ip, port).into())),
-        _ => None,
-    }
 }

@@ -3,13 +3,13 @@
 
 use super::code::Code;
 use super::finding::Finding;
-use super::ports::socket_of;
 use libp2p::Multiaddr;
 use libp2p::identity::Keypair;
 use libp2p::multiaddr::Protocol;
 use murmurate_net::free::Wire;
 use murmurate_node::bulk::{BulkLimits, NoStore};
 use murmurate_node::net::{GateError, Membership, NetConfig, NetEvent, from_libp2p, start};
+use murmurate_node::ports::socket_of;
 use murmurate_protocol::RunId;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;

@@ -1,10 +1,12 @@
 //! What is examined, as all checks see it.
 
+use crate::commands::daemon_http::{self, Request};
 use libp2p::Multiaddr;
 use murmurate_node::config::Config;
 use murmurate_node::store::{DirectoryLock, Identity, StoreError};
 use murmurate_protocol::PeerId;
 use murmurate_trust::Invite;
+use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -42,6 +44,16 @@ impl Subject {
         file.exists()
             .then(identity)?
             .map(|identity| identity.peer())
+    }
+
+    /// What it says of itself; null if it does not run or does not answer.
+    pub(super) fn status(&self) -> Value {
+        let asked = self
+            .runs
+            .then(|| daemon_http::ask(&self.dir, Request::get("/status")));
+        let answer = asked.and_then(Result::ok).map(|answer| answer.content);
+        let status = answer.and_then(|content| serde_json::from_str(&content).ok());
+        status.unwrap_or_default()
     }
 
     /// The addresses that it joins through: those of its configuration, and of the invite.

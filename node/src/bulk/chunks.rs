@@ -3,20 +3,11 @@
 
 use bytes::Bytes;
 use murmurate_protocol::limits::{STATE_BYTES_MAX, STATE_CHUNK_BYTES};
-use murmurate_protocol::{Digest, PeerId, Round, StateId};
+use murmurate_protocol::{Digest, PeerId, StateId};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Size of one hash in a manifest, bytes.
 const DIGEST_BYTES: usize = 32;
-
-/// The id of a state, from its bytes and its manifest.
-pub fn state_id_of(round: Round, state: &[u8], manifest: &[u8]) -> StateId {
-    StateId {
-        round,
-        root: Digest::of(manifest),
-        bytes: state.len() as u64,
-    }
-}
 
 /// One chunk of a state, without a copy; `None` if the index is out of range.
 pub fn chunk(state: &Bytes, index: u32) -> Option<Bytes> {
@@ -220,7 +211,8 @@ impl ChunkBook {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use murmurate_strategies::executor::manifest_of;
+    use murmurate_protocol::Round;
+    use murmurate_strategies::executor::state_in_memory;
 
     fn peer(n: u8) -> PeerId {
         PeerId::from_bytes([n; 32])
@@ -231,8 +223,8 @@ mod tests {
             .map(|i| (i % 251) as u8)
             .collect::<Vec<u8>>()
             .into();
-        let manifest = Bytes::from(manifest_of(&state));
-        let id = state_id_of(Round(4), &state, &manifest);
+        let written = state_in_memory(Round(4), &mut |out| out.write_all(&state));
+        let (id, manifest, _) = written.unwrap();
         (state, manifest, id)
     }
 

@@ -30,7 +30,7 @@ mod transport;
 mod way;
 mod wire;
 
-pub use chunks::{Manifest, ManifestError, chunk, state_id_of};
+pub use chunks::{Manifest, ManifestError, chunk};
 pub use event::{BulkEvent, BulkEvents};
 pub use fault::BulkFault;
 pub use limits::BulkLimits;

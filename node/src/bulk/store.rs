@@ -68,7 +68,7 @@ pub trait BulkStore: Send + Sync {
     fn may_read(&self, to: PeerId, slice: Option<&SliceId>) -> bool;
 
     /// The hashes of a state's chunks, 32 bytes each
-    /// ([`manifest_of`](murmurate_strategies::executor::manifest_of)).
+    /// ([`ManifestWriter`](murmurate_strategies::executor::ManifestWriter)).
     fn state_manifest(&self, state: &StateId) -> Option<Bytes>;
 
     /// One chunk of a state; `None` if it is not here.

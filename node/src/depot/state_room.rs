@@ -38,21 +38,14 @@ impl StateBytes for StateRoom {
     fn bytes(&self) -> u64 {
         match self {
             Self::File(_, bytes) => *bytes,
-            Self::Memory(memory) => memory.len() as u64,
+            Self::Memory(memory) => memory.bytes(),
         }
     }
 
     fn read_at(&self, at: u64, into: &mut [u8]) -> io::Result<()> {
         match self {
             Self::File(file, _) => file.read_exact_at(into, at),
-            Self::Memory(memory) => {
-                let start = usize::try_from(at).ok();
-                let end = start.and_then(|start| start.checked_add(into.len()));
-                let range = start.zip(end).map(|(start, end)| start..end);
-                let from = range.and_then(|range| memory.get(range));
-                into.copy_from_slice(from.ok_or(io::ErrorKind::UnexpectedEof)?);
-                Ok(())
-            }
+            Self::Memory(memory) => memory.read_at(at, into),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::state_bytes::{StateBytes, WriteState};
 use crate::slices::SliceStore;
-use murmurate_protocol::{Digest, Round, StateId};
+use murmurate_protocol::{Round, StateId};
 use std::io;
 use std::time::Duration;
 
@@ -31,13 +31,4 @@ pub trait Stopwatch: Send {
     fn start(&mut self);
     /// The time since then, after this number of inner steps.
     fn elapsed(&mut self, steps: u64) -> Duration;
-}
-
-/// The manifest of a state: the hashes of its chunks, back to back. A newcomer checks every chunk
-/// against it.
-pub fn manifest_of(bytes: &[u8]) -> Vec<u8> {
-    let chunks = bytes.chunks(murmurate_protocol::limits::STATE_CHUNK_BYTES);
-    chunks
-        .flat_map(|chunk| *Digest::of(chunk).as_bytes())
-        .collect()
 }

@@ -55,7 +55,7 @@ mod train_lane;
 mod train_state;
 mod transfer;
 
-pub use host::{Host, StateStore, Stopwatch, manifest_of};
+pub use host::{Host, StateStore, Stopwatch};
 pub use late::{Blend, Late};
 pub use memory::Memory;
 pub use mix_lane::MixLane;

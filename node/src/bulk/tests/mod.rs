@@ -21,7 +21,7 @@ use murmurate_protocol::limits::STATE_CHUNK_BYTES;
 use murmurate_protocol::{
     Digest, FetchId, FragmentId, Part, PeerId, PushOutcome, Round, SliceId, SliceMeta, StateId, Tag,
 };
-use murmurate_strategies::executor::manifest_of;
+use murmurate_strategies::executor::state_in_memory;
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -57,8 +57,8 @@ impl TestStore {
 
     /// Makes `bytes` a state that peers can fetch from this store.
     fn pin(&self, bytes: &Bytes) -> StateId {
-        let manifest = Bytes::from(manifest_of(bytes));
-        let state = state_id_of(Round(5), bytes, &manifest);
+        let written = state_in_memory(Round(5), &mut |out| out.write_all(bytes));
+        let (state, manifest, _) = written.unwrap();
         self.states.lock().unwrap().insert(state, bytes.clone());
         self.manifests.lock().unwrap().insert(state, manifest);
         state

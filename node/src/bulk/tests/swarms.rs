@@ -216,7 +216,8 @@ async fn an_interrupted_state_is_resumed_and_a_false_manifest_is_no_state() {
         root: Digest::of(b"another"),
         ..state
     };
-    let manifest = Bytes::from(manifest_of(&bytes));
+    let written = state_in_memory(state.round, &mut |out| out.write_all(&bytes));
+    let (_, manifest, _) = written.unwrap();
     b.store
         .manifests
         .lock()
