@@ -78,7 +78,13 @@ async fn run_in(options: &JoinOptions, dir: &Path) -> Result<JoinReport, BenchEr
         donors.push(start(options.donors, Some(&address))?);
     }
     let joined = wait_for(WAIT, &mut donors, || watch::joined(&dir)).await?;
-    let after = donor_rounds(&first);
+    // The round that the newcomer entered beside counts, too.
+    let after = wait_for(WAIT, &mut donors, || {
+        let rounds = donor_rounds(&first);
+        let ended = rounds.last().is_some_and(|(at, _)| *at >= joined.trains);
+        ended.then_some(rounds)
+    });
+    let after = after.await?;
     let peaks: Vec<Option<u64>> = donors.iter().map(|m| m.process.peak_rss_bytes()).collect();
     Ok(JoinReport::new(
         options,

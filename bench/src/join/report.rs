@@ -35,7 +35,8 @@ pub struct JoinReport {
     pub total_s: f64,
     /// Median duration of a donor's round before the newcomer came, seconds.
     pub round_s_before: f64,
-    /// Median duration of a donor's rounds that ended while it joined, or of the next one, seconds.
+    /// Median duration of a donor's rounds from then on, until one ended after the newcomer trained,
+    /// seconds.
     pub round_s_beside: f64,
     /// Largest peak of resident bytes of a donor.
     pub donor_peak_rss_bytes: Option<u64>,
