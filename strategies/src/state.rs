@@ -66,6 +66,25 @@ pub trait StateSource {
     fn contains(&self, name: &str) -> bool;
 }
 
+/// Reads `len` values, all of them finite; nothing is looked up where `len` is zero.
+pub(crate) fn finite(
+    source: &dyn StateSource,
+    name: &str,
+    len: usize,
+) -> Result<Vec<f32>, StateError> {
+    let mut values = vec![0.0; len];
+    if len > 0 {
+        source.tensor(name, &mut values)?;
+    }
+    match values.iter().all(|v| v.is_finite()) {
+        true => Ok(values),
+        false => Err(StateError::Malformed {
+            name: name.to_owned(),
+            reason: "a value is not finite".to_owned(),
+        }),
+    }
+}
+
 /// State in memory. The simulator restarts a crashed peer from it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MemoryState {

@@ -32,7 +32,9 @@ mod spec;
 
 pub use codec::{Codec, Tiles};
 pub use context::{EncodeContext, Matrix, PLANES_MAX};
+pub(crate) use dense::bf16::{SPEC as BF16_SPEC, bf16_to_f32, f32_to_bf16};
 pub use dense::f32::F32;
+pub(crate) use dense::f32::SPEC as F32_SPEC;
 pub use error::CodecError;
 pub use gathering::Gathering;
 pub use properties::{CodecProperties, Reduction};

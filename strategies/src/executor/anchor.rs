@@ -4,18 +4,21 @@
 use super::rules::Rules;
 use super::state_bytes::StateBytes;
 use crate::inner::InnerOptimizer;
-use crate::outer::OuterOptimizer;
-use crate::state::{StateError, StateSink, StateSource};
+use crate::outer::{SavedOuter, StoredOuter};
+use crate::state::{StateError, StateSink, StateSource, finite};
 use murmurate_protocol::Round;
 use std::io::{self, Write};
 use std::ops::Range;
+
+/// Bytes that are checked at a time. They fit into the processor's cache.
+const PIECE_BYTES: usize = 256 << 10;
 
 /// The anchor with its companion, and what moves it.
 pub(super) struct Anchor {
     pub(super) values: Vec<f32>,
     /// Number of parameters; the companion comes behind them.
     parameters: usize,
-    outer: Box<dyn OuterOptimizer>,
+    outer: StoredOuter,
     /// The shared inner optimizer of methods that exchange gradients.
     inner: Option<Box<dyn InnerOptimizer>>,
     /// The last round in which the shared inner optimizer took its step.
@@ -30,7 +33,7 @@ impl Anchor {
     pub(super) fn new(
         values: Vec<f32>,
         parameters: usize,
-        outer: Box<dyn OuterOptimizer>,
+        outer: StoredOuter,
         inner: Option<Box<dyn InnerOptimizer>>,
         rules: Rules,
     ) -> Self {
@@ -56,9 +59,9 @@ impl Anchor {
     }
 
     /// The parameters and the companion, and the outer optimizer that moves the parameters.
-    pub(super) fn split(&mut self) -> (&mut [f32], &mut [f32], &mut dyn OuterOptimizer) {
+    pub(super) fn split(&mut self) -> (&mut [f32], &mut [f32], &mut StoredOuter) {
         let (parameters, companion) = self.values.split_at_mut(self.parameters);
-        (parameters, companion, self.outer.as_mut())
+        (parameters, companion, &mut self.outer)
     }
 
     /// Moves the anchor by an aggregated delta (outer optimizer) or gradient (inner optimizer), and
@@ -106,9 +109,9 @@ impl Anchor {
         self.outer.reset();
     }
 
-    /// Number of f32 in the states of both optimizers.
-    pub(super) fn state_len(&self) -> usize {
-        self.outer.state().len() + self.inner_len()
+    /// Bytes of the states of both optimizers.
+    pub(super) fn state_bytes(&self) -> usize {
+        self.outer.as_bytes().len() + size_of::<f32>() * self.inner_len()
     }
 
     fn inner_len(&self) -> usize {
@@ -122,13 +125,13 @@ impl Anchor {
 
     /// Bytes that [`Anchor::write`] appends.
     pub(super) fn bytes(&self) -> usize {
-        size_of::<f32>() * (self.values.len() + self.state_len())
+        size_of_val(self.values.as_slice()) + self.state_bytes()
     }
 
-    /// Writes values, outer and inner optimizer as little-endian f32.
+    /// Writes values, outer and inner optimizer, little-endian.
     pub(super) fn write(&self, out: &mut dyn Write) -> io::Result<()> {
         out.write_all(bytemuck::cast_slice(&self.values))?;
-        out.write_all(bytemuck::cast_slice(self.outer.state()))?;
+        out.write_all(self.outer.as_bytes())?;
         match &self.inner {
             Some(inner) => out.write_all(bytemuck::cast_slice(inner.state())),
             None => Ok(()),
@@ -143,18 +146,33 @@ impl Anchor {
         mut at: u64,
         inner_steps: u64,
     ) -> io::Result<()> {
-        let mut fill = |values: &mut [f32]| {
-            let read = state.read_at(at, bytemuck::cast_slice_mut(values));
-            at += size_of_val(values) as u64;
+        let mut fill = |bytes: &mut [u8]| {
+            let read = state.read_at(at, bytes);
+            at += bytes.len() as u64;
             read
         };
-        fill(&mut self.values)?;
-        fill(self.outer.state_mut())?;
+        fill(bytemuck::cast_slice_mut(&mut self.values))?;
+        fill(self.outer.as_bytes_mut())?;
         if let Some(optimizer) = &mut self.inner {
-            fill(optimizer.state_mut())?;
+            fill(bytemuck::cast_slice_mut(optimizer.state_mut()))?;
             optimizer.set_step_count(inner_steps);
         }
         Ok(())
+    }
+
+    /// Whether all values are finite in what [`Anchor::write`] wrote: the [`Anchor::bytes`] bytes of
+    /// `state` that start at `at`.
+    pub(super) fn all_finite(&self, state: &dyn StateBytes, at: u64) -> io::Result<bool> {
+        let outer = at + size_of_val(self.values.as_slice()) as u64;
+        let inner = outer + self.outer.as_bytes().len() as u64;
+        let end = at + self.bytes() as u64;
+        let finite = |part: &[u8]| {
+            let values: &[f32] = bytemuck::cast_slice(part);
+            values.iter().all(|value| value.is_finite())
+        };
+        Ok(all_pieces(state, at..outer, finite)?
+            && all_pieces(state, outer..inner, |part| self.outer.all_finite(part))?
+            && all_pieces(state, inner..end, finite)?)
     }
 
     /// Writes `anchor` and `companion` to a checkpoint.
@@ -193,7 +211,7 @@ impl Anchor {
         };
         Ok(SavedAnchor {
             values,
-            outer: finite(source, "outer.state", self.outer.state().len())?,
+            outer: self.outer.read(source)?,
             inner,
         })
     }
@@ -201,7 +219,7 @@ impl Anchor {
     /// Takes over what [`Anchor::read`] found.
     pub(super) fn restore(&mut self, saved: SavedAnchor) {
         self.values = saved.values;
-        self.outer.state_mut().copy_from_slice(&saved.outer);
+        self.outer.restore(saved.outer);
         if let (Some(inner), Some((steps, state))) = (&mut self.inner, saved.inner) {
             inner.state_mut().copy_from_slice(&state);
             inner.set_step_count(steps);
@@ -212,28 +230,30 @@ impl Anchor {
 /// An anchor and its optimizers' states from a checkpoint, checked.
 pub(super) struct SavedAnchor {
     values: Vec<f32>,
-    outer: Vec<f32>,
+    outer: SavedOuter,
     /// The shared inner optimizer: steps and state.
     inner: Option<(u64, Vec<f32>)>,
 }
 
-/// Reads `len` values, all of them finite; nothing is looked up where `len` is zero.
-pub(super) fn finite(
-    source: &dyn StateSource,
-    name: &str,
-    len: usize,
-) -> Result<Vec<f32>, StateError> {
-    let mut values = vec![0.0; len];
-    if len > 0 {
-        source.tensor(name, &mut values)?;
+/// Whether `holds` is true for every piece of a range of a state. Pieces are aligned for f32 and consist
+/// of whole values.
+fn all_pieces(
+    state: &dyn StateBytes,
+    range: Range<u64>,
+    holds: impl Fn(&[u8]) -> bool,
+) -> io::Result<bool> {
+    let mut room = vec![0.0f32; PIECE_BYTES / size_of::<f32>()];
+    let mut at = range.start;
+    while at < range.end {
+        let len = (range.end - at).min(PIECE_BYTES as u64);
+        let piece = &mut bytemuck::cast_slice_mut(&mut room)[..len as usize];
+        state.read_at(at, piece)?;
+        if !holds(piece) {
+            return Ok(false);
+        }
+        at += len;
     }
-    match values.iter().all(|v| v.is_finite()) {
-        true => Ok(values),
-        false => Err(StateError::Malformed {
-            name: name.to_owned(),
-            reason: "a value is not finite".to_owned(),
-        }),
-    }
+    Ok(true)
 }
 
 /// The inner steps that the shared inner optimizer has taken.

@@ -1,9 +1,8 @@
 //! Eager updates: between the cut and the round's result the trainer starts from the anchor moved
 //! by this peer's share of the outer step. The anchor itself does not change by it.
 
-use super::anchor::finite;
 use crate::outer::OuterOptimizer;
-use crate::state::{StateError, StateSink, StateSource};
+use crate::state::{StateError, StateSink, StateSource, finite};
 use std::ops::Range;
 
 /// The name of this peer's optimizer state in a checkpoint.

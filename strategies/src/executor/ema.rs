@@ -1,7 +1,6 @@
 //! A moving average of the anchor, kept beside it.
 
-use super::anchor::finite;
-use crate::state::{StateError, StateSink, StateSource};
+use crate::state::{StateError, StateSink, StateSource, finite};
 use murmurate_protocol::Round;
 use std::ops::Range;
 

@@ -182,7 +182,7 @@ impl MixLane {
             local: bytes(core.local.kept()),
             residual: bytes(contributions.residual.as_ref().map_or(0, Vec::len)),
             codec: bytes(contributions.state.len() + stores.codec),
-            outer: bytes(core.anchor.state_len() + core.ahead.len()),
+            outer: core.anchor.state_bytes() as u64 + bytes(core.ahead.len()),
             ema: bytes(core.ema.as_ref().map_or(0, Ema::len)),
             replicas: bytes(stores.replicas),
             shards: bytes(stores.shards + self.branches.len()),

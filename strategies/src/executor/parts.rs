@@ -6,7 +6,7 @@ use super::rules::Rules;
 use crate::compress::Codec;
 use crate::correct::{Companion, Correction};
 use crate::inner::InnerOptimizer;
-use crate::outer::OuterOptimizer;
+use crate::outer::{OuterOptimizer, StoredOuter};
 use murmurate_protocol::{Contribution, Layers, PlanHash};
 use std::ops::Range;
 
@@ -29,7 +29,7 @@ pub struct Parts {
     /// How training overlaps with the exchange.
     pub overlap: Overlap,
     /// Moves the anchor by an aggregated delta.
-    pub outer: Box<dyn OuterOptimizer>,
+    pub outer: StoredOuter,
     /// Moves the anchor by an aggregated gradient; only for methods that exchange gradients.
     pub inner: Option<Box<dyn InnerOptimizer>>,
     /// Corrects the gradients of the trainer's inner steps.

@@ -1,17 +1,17 @@
 //! The mix lane's state as bytes: for newcomers (pin, load) and for checkpoints (save, restore).
 //!
 //! A transferred state is a header (magic, plan hash, round, inner steps), then little-endian f32:
-//! anchor, outer optimizer, shared inner optimizer; then the common state of the codec, if it has
-//! one, or the note that the peer gave. All donors of one round produce the same bytes.
+//! anchor, outer optimizer (bf16 where it keeps that), shared inner optimizer; then the common state of
+//! the codec, if it has one, or the note that the peer gave. All donors of one round produce the same
+//! bytes.
 
-use super::anchor::{SavedAnchor, finite};
+use super::anchor::SavedAnchor;
 use super::codec_state::CodecState;
 use super::common::Common;
 use super::held::Held;
 use super::host::Host;
 use super::mix_lane::MixLane;
-use super::state_bytes::StateBytes;
-use crate::state::{StateError, StateSink, StateSource};
+use crate::state::{StateError, StateSink, StateSource, finite};
 use murmurate_protocol::{Done, Round, StateId, WorkError};
 use std::io::{self, Write};
 
@@ -25,9 +25,6 @@ const PENDING_VALUES: &str = "overlap.values";
 /// What error feedback keeps.
 const RESIDUAL: &str = "residual";
 
-/// Bytes that are checked at a time. They fit into the processor's cache.
-const PIECE_BYTES: usize = 256 << 10;
-
 /// Bytes of a transferred state before its values.
 pub const STATE_HEADER_BYTES: usize = 8 + 32 + 8 + 8;
 
@@ -39,22 +36,6 @@ fn noted(rest: &[u8]) -> Option<&[u8]> {
     let (note, length) = rest.split_last_chunk::<4>()?;
     let length = usize::try_from(u32::from_le_bytes(*length)).ok()?;
     (!note.is_empty() && length == note.len()).then_some(note)
-}
-
-/// Whether all values from the header's end to the byte `end` are finite.
-fn finite_values(state: &dyn StateBytes, end: u64) -> io::Result<bool> {
-    let mut piece = vec![0.0f32; PIECE_BYTES / size_of::<f32>()];
-    let mut at = STATE_HEADER_BYTES as u64;
-    while at < end {
-        let values = ((end - at) / size_of::<f32>() as u64).min(piece.len() as u64);
-        let piece = &mut piece[..values as usize];
-        state.read_at(at, bytemuck::cast_slice_mut(piece))?;
-        if !piece.iter().all(|value| value.is_finite()) {
-            return Ok(false);
-        }
-        at += size_of_val(piece) as u64;
-    }
-    Ok(true)
 }
 
 impl MixLane {
@@ -144,11 +125,11 @@ impl MixLane {
         if number(40) != state.round.0 {
             return Err(bad("it opens another round"));
         }
-        if !finite_values(&*bytes, values).map_err(unread)? {
+        let (anchor, at) = (&mut self.core.anchor, STATE_HEADER_BYTES as u64);
+        if !anchor.all_finite(&*bytes, at).map_err(unread)? {
             return Err(bad("a value is not finite"));
         }
-        let anchor = &mut self.core.anchor;
-        let read = anchor.overwrite(&*bytes, STATE_HEADER_BYTES as u64, number(48));
+        let read = anchor.overwrite(&*bytes, at, number(48));
         read.map_err(unread)?;
         self.collect();
         self.start_over();

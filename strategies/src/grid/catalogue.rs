@@ -28,7 +28,7 @@ pub struct Method {
     pub keys: Vec<MethodKey>,
     /// What it keeps, store by store, in multiples of 4 bytes x parameters. For a preset that is
     /// all but what the exchange has under way.
-    pub state: Vec<(&'static str, usize)>,
+    pub state: Vec<(&'static str, f64)>,
     /// What a codec promises: a fact a line.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub properties: Vec<String>,
@@ -169,7 +169,7 @@ fn method(key: &'static str, entry: &Entry) -> Method {
         "inner.optimizer" => method.state = inner(entry),
         "inner.correction" => method.state = correction(entry),
         "aggregation.rule" if entry.name != "weighted-mean" => {
-            method.state = vec![("decoded contributions", 1)];
+            method.state = vec![("decoded contributions", 1.0)];
         }
         _ => {}
     }
@@ -183,7 +183,7 @@ fn note(text: &str) -> String {
     words.join(" ")
 }
 
-fn outer(entry: &Entry) -> Vec<(&'static str, usize)> {
+fn outer(entry: &Entry) -> Vec<(&'static str, f64)> {
     let text = format!("[outer]\noptimizer = \"{}\"", entry.name);
     // Some are no choice without their exchange.
     let base = match entry.name {
@@ -198,7 +198,7 @@ fn outer(entry: &Entry) -> Vec<(&'static str, usize)> {
     state
 }
 
-fn inner(entry: &Entry) -> Vec<(&'static str, usize)> {
+fn inner(entry: &Entry) -> Vec<(&'static str, f64)> {
     let text = format!("[inner]\noptimizer = \"{}\"", entry.name);
     let strategy = Strategy::parse(&text, None).expect("tests parse every inner optimizer");
     let multiple = match *strategy.inner_kind() {
@@ -214,7 +214,7 @@ fn inner(entry: &Entry) -> Vec<(&'static str, usize)> {
     some("inner optimizer", multiple)
 }
 
-fn correction(entry: &Entry) -> Vec<(&'static str, usize)> {
+fn correction(entry: &Entry) -> Vec<(&'static str, f64)> {
     let preset = match entry.name {
         "quasi-global" => "d-psgd",
         "exact-diffusion" | "gradient-tracking" | "momentum-tracking" => "d2",
@@ -227,10 +227,10 @@ fn correction(entry: &Entry) -> Vec<(&'static str, usize)> {
     state
 }
 
-fn some(store: &'static str, multiple: usize) -> Vec<(&'static str, usize)> {
+fn some(store: &'static str, multiple: usize) -> Vec<(&'static str, f64)> {
     match multiple {
         0 => Vec::new(),
-        _ => vec![(store, multiple)],
+        _ => vec![(store, multiple as f64)],
     }
 }
 

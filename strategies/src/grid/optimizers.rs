@@ -3,10 +3,12 @@
 use super::StrategyError;
 use super::registry::{CORRECTIONS, INNERS, OUTERS};
 use super::tables::{Inner, Outer};
-use super::validate::{above_zero, below_one, choose, count, not_negative, range, refuse_foreign};
+use super::validate::{
+    above_zero, below_one, choose, choose_of, count, not_negative, range, refuse_foreign,
+};
 use crate::correct::CorrectionKind;
 use crate::inner::{InnerKind, default_betas, default_eps, default_weight_decay};
-use crate::outer::OuterKind;
+use crate::outer::{OuterKind, StatePrecision};
 
 fn betas(key: &str, betas: [f64; 2]) -> Result<[f64; 2], StrategyError> {
     betas
@@ -92,6 +94,22 @@ pub(super) fn outer(table: &Outer) -> Result<OuterKind, StrategyError> {
     })
 }
 
+/// How the outer optimizer's state is kept. [`outer`] refuses the key where it does not apply.
+pub(super) fn outer_state(table: &Outer) -> Result<StatePrecision, StrategyError> {
+    let all = [StatePrecision::F32, StatePrecision::Bf16];
+    let default = StatePrecision::default().name();
+    let name = choose_of(
+        &table.state,
+        default,
+        "outer.state",
+        &all.map(StatePrecision::name),
+    )?;
+    Ok(all
+        .into_iter()
+        .find(|p| p.name() == name)
+        .unwrap_or_default())
+}
+
 /// The inner optimizer.
 pub(super) fn inner(table: &Inner) -> Result<InnerKind, StrategyError> {
     let name = choose(&table.optimizer, "adam-w", "inner.optimizer", &INNERS)?;
@@ -171,10 +189,13 @@ pub(super) fn correction(table: &Inner) -> Result<CorrectionKind, StrategyError>
 }
 
 impl Outer {
-    /// Writes an outer optimizer down.
-    pub(super) fn from_kind(kind: &OuterKind) -> Self {
+    /// Writes an outer optimizer down. `whole` also writes how its state is kept where that is the default.
+    pub(super) fn from_kind(kind: &OuterKind, state: StatePrecision, whole: bool) -> Self {
+        let says = state != StatePrecision::default() || whole && kind.is_momentum();
+        let state = says.then(|| state.name().to_owned());
         let mut table = Self {
             optimizer: Some(kind.name().to_owned()),
+            state,
             ..Self::default()
         };
         match *kind {

@@ -28,7 +28,7 @@ impl Parts {
                 layers: plan.overlap.layers,
                 trains_ahead: plan.overlap.stagger > 1 || plan.overlap.late_steps > 0,
                 late: Late::new(strategy.blend(), plan),
-                eager: (strategy.blend() == Blend::Eager).then(|| strategy.outer(len)),
+                eager: (strategy.blend() == Blend::Eager).then(|| strategy.outer_kind().build(len)),
             },
             outer: strategy.outer(len),
             inner: gradients.then(|| strategy.inner(len)),

@@ -13,7 +13,7 @@ use crate::compress::{Codec, CodecKind};
 use crate::correct::{Companion, Correction, CorrectionKind};
 use crate::executor::CenterRule;
 use crate::inner::{InnerKind, InnerOptimizer, RateSchedule};
-use crate::outer::{OuterKind, OuterOptimizer};
+use crate::outer::{OuterKind, StatePrecision, StoredOuter};
 use crate::topology::TopologyKind;
 pub(super) use common::{HELD, HELD_MEMBERS};
 use murmurate_protocol::{
@@ -36,6 +36,8 @@ pub struct Strategy {
     compression: Compression,
     overlap: overlap::Overlap,
     outer: OuterKind,
+    /// How the outer optimizer's state is kept.
+    outer_state: StatePrecision,
     aggregation: AggregationKind,
     liars: Option<u16>,
     pub(super) grouping: Option<Grouping>,
@@ -147,8 +149,18 @@ impl Strategy {
     }
 
     /// The outer optimizer for `len` parameters.
-    pub fn outer(&self, len: usize) -> Box<dyn OuterOptimizer> {
-        self.outer.build(len)
+    pub fn outer(&self, len: usize) -> StoredOuter {
+        StoredOuter::new(&self.outer, self.outer_state, len)
+    }
+
+    /// How the outer optimizer's state is kept.
+    pub const fn outer_state(&self) -> StatePrecision {
+        self.outer_state
+    }
+
+    /// Bytes that the outer optimizer keeps for each parameter.
+    pub fn outer_bytes(&self) -> usize {
+        self.outer.state_multiple() * self.outer_state.bytes()
     }
 
     /// How a center takes arrivals in.

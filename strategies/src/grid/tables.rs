@@ -112,6 +112,7 @@ pub(super) struct Outer {
     pub(super) pull: Option<f64>,
     pub(super) penalty: Option<f64>,
     pub(super) clip: Option<f64>,
+    pub(super) state: Option<String>,
 }
 
 /// How contributions are combined.

@@ -106,6 +106,11 @@ impl OuterKind {
         )
     }
 
+    /// Whether its state is one momentum that forgets by a factor below one in every step.
+    pub const fn is_momentum(&self) -> bool {
+        matches!(self, Self::Nesterov { .. } | Self::SlowMo { .. })
+    }
+
     /// Its name in the configuration.
     pub const fn name(&self) -> &'static str {
         match self {

@@ -10,6 +10,7 @@ mod nesterov;
 mod no_lo_co;
 mod slow_mo;
 mod staleness;
+mod stored;
 
 pub use average::Average;
 pub use co2::Co2;
@@ -21,6 +22,7 @@ pub use nesterov::Nesterov;
 pub use no_lo_co::NoLoCo;
 pub use slow_mo::SlowMo;
 pub use staleness::{StalenessWeight, compensate_delay};
+pub use stored::{SavedOuter, StatePrecision, StoredOuter};
 
 use crate::state::{StateError, StateSink, StateSource};
 use std::ops::Range;

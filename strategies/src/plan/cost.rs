@@ -101,13 +101,13 @@ impl Cost {
 fn runs(strategy: &Strategy) -> f64 {
     let anchor = usize::from(strategy.exchange().facts().exchanges);
     let outer = match strategy.contribution() {
-        Contribution::Delta => strategy.outer_kind().state_multiple(),
-        Contribution::Gradient | Contribution::Parameters => 0,
+        Contribution::Delta => strategy.outer_bytes() as f64 / 4.0,
+        Contribution::Gradient | Contribution::Parameters => 0.0,
     };
     let residual = usize::from(strategy.error_feedback());
     let inner = strategy.inner_kind().state_multiple();
     let corrected = strategy.companion().len(1) + strategy.correction_kind().state_multiple();
-    (2 + inner + anchor + outer + residual + corrected) as f64
+    (2 + inner + anchor + residual + corrected) as f64 + outer
 }
 
 #[cfg(test)]

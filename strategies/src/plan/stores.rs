@@ -9,7 +9,6 @@ use std::collections::BTreeMap;
 /// method keeps between rounds, and what its exchange has under way.
 pub fn stores(strategy: &Strategy, plan: &Plan, parameters: u64) -> BTreeMap<String, f64> {
     let method = strategy.stores().into_iter();
-    let method = method.map(|(name, multiple)| (name, multiple as f64));
     let under_way = UnderWay::of(plan, parameters);
     let all = method.chain(strategy.under_way(&under_way));
     all.filter(|(_, multiple)| *multiple > 0.0)

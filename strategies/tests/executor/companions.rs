@@ -434,17 +434,22 @@ fn a_restored_companion_goes_on_to_the_bit() {
 #[test]
 fn a_companion_is_counted_in_memory_and_bytes() {
     // Without a companion the trainer keeps what it has trained: there is no local buffer.
-    let presets = [("scaffold", 4), ("gradient-tracking", 4), ("fedavg", 1)];
+    let presets = [
+        ("scaffold", 4.0),
+        ("gradient-tracking", 4.0),
+        ("fedavg", 1.0),
+    ];
     for (preset, runs) in presets {
         let text = format!("preset = \"{preset}\"");
         let strategy = Strategy::preset(preset).unwrap();
         let memory = executor(&text).split().1.memory();
         let values = (DIM * size_of::<f32>()) as u64;
-        assert_eq!(memory.anchor + memory.local, runs * values, "{preset}");
+        let kept = (memory.anchor + memory.local) as f64;
+        assert_eq!(kept, runs * values as f64, "{preset}");
         let stores = strategy.stores().into_iter();
         let kept = stores.filter(|(store, _)| ["anchor", "local", "companion"].contains(store));
-        let multiple: usize = kept.map(|(_, multiple)| multiple).sum();
-        assert_eq!(multiple as u64, runs, "{preset}");
+        let multiple: f64 = kept.map(|(_, multiple)| multiple).sum();
+        assert_eq!(multiple, runs, "{preset}");
     }
 }
 
@@ -459,6 +464,28 @@ fn every_preset_keeps_a_copy_of_what_was_trained_only_where_it_says_so() {
         let memory = executor.split().1.memory();
         assert_eq!(memory.local > 0, said, "{}", preset.name);
     }
+}
+
+#[test]
+fn an_outer_state_in_bf16_takes_half_and_travels_as_it_is() {
+    let values = (DIM * size_of::<f32>()) as u64;
+    let of = |state: &str| {
+        let text = format!("preset = \"diloco\"\n[outer]\nstate = \"{state}\"");
+        let strategy: Strategy = text.parse().unwrap();
+        let stores = strategy.stores().into_iter();
+        let outer = stores.filter(|(store, _)| *store == "outer optimizer");
+        let multiple: f64 = outer.map(|(_, multiple)| multiple).sum();
+        let (_, mix) = executor(&text).split();
+        assert_eq!(
+            mix.memory().outer as f64,
+            multiple * values as f64,
+            "{state}"
+        );
+        (multiple, mix.state_bytes())
+    };
+    let (full, half) = (of("f32"), of("bf16"));
+    assert_eq!((full.0, half.0), (1.0, 0.5));
+    assert_eq!(full.1 - half.1, values / 2);
 }
 
 #[test]

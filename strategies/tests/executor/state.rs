@@ -17,11 +17,12 @@ use murmurate_strategies::toy::ToyTask;
 
 const DIM: usize = 57;
 const FRAGMENT: FragmentId = FragmentId(0);
-const STRATEGIES: [&str; 4] = [
+const STRATEGIES: [&str; 5] = [
     "preset = \"diloco\"\n[compression]\ncodec = \"top-k\"\ndensity = 0.1",
     "preset = \"diloco\"\n[compression]\ncodec = \"int8\"\nerror_feedback = true",
     "preset = \"bsp\"",
     "preset = \"fedprox\"",
+    "preset = \"diloco\"\n[outer]\nstate = \"bf16\"",
 ];
 
 fn executor(text: &str, index: usize) -> Executor {

@@ -229,20 +229,20 @@ fn state_is_in_multiples_of_the_parameters() {
             .state
             .iter()
             .map(|(_, multiple)| multiple)
-            .sum::<usize>()
+            .sum::<f64>()
     };
-    assert_eq!(of("outer.optimizer", "average"), 0);
-    assert_eq!(of("outer.optimizer", "nesterov"), 1);
-    assert_eq!(of("outer.optimizer", "fed-adam"), 2);
-    assert_eq!(of("inner.optimizer", "adam-w"), 2);
-    assert_eq!(of("inner.optimizer", "sgd"), 1);
-    assert_eq!(of("compression.codec", "int8"), 0);
-    assert_eq!(of("compression.codec", "top-k"), 1);
+    assert_eq!(of("outer.optimizer", "average"), 0.0);
+    assert_eq!(of("outer.optimizer", "nesterov"), 1.0);
+    assert_eq!(of("outer.optimizer", "fed-adam"), 2.0);
+    assert_eq!(of("inner.optimizer", "adam-w"), 2.0);
+    assert_eq!(of("inner.optimizer", "sgd"), 1.0);
+    assert_eq!(of("compression.codec", "int8"), 0.0);
+    assert_eq!(of("compression.codec", "top-k"), 1.0);
     // Parameters, gradients, anchor and the outer momentum.
-    assert_eq!(of("preset", "diloco"), 4);
+    assert_eq!(of("preset", "diloco"), 4.0);
     // No outer momentum, but what goes between the lanes, and the inner momentum twice.
-    assert_eq!(of("preset", "bsp"), 6);
-    assert_eq!(of("preset", "muloco"), 3 + 2 + 1 + 1);
+    assert_eq!(of("preset", "bsp"), 6.0);
+    assert_eq!(of("preset", "muloco"), 3.0 + 2.0 + 1.0 + 1.0);
 }
 
 #[test]

@@ -626,6 +626,21 @@ const REFUSED: &[(&str, &str, &[&str])] = &[
     ),
     (
         "diloco",
+        "[outer]\nstate = \"bf15\"",
+        &["`outer.state`", "bf16"],
+    ),
+    (
+        "fedadam",
+        "[outer]\nstate = \"bf16\"",
+        &["`outer.state`", "`fed-adam`"],
+    ),
+    (
+        "eager-diloco",
+        "[outer]\nstate = \"bf16\"",
+        &["`outer.state`", "not linear"],
+    ),
+    (
+        "diloco",
         "[outer]\noptimizer = \"fed-adam\"\neps = 0",
         &["`outer.eps`", "above 0"],
     ),
@@ -830,6 +845,7 @@ fn what_can_work_is_not_refused() {
         ("bsp", "[aggregation]\nrule = \"sign-majority\""),
         ("diloco", "[outer]\noptimizer = \"fed-yogi\""),
         ("diloco", "[outer]\noptimizer = \"slow-mo\"\nmomentum = 0.4"),
+        ("diloco", "[outer]\nstate = \"bf16\""),
         ("diloco", "[inner]\noptimizer = \"muon\"\nlr = 0.01"),
         ("bsp", "[inner]\noptimizer = \"zero-one-adam\""),
         (
@@ -1027,6 +1043,10 @@ fn the_recipe_is_of_the_numbers() {
     assert_eq!(of("[deadlines]\nfloor_ms = 5").recipe, base.recipe);
     assert_ne!(of("[compression]\ncodec = \"bf16\"").recipe, base.recipe);
     assert_ne!(of("[outer]\nlr = 0.71").recipe, base.recipe);
+    assert_eq!(of("[outer]\nstate = \"f32\"").recipe, base.recipe);
+    let half = of("[outer]\nstate = \"bf16\"");
+    assert_ne!(half.recipe, base.recipe);
+    assert_eq!(base.state_bytes - half.state_bytes, 2 * 1007);
     assert_ne!(of("[inner]\nlr = 0.01").recipe, base.recipe);
     let (local, same) = (
         Strategy::preset("local-sgd").unwrap().to_toml(),

@@ -6,7 +6,7 @@ use crate::compress::random::Random;
 use crate::compress::spec::CodecSpec;
 use crate::compress::{Codec, CodecError, CodecProperties};
 
-pub(in crate::compress) const SPEC: CodecSpec = CodecSpec {
+pub(crate) const SPEC: CodecSpec = CodecSpec {
     name: "bf16",
     tag: 2,
     summary: "rounded to half: 2 bytes",
@@ -30,12 +30,18 @@ pub(in crate::compress) struct Bf16;
 
 /// Rounds to nearest even; finite values stay finite.
 #[inline(always)]
-fn to_bf16(value: f32) -> u16 {
+pub(crate) fn f32_to_bf16(value: f32) -> u16 {
     let bits = value.to_bits();
     let rounded = bits.wrapping_add(0x7fff + ((bits >> 16) & 1)) >> 16;
     let sign = (bits >> 16) & 0x8000;
     // Rounding up beyond the largest value carries into a full exponent: keep the largest.
     (sign | (rounded & 0x7fff).min(0x7f7f)) as u16
+}
+
+/// The value of a bfloat16, exactly.
+#[inline(always)]
+pub(crate) fn bf16_to_f32(half: u16) -> f32 {
+    f32::from_bits(u32::from(half) << 16)
 }
 
 impl Format for Bf16 {
@@ -62,7 +68,7 @@ impl Format for Bf16 {
     #[inline(always)]
     fn write(&self, values: &[f32], _: Random, bytes: &mut [u8]) {
         for (bytes, value) in bytes.as_chunks_mut::<2>().0.iter_mut().zip(values) {
-            *bytes = to_bf16(*value).to_le_bytes();
+            *bytes = f32_to_bf16(*value).to_le_bytes();
         }
     }
 
@@ -81,7 +87,7 @@ impl Format for Bf16 {
     #[inline(always)]
     fn add(&self, bytes: &[u8], weight: f32, acc: &mut [f32]) {
         for (a, b) in acc.iter_mut().zip(bytes.as_chunks::<2>().0) {
-            *a += weight * f32::from_bits(u32::from(u16::from_le_bytes(*b)) << 16);
+            *a += weight * bf16_to_f32(u16::from_le_bytes(*b));
         }
     }
 
@@ -102,10 +108,10 @@ mod tests {
             let value = f32::from_bits(bits);
             let reference = half::bf16::from_f32(value);
             if value.is_finite() && reference.is_finite() {
-                assert_eq!(to_bf16(value), reference.to_bits(), "{value:e}");
+                assert_eq!(f32_to_bf16(value), reference.to_bits(), "{value:e}");
             }
         }
-        assert_eq!(to_bf16(f32::MAX), half::bf16::MAX.to_bits());
-        assert_eq!(to_bf16(f32::MIN), half::bf16::MIN.to_bits());
+        assert_eq!(f32_to_bf16(f32::MAX), half::bf16::MAX.to_bits());
+        assert_eq!(f32_to_bf16(f32::MIN), half::bf16::MIN.to_bits());
     }
 }

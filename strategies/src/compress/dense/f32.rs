@@ -6,7 +6,7 @@ use crate::compress::spec::CodecSpec;
 use crate::compress::{Codec, CodecError, CodecProperties, EncodeContext, Reduction, Tiles};
 use murmurate_protocol::BytesBound;
 
-pub(in crate::compress) const SPEC: CodecSpec = CodecSpec {
+pub(crate) const SPEC: CodecSpec = CodecSpec {
     name: "f32",
     tag: 1,
     summary: "the values themselves: 4 bytes",

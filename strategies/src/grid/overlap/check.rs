@@ -6,6 +6,7 @@ use super::cuts::Cuts;
 use super::layers;
 use crate::correct::CorrectionKind;
 use crate::executor::Blend;
+use crate::outer::StatePrecision;
 use murmurate_protocol::{Contribution, Layers, Pace, StepBudget};
 
 /// Refuses overlap that the strategy's other choices do not allow.
@@ -67,6 +68,13 @@ fn eager(strategy: &Strategy) -> Result<(), StrategyError> {
             KEY,
             "a gradient contains no delta of this peer that could be applied at once",
             "use contribution = \"delta\", or leave `overlap.blend` out",
+        );
+    }
+    if strategy.outer_state() != StatePrecision::F32 {
+        return refused(
+            "outer.state",
+            "eager updates need a linear outer optimizer, and rounding its momentum is not linear",
+            "leave it out, or use blend = \"own-progress\"",
         );
     }
     match strategy.outer_kind().is_linear() {

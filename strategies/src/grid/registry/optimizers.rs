@@ -75,6 +75,13 @@ const CLIP: Key = key(
     "the largest momentum of a value",
 );
 
+const STATE: Key = key(
+    "outer.state",
+    "f32, bf16",
+    "\"f32\"",
+    "how the momentum is kept; bf16 takes half the memory, checkpoints keep f32",
+);
+
 /// Values of `outer.optimizer`. D is the aggregated delta.
 pub const OUTERS: [Entry; 10] = [
     Entry::new(
@@ -131,7 +138,7 @@ pub const OUTERS: [Entry; 10] = [
         "m' = mu m - D, a' = a - lr (mu m' - D)",
         "Douillard et al., arXiv 2311.08105",
     )
-    .with(&[outer_lr("0.7"), outer_momentum("0.9")]),
+    .with(&[outer_lr("0.7"), outer_momentum("0.9"), STATE]),
     Entry::new(
         "no-lo-co",
         "momentum on random pairs, each with an anchor of its own",
@@ -145,7 +152,7 @@ pub const OUTERS: [Entry; 10] = [
         "u' = mu u - D, a' = a - lr u'",
         "Wang et al., ICLR 2020",
     )
-    .with(&[outer_lr("1.0"), outer_momentum("0.5")]),
+    .with(&[outer_lr("1.0"), outer_momentum("0.5"), STATE]),
 ];
 
 const fn lr(default: &'static str) -> Key {

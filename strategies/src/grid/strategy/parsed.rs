@@ -86,6 +86,7 @@ impl Strategy {
             compression,
             overlap: overlap::read(&tables.overlap)?,
             outer: optimizers::outer(&tables.outer)?,
+            outer_state: optimizers::outer_state(&tables.outer)?,
             aggregation: aggregation::read(&tables.aggregation)?,
             liars: agreement::read(architecture.kind, &tables.agreement)?,
             grouping: grouping::read(architecture.kind, &tables.agreement)?,

@@ -58,7 +58,7 @@ impl Strategy {
             Contribution::Gradient => self.inner.optimizer.state_multiple(),
             Contribution::Delta | Contribution::Parameters => 0,
         };
-        let runs = (self.channels() + self.outer.state_multiple() + inner) as u64;
+        let each = (4 * (self.channels() + inner) + self.outer_bytes()) as u64;
         let plan = Plan {
             run,
             layout: layout.hash(),
@@ -77,7 +77,7 @@ impl Strategy {
                 grouping: self.grouping.unwrap_or_default(),
             },
             deadlines: self.deadlines,
-            state_bytes: (4 * parameters as u64).saturating_mul(runs) + self.kept_bytes(layout),
+            state_bytes: (parameters as u64).saturating_mul(each) + self.kept_bytes(layout),
         };
         plan.validate()?;
         Ok(plan)

@@ -9,30 +9,30 @@ impl Strategy {
     /// What the method keeps between rounds, store by store, in multiples of 4 bytes x parameters;
     /// what an exchange has under way comes on top. A trainer whose parameters are not at hand
     /// ([`Trainer::is_at_hand`](crate::Trainer::is_at_hand)) needs the store `local` with every method.
-    pub fn stores(&self) -> Vec<(&'static str, usize)> {
+    pub fn stores(&self) -> Vec<(&'static str, f64)> {
         let gradients = self.architecture.contribution == Contribution::Gradient;
         let inner = self.inner.optimizer.state_multiple();
+        let inner = if gradients { 2 * inner } else { inner };
+        let residual = self.compression.error_feedback && self.architecture.rate.is_none();
+        let runs = |name, runs: usize| (name, runs as f64);
         let mut stores = vec![
-            ("parameters", 1),
-            ("gradients", 1),
-            // Beside the trainer's own, the one that takes the mean gradient.
-            ("inner optimizer", if gradients { 2 * inner } else { inner }),
-            ("anchor", 1),
-            ("local", usize::from(!self.leaves_trainer_free())),
+            runs("parameters", 1),
+            runs("gradients", 1),
+            // Where peers exchange gradients: the trainer's own, and the one that takes the mean gradient.
+            runs("inner optimizer", inner),
+            runs("anchor", 1),
+            runs("local", usize::from(!self.leaves_trainer_free())),
             // Its part of anchor and local buffer.
-            ("companion", 2 * self.companion().len(1)),
-            ("outer optimizer", self.outer.state_multiple()),
-            ("eager updates", self.eager_runs()),
-            (
-                "residual",
-                usize::from(self.compression.error_feedback && self.architecture.rate.is_none()),
-            ),
-            ("replicas of neighbours", self.replica_runs()),
-            ("codec", self.codec().properties().planes),
-            (HELD, self.held_runs()),
-            ("correction", self.inner.correction.state_multiple()),
+            runs("companion", 2 * self.companion().len(1)),
+            ("outer optimizer", self.outer_bytes() as f64 / 4.0),
+            runs("eager updates", self.eager_runs()),
+            runs("residual", usize::from(residual)),
+            runs("replicas of neighbours", self.replica_runs()),
+            runs("codec", self.codec().properties().planes),
+            runs(HELD, self.held_runs()),
+            runs("correction", self.inner.correction.state_multiple()),
         ];
-        stores.retain(|(_, multiple)| *multiple > 0);
+        stores.retain(|(_, multiple)| *multiple > 0.0);
         stores
     }
 

@@ -36,7 +36,8 @@ impl Strategy {
         tables.compression.parameters = self.compression.codec.to_table();
         tables.compression.error_feedback = Some(self.compression.error_feedback);
         tables.overlap = tables::Overlap::from_overlap(&self.overlap);
-        tables.outer = tables::Outer::from_kind(&self.outer);
+        // What the recipe leaves out keeps the hash of plans from before the key.
+        tables.outer = tables::Outer::from_kind(&self.outer, self.outer_state, deadlines);
         tables.aggregation = tables::Aggregation::from_kind(&self.aggregation);
         // Part of the plan itself, so it need not be part of the recipe.
         if deadlines {
