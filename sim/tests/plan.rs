@@ -52,6 +52,7 @@ fn advised_changes_are_configurations_that_reach_the_target() {
                 "{} on {link}: {changes}",
                 advised.preset
             );
+            assert_eq!(advised.advice.changed, Some(cost), "{}", advised.preset);
         }
     }
 }
@@ -90,4 +91,32 @@ fn above_a_group_the_planner_says_how_the_swarm_is_cut() {
         "{}",
         report.to_json()
     );
+}
+
+#[test]
+fn no_advised_preset_sends_more_than_the_link_carries() {
+    for link in LINKS {
+        let report = report(link, 16);
+        let Cluster { link: rates, .. } = report.cluster;
+        for plan in &report.presets {
+            let cost = match plan.advice.verdict {
+                Verdict::Advised => plan.cost,
+                Verdict::AdvisedWith => plan.advice.changed.expect("the cost with the changes"),
+                _ => continue,
+            };
+            let room = cost.round_s * (1.0 + 1e-9);
+            let carried = cost.bytes_up / rates.up <= room && cost.bytes_down / rates.down <= room;
+            assert!(carried, "{} on {link}: {cost:?}", plan.preset);
+        }
+    }
+}
+
+#[test]
+fn the_answer_begins_with_configurations_and_says_each_reason_once() {
+    let text = report("100mbit/40ms", 16).to_string();
+    let (first, rest) = text.split_once("All that are advised").expect("a table");
+    assert_eq!(first.matches("[strategy]\npreset").count(), 0, "indented");
+    assert_eq!(first.matches("[strategy]").count(), 3, "{first}");
+    let reason = "one peer alone takes more inner steps a second";
+    assert_eq!(rest.matches(reason).count(), 1, "{rest}");
 }

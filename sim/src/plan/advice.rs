@@ -40,6 +40,8 @@ pub struct Advice {
     pub reason: String,
     /// Configuration to apply to the preset, if changes are advised.
     pub changes: Option<String>,
+    /// The cost with these changes.
+    pub changed: Option<Cost>,
     /// The number of peers with the most inner steps per second, if that is not all of them.
     pub fewer_peers: Option<usize>,
 }
@@ -54,6 +56,7 @@ impl Advice {
             verdict,
             reason,
             changes: None,
+            changed: None,
             fewer_peers: None,
         };
         if !strategy.exchange().facts().exchanges {
@@ -70,12 +73,20 @@ impl Advice {
             seconds(cost.idle_s()),
             seconds(cost.round_s)
         );
-        if cost.utilization >= cluster.target {
+        let carried_s = carried_s(cost, cluster);
+        let overload = format!(
+            "each round sends what the link carries in {}, and lasts {}",
+            seconds(carried_s),
+            seconds(cost.round_s)
+        );
+        let carried = is_carried(cost, cluster);
+        let problem = if carried { &idle } else { &overload };
+        if reaches(cost, cluster) {
             return Ok(plain(Verdict::Advised, format!("only {idle}{waits}")));
         }
         if let Some((changes, cost)) = changed(strategy, cost, cluster)? {
             let reason = format!(
-                "as it is, {idle}; with {} it trains {:.0} % of the time{}",
+                "as it is, {problem}; with {} it trains {:.0} % of the time{}",
                 changes.words,
                 100.0 * cost.utilization,
                 deadline_note(strategy, &cost)
@@ -84,6 +95,7 @@ impl Advice {
                 verdict: Verdict::AdvisedWith,
                 reason,
                 changes: Some(changes.toml),
+                changed: Some(cost),
                 fewer_peers: None,
             });
         }
@@ -108,21 +120,41 @@ impl Advice {
                     format!("{intensity}: {peers} peers take more inner steps a second than all"),
                 )
             },
-            None => plain(Verdict::NotAdvised, format!("{intensity}: {idle}{waits}")),
+            None if carried => plain(Verdict::NotAdvised, format!("{intensity}: {idle}{waits}")),
+            None => plain(Verdict::NotAdvised, overload),
         })
     }
 }
 
-/// A push ends at its deadline, so a slower one never arrives.
-fn deadline_note(strategy: &Strategy, cost: &Cost) -> String {
+/// Seconds that the link takes for the bytes of a round.
+fn carried_s(cost: &Cost, cluster: &Cluster) -> f64 {
+    let (up, down) = (cluster.link.up, cluster.link.down);
+    (cost.bytes_up / up).max(cost.bytes_down / down)
+}
+
+/// Whether the link carries the bytes of a round while the round lasts. A peer that pushes without
+/// waiting can make more.
+fn is_carried(cost: &Cost, cluster: &Cluster) -> bool {
+    // The times of some exchanges are these bytes over this rate: the same number, but for rounding.
+    carried_s(cost, cluster) <= cost.round_s * (1.0 + 1e-9)
+}
+
+/// Whether a strategy of this cost trains enough, and sends no more than the link carries.
+fn reaches(cost: &Cost, cluster: &Cluster) -> bool {
+    cost.utilization >= cluster.target && is_carried(cost, cluster)
+}
+
+/// The `deadlines.ceiling_ms` that the exchange needs, if the strategy's own is too low. A push ends at
+/// its deadline, so a slower one never arrives.
+pub(super) fn ceiling_ms(strategy: &Strategy, cost: &Cost) -> Option<u64> {
     let ceiling = strategy.deadlines().ceiling.as_secs_f64();
-    match cost.exchange_s > ceiling {
-        true => format!(
-            "; needs deadlines.ceiling_ms of {:.0} or more",
-            (1.5 * cost.exchange_s * 1e3).ceil()
-        ),
-        false => String::new(),
-    }
+    (cost.exchange_s > ceiling).then(|| (1.5 * cost.exchange_s * 1e3).ceil() as u64)
+}
+
+fn deadline_note(strategy: &Strategy, cost: &Cost) -> String {
+    ceiling_ms(strategy, cost).map_or_else(String::new, |ms| {
+        format!("; needs deadlines.ceiling_ms of {ms} or more")
+    })
 }
 
 /// Keys to apply to a preset.
@@ -152,11 +184,11 @@ fn changed(
             continue;
         };
         // A codec that does not reduce the bytes does not help.
-        if codec.is_some() && smaller.exchange_s >= cost.exchange_s {
+        if codec.is_some() && smaller.bytes_up >= cost.bytes_up {
             continue;
         }
         let named = codec.map(|name| format!("codec {name}"));
-        if codec.is_some() && smaller.utilization >= cluster.target {
+        if codec.is_some() && reaches(&smaller, cluster) {
             let words = named.unwrap_or_default();
             return Ok(Some((Changes { toml: coded, words }, smaller)));
         }
@@ -166,12 +198,15 @@ fn changed(
         // u = H t / (H t + idle) >= target, solved for H.
         let step = cluster.step.as_secs_f64();
         let needed = smaller.idle_s() * cluster.target / (1.0 - cluster.target) / step;
-        let steps = needed.ceil().max(1.0);
+        let steps = needed.max(carried_s(&smaller, cluster) / step).ceil();
+        let steps = steps.max(smaller.inner_steps);
         if !rarer || steps > INNER_STEPS_MAX {
             continue;
         }
         let toml = format!("[synchronization]\ninner_steps = {steps}\n{coded}");
-        if let Some(found) = variant(strategy, &toml, cluster)? {
+        if let Some(found) = variant(strategy, &toml, cluster)?
+            && reaches(&found, cluster)
+        {
             let words = [Some(format!("{steps} inner steps a round")), named];
             let words = words
                 .into_iter()
@@ -225,7 +260,7 @@ fn fewer_peers(
 }
 
 /// Formats a time.
-fn seconds(value: f64) -> String {
+pub(super) fn seconds(value: f64) -> String {
     match value {
         v if v >= 120.0 => format!("{:.1} min", v / 60.0),
         v if v >= 1.0 => format!("{v:.1} s"),

@@ -2,12 +2,14 @@
 //!
 //! [`murmurate_strategies::plan`] computes the cost of a round; daemons use it, too.
 //!
-//! - `advice`: which presets to use. `report`: a table and JSON.
+//! - `advice`: which presets to use. `choice`: those to try first. `report`: text and JSON.
 
 mod advice;
+mod choice;
 mod report;
 
 pub use advice::{Advice, Verdict};
+pub use choice::Choice;
 pub use murmurate_strategies::plan::{Cluster, ClusterError, Cost, GridShape, Groups, Link};
 pub use report::{PlanReport, PresetPlan};
 
@@ -29,6 +31,7 @@ pub fn plan(cluster: &Cluster) -> Result<PlanReport, StrategyError> {
             cost,
         })
     });
-    let presets = presets.collect::<Result<_, StrategyError>>()?;
-    Ok(PlanReport::new(cluster, presets))
+    let presets = presets.collect::<Result<Vec<_>, StrategyError>>()?;
+    let best = choice::choose(&presets, cluster)?;
+    Ok(PlanReport::new(cluster, presets, best))
 }
