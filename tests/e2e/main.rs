@@ -35,6 +35,7 @@ mod presets;
 mod refused;
 mod replay;
 mod restart;
+mod resumed;
 mod roles;
 mod shown;
 mod split;

@@ -29,6 +29,8 @@ pub struct Settings {
     pub save_every_s: f64,
     /// `daemon.evaluate_every`.
     pub evaluate_every: u64,
+    /// `daemon.stay`: it runs on after the last round.
+    pub stay: bool,
     /// `run.open`: without it, a daemon needs an invite or a key.
     pub open: bool,
     /// Where it listens: UDP, then TCP. Zero takes any free port.
@@ -52,6 +54,7 @@ impl Default for Settings {
             inner_steps: None,
             save_every_s: 0.0,
             evaluate_every: 0,
+            stay: false,
             open: true,
             ports: [0, 0],
         }
@@ -98,6 +101,7 @@ impl Settings {
         line(format_args!("[daemon]\ndir = {dir:?}"));
         line(format_args!("save_every_s = {:?}", self.save_every_s));
         line(format_args!("evaluate_every = {}", self.evaluate_every));
+        line(format_args!("stay = {}", self.stay));
         text
     }
 
