@@ -63,11 +63,11 @@ fn tried(path: &str, page: &Page, program: &Path) -> Result<usize, Failure> {
     let name = path.replace(['/', '.'], "-");
     let home = target().join("xtask").join("book-test").join(name);
     let mut session = Session::new(&home, program)?;
-    if let Some(command) = &page.needs {
-        if !session.succeeds(command)? {
-            println!("{path}: skipped, because this fails: {command}");
-            return Ok(0);
-        }
+    if let Some(command) = &page.needs
+        && !session.succeeds(command)?
+    {
+        println!("{path}: skipped, because this fails: {command}");
+        return Ok(0);
     }
     let mut commands = 0;
     for (line, step) in &page.steps {
