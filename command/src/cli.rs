@@ -2,6 +2,8 @@
 
 mod bench;
 mod doctor;
+#[cfg(test)]
+mod document;
 mod examples;
 mod generate;
 mod limit;

@@ -40,4 +40,5 @@ mod roles;
 mod shown;
 mod split;
 mod swarm;
+mod tracking;
 mod why;

@@ -65,7 +65,9 @@ impl core::fmt::Debug for Invite {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InviteError {
     /// It does not begin as invites do.
-    #[error("this is not an invite: it should begin with {PREFIX}")]
+    #[error(
+        "this is not an invite: it should begin with {PREFIX}, or be the path of a file with such a line"
+    )]
     NotOne,
     /// Some of it is missing or changed.
     #[error("the invite is damaged: copy the whole line once more")]

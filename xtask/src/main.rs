@@ -3,6 +3,9 @@
 //! `verify` is what CI runs; it changes no file of the repository. `fix` applies automatic changes.
 //! This crate is not part of the product.
 
+mod alerts;
+mod book;
+mod book_test;
 mod command;
 mod deny;
 mod determinism;
@@ -16,6 +19,7 @@ mod paths;
 mod python;
 mod seeds;
 mod steps;
+mod tool;
 mod zero_config;
 
 use crate::failure::Failure;
@@ -47,6 +51,7 @@ fn run(arguments: &[String]) -> Result<(), Failure> {
         ["fix"] => fix::fix(),
         ["figures"] => figures::figures(),
         ["fuzz", options @ ..] => fuzz::Options::parse(options).and_then(|o| fuzz::fuzz(&o)),
+        ["book-test", pages @ ..] if !pages.is_empty() => book_test::of_pages(pages),
         ["nextest", options @ ..] => {
             command::run("cargo", &[&["nextest", "run"], options].concat())
         }
@@ -84,6 +89,7 @@ fn help() {
     println!("cargo xtask NAME [NAME ...] these steps");
     println!("cargo xtask fuzz [TARGET] [--seconds N] [--keep]");
     println!("                            one target, longer, keeping the inputs that it finds");
+    println!("cargo xtask book-test PAGE  the commands of one tutorial, such as friends");
     println!("cargo xtask nextest [ARGS]  the tests under cargo-nextest, if it is installed");
     println!("\nSteps:");
     for step in STEPS {

@@ -3,7 +3,9 @@
 
 use crate::command::{host, run, run_with};
 use crate::failure::Failure;
-use crate::{deny, determinism, devices, fuzz, links, python, zero_config};
+use crate::{
+    alerts, book, book_test, deny, determinism, devices, fuzz, links, python, zero_config,
+};
 use std::io::Write as _;
 use std::time::Instant;
 
@@ -48,12 +50,22 @@ pub(crate) const STEPS: &[Step] = &[
     Step::new("clippy", "cargo clippy, warnings denied", clippy),
     Step::new("doc", "cargo doc, warnings denied", doc),
     Step::new("python", "the Python package", python::check),
+    Step::new(
+        "alerts",
+        "alert rules and the dashboard, by promtool",
+        alerts::check,
+    ),
     Step::new("test", "cargo test --workspace", test),
     Step::new("fuzz", "every fuzz target for 30 s", fuzz::all),
     Step::new(
         "zero-config",
         "cargo run --release -- local --nodes 4 --json",
         zero_config::check,
+    ),
+    Step::new(
+        "book-test",
+        "every command of the tutorials",
+        book_test::check,
     ),
     Step::new(
         "determinism",
@@ -67,6 +79,7 @@ pub(crate) const STEPS: &[Step] = &[
     ),
     Step::new("features", "cargo check with cuda", features),
     Step::new("deny", "licences, bans and sources", deny::check),
+    Step::new("book", "the book by mdBook, every link in it", book::check),
 ];
 
 fn tools() -> Result<(), Failure> {

@@ -2,8 +2,11 @@
 //! `/status` agree.
 
 mod classic;
+#[cfg(test)]
+mod documents;
 mod format;
 mod nat;
+mod phase;
 mod process;
 mod rounds;
 mod values;
@@ -42,6 +45,7 @@ pub fn metrics_text(status: &Status, format: MetricsFormat) -> String {
     );
     counters(&mut registry, status);
     gauges(&mut registry, status);
+    phase::register(&mut registry, &status.phase);
     bytes(&mut registry, status);
     nat::register(&mut registry, status);
     let links = status.peers.iter();
@@ -92,9 +96,19 @@ fn counters(registry: &mut Registry, status: &Status) {
             status.misbehaved,
         ),
         (
+            "refused",
+            "Refusals: of peers by this daemon, and of this daemon by peers",
+            status.refused,
+        ),
+        (
             "work_failed",
             "Work orders that failed in this daemon",
             status.work_failed,
+        ),
+        (
+            "saves_failed",
+            "Checkpoints that could not be written",
+            status.saves_failed,
         ),
     ];
     for (name, help, value) in all {
@@ -114,6 +128,16 @@ fn counters(registry: &mut Registry, status: &Status) {
 fn gauges(registry: &mut Registry, status: &Status) {
     let of_training = [
         ("round", "The current round", Some(status.round as f64)),
+        (
+            "rounds",
+            "Rounds of the run; 0 if it ends only when it is told to",
+            Some(status.rounds as f64),
+        ),
+        (
+            "saved_round",
+            "The round of the last checkpoint that this process wrote",
+            status.saved_round.map(|round| round as f64),
+        ),
         (
             "inner_steps_per_second",
             "Inner steps per second over the last rounds",

@@ -15,6 +15,7 @@ mod memory;
 mod metrics;
 mod observer;
 mod page;
+mod reach;
 mod rounds;
 mod server;
 mod status;

@@ -4,11 +4,10 @@ use super::forecast::Links;
 use super::insight::{Counters, Insight};
 use super::rounds::{Mark, RoundWindow};
 use super::status::{
-    Contributor, EvaluationStatus, GroupStatus, NatStatus, PathStatus, PeerStatus, PlaceStatus,
-    ServingStatus, Status, TransferStatus, WaitStatus,
+    Contributor, EvaluationStatus, GroupStatus, PeerStatus, PlaceStatus, Status, TransferStatus,
+    WaitStatus,
 };
 use super::{About, Figures, LinkStatus, Memory, RoundStatus, Traffic};
-use crate::net::{NatReport, Path};
 use crate::store::Progress;
 use murmurate_protocol::{Event, PeerId, Phase, Round, Time, TrainSummary, Wait, Waiting};
 use std::collections::VecDeque;
@@ -150,6 +149,7 @@ impl Observer {
             Event::Misbehaved { .. } | Event::Lied { .. } | Event::Malformed { .. } => {
                 status.misbehaved += 1;
             }
+            Event::Refused { .. } | Event::RefusedBy { .. } => status.refused += 1,
             Event::WorkFailed { .. } => status.work_failed += 1,
             Event::Finished { rounds, digest } => {
                 status.digest = Some(digest.to_hex());
@@ -165,35 +165,9 @@ impl Observer {
         self.peer(peer).rtt_s = Some(rtt.as_secs_f64());
     }
 
-    /// Stores the path of a link and the reason for it.
-    pub fn set_path(&mut self, peer: PeerId, path: Path, reason: String) {
-        let relay = match path {
-            Path::Relayed(relay) => relay.map(|relay| relay.to_hex()),
-            _ => None,
-        };
-        self.peer(peer).path = Some(PathStatus {
-            kind: path.name().to_owned(),
-            relay,
-            reason,
-        });
-    }
-
-    /// Stores what is known about reachability.
-    pub fn set_nat(&mut self, report: &NatReport) {
-        let reach = &report.reach;
-        self.status.nat = NatStatus {
-            reachability: reach.state.to_string(),
-            reason: reach.reason.clone(),
-            address: reach.address.as_ref().map(ToString::to_string),
-            relays: report.relays.iter().map(PeerId::to_hex).collect(),
-            serving: report.serving.map(|serving| ServingStatus {
-                reservations: serving.reservations,
-                circuits: serving.circuits,
-                refused: serving.refused,
-            }),
-            punched: report.punched,
-            punches_failed: report.punches_failed,
-        };
+    /// Counts a checkpoint that could not be written.
+    pub fn save_failed(&mut self) {
+        self.status.saves_failed += 1;
     }
 
     /// Replaces the daemon's addresses.
@@ -288,7 +262,7 @@ impl Observer {
         self.base.wall_s + since
     }
 
-    fn peer(&mut self, peer: PeerId) -> &mut PeerStatus {
+    pub(super) fn peer(&mut self, peer: PeerId) -> &mut PeerStatus {
         self.status.peers.entry(peer.to_hex()).or_default()
     }
 

@@ -79,8 +79,12 @@ pub struct Status {
     pub mass_uncertain: u64,
     /// Violations of the protocol by other peers.
     pub misbehaved: u64,
+    /// Peers that this daemon refused, and peers that refused it.
+    pub refused: u64,
     /// Work orders that failed in this daemon.
     pub work_failed: u64,
+    /// Checkpoints that could not be written.
+    pub saves_failed: u64,
     /// The round of the last checkpoint.
     pub saved_round: Option<u64>,
     /// The branch that this daemon is in since a split of the swarm, if there is one.

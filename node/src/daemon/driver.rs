@@ -1,7 +1,7 @@
 //! The loop that feeds the peer: finished work first, then deadlines, then the network. It waits
 //! only in its select.
 
-use crate::api::Clock;
+use crate::api::{Clock, Observer};
 use crate::daemon::console::Console;
 use crate::daemon::contacts::Contacts;
 use crate::daemon::ending::Ending;
@@ -186,12 +186,13 @@ impl Driver {
         self.feed(Input::Leave);
     }
 
-    /// Remembers a failed save, so that a full disk at the end shows in the exit code.
+    /// Counts a failed save, and remembers it so that a full disk at the end shows in the exit code.
     fn note_saving(&mut self, done: &Done) {
         match done {
             Done::Saved => self.ending.unsaved = None,
             Done::Failed(error @ WorkError::Storage { .. }) => {
                 self.ending.unsaved = Some(error.to_string());
+                self.console.status.with(Observer::save_failed);
             }
             _ => {}
         }

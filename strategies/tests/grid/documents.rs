@@ -1,13 +1,13 @@
-//! The lists of presets in README.md and docs/strategies.md are those of the registry.
+//! The lists of presets in docs/strategies.md are those of the registry.
 //!
-//! `UPDATE_DOCS=1 cargo test -p murmurate-strategies --test grid documents` writes README's list.
+//! `UPDATE_DOCS=1 cargo test -p murmurate-strategies --test grid documents` writes the first one.
 #![allow(clippy::unwrap_used, reason = "helpers of tests may, as tests do")]
 
 use murmurate_strategies::grid::registry::PRESETS;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// The lines between which README's list stands.
+/// The lines between which the list of all presets stands.
 const BEGIN: &str = "<!-- presets:begin -->\n";
 const END: &str = "<!-- presets:end -->\n";
 
@@ -38,19 +38,19 @@ fn list() -> String {
 }
 
 #[test]
-fn readme_lists_the_presets_of_the_registry() {
-    let text = std::fs::read_to_string(path("README.md")).unwrap();
+fn all_presets_of_the_registry_are_listed() {
+    let text = std::fs::read_to_string(path("docs/strategies.md")).unwrap();
     let (before, rest) = text.split_once(BEGIN).unwrap();
     let (found, after) = rest.split_once(END).unwrap();
     let list = list();
     if std::env::var_os("UPDATE_DOCS").is_some() {
         let whole = format!("{before}{BEGIN}{list}{END}{after}");
-        std::fs::write(path("README.md"), whole).unwrap();
+        std::fs::write(path("docs/strategies.md"), whole).unwrap();
         return;
     }
     assert!(
         found == list,
-        "README.md's list of presets is stale: \
+        "the list of presets in docs/strategies.md is stale: \
          UPDATE_DOCS=1 cargo test -p murmurate-strategies --test grid documents"
     );
 }

@@ -1,0 +1,42 @@
+//! Tools from crates.io, which are installed into the target directory if they are not there.
+
+use crate::command::run_with;
+use crate::failure::Failure;
+use crate::paths::target;
+use std::path::PathBuf;
+
+/// A program that a crate has, in a fixed version.
+pub(crate) struct Tool {
+    /// The crate, and the program in it.
+    pub(crate) name: &'static str,
+    pub(crate) version: &'static str,
+    /// More arguments of `cargo install`.
+    pub(crate) features: &'static [&'static str],
+}
+
+impl Tool {
+    /// The path of the program.
+    pub(crate) fn installed(&self) -> Result<PathBuf, Failure> {
+        let root = target().join("tools");
+        let program = root.join("bin").join(self.name);
+        if !program.exists() {
+            let build = root.join("build");
+            let (root, build) = (root.to_string_lossy(), build.to_string_lossy());
+            let version = format!("={}", self.version);
+            let what = ["install", self.name, "--locked", "--version", &version];
+            // Release profiles are optimized for run time and take three times as long to build; the
+            // checks take seconds in either profile.
+            let how = ["--debug", "--root", &root];
+            run_with(
+                "cargo",
+                &[&what[..], self.features, &how].concat(),
+                &[
+                    ("CARGO_TARGET_DIR", &build),
+                    ("CARGO_PROFILE_DEV_DEBUG", "0"),
+                    ("CARGO_PROFILE_DEV_OPT_LEVEL", "1"),
+                ],
+            )?;
+        }
+        Ok(program)
+    }
+}
