@@ -5,6 +5,7 @@ pub(crate) mod absence;
 mod config;
 pub(crate) mod context;
 mod deadlines;
+mod directed;
 mod error;
 mod event;
 mod fetch;

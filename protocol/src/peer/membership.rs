@@ -49,7 +49,7 @@ impl Peer {
         let hello = Hello {
             run: self.cx.plan.run,
             layout: self.cx.plan.layout,
-            plan: self.cx.plan_hash,
+            plan: self.cx.directed.plan_hash,
             round: self.cx.round,
             anchor: self.cx.anchor(),
             ready,
@@ -100,7 +100,7 @@ impl Peer {
             Some(Reason::OtherRun)
         } else if hello.layout != plan.layout {
             Some(Reason::OtherModel)
-        } else if hello.plan != self.cx.plan_hash {
+        } else if hello.plan != self.cx.directed.plan_hash {
             Some(Reason::OtherPlan)
         } else {
             None
@@ -216,6 +216,7 @@ impl Peer {
         self.cx.sort_sides();
         self.signal(Signal::Heard(from));
         self.try_begin_with(from);
+        self.catch_up_in_a_pause();
         // In a grid hundreds of mates end with the same bits and say so.
         let same = self.has_rolls() && round == mine && anchor == self.cx.anchor();
         if self.phase == Phase::Finished && (same || !self.settle_the_end()) {
