@@ -2,7 +2,7 @@
 
 use crate::data::DataReport;
 use crate::host::Host;
-use murmurate_protocol::{Event, PeerId, Round, Time, Wait};
+use murmurate_protocol::{Event, PeerId, Phase, Round, Time, Wait};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -95,6 +95,11 @@ pub struct Counters {
     pub lead_waited_s: f64,
     /// Catch-ups begun.
     pub catch_ups: u64,
+    /// Peers that did not do their part in time, as the others saw it.
+    pub suspicions: u64,
+    /// In which round each peer entered a pause, in the order of time.
+    #[serde(skip)]
+    pub pauses: Vec<(PeerId, Round)>,
     /// Merges of branches, over all peers.
     pub merges: u64,
     /// Merges of branches that did not come about, over all peers.
@@ -142,6 +147,11 @@ impl Counters {
                 self.seats.insert(peer, (place / columns, place % columns));
             }
             Event::RoundEnded { .. } => self.rounds_ended += 1,
+            Event::Suspected { .. } => self.suspicions += 1,
+            Event::Phase {
+                round,
+                phase: Phase::Paused,
+            } => self.pauses.push((peer, *round)),
             Event::Voided { .. } => self.voided += 1,
             Event::CatchUp { .. } | Event::Replayed { .. } => self.catch_ups += 1,
             Event::Merged { .. } => self.merges += 1,
