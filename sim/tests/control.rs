@@ -103,7 +103,7 @@ fn all_pause_before_the_same_round_and_go_on_together() {
             peers,
             "seed {seed}: once each"
         );
-        // Nobody went on, and nobody took the silence for a fault.
+        // No one went on, and no one took the silence for a fault.
         assert!(gap(&report, 20) > 50.0, "seed {seed}: {report}");
         let normal = common::run(&text(seed, ""), None);
         assert_eq!(

@@ -6,6 +6,7 @@ mod config;
 pub(crate) mod context;
 mod deadlines;
 mod directed;
+mod directing;
 mod error;
 mod event;
 mod fetch;

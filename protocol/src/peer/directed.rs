@@ -1,7 +1,7 @@
 //! What the owner of the run changes while it trains.
 //!
 //! A change of the training is in force from the beginning of its round on. A pause holds a peer between two
-//! rounds, in a phase of its own: it waits for nobody, so no deadline passes, and it still answers, gives its
+//! rounds, in a phase of its own: it waits for no one, so no deadline passes, and it still answers, gives its
 //! state to newcomers, and catches up with peers that had gone further before they heard of the pause.
 
 use crate::core::timers::Timer;
@@ -65,7 +65,7 @@ impl Peer {
 
     /// In a pause: others went further before they heard of it. What they have decided is taken over.
     pub(super) fn catch_up_in_a_pause(&mut self) {
-        if self.phase != Phase::Paused || !self.cx.plan.exchange.agrees() {
+        if !self.cx.plan.exchange.agrees() {
             return;
         }
         let round = self.cx.round;

@@ -216,7 +216,6 @@ impl Peer {
         self.cx.sort_sides();
         self.signal(Signal::Heard(from));
         self.try_begin_with(from);
-        self.catch_up_in_a_pause();
         // In a grid hundreds of mates end with the same bits and say so.
         let same = self.has_rolls() && round == mine && anchor == self.cx.anchor();
         if self.phase == Phase::Finished && (same || !self.settle_the_end()) {
