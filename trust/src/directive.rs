@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 const WHAT: &str = "murmurate directive 1";
 
-/// A directive that the run key has signed. Nobody else can: a member with the role `admit` decides who takes
+/// A directive that the run key has signed. No one else can: a member with the role `admit` decides who takes
 /// part, and not what the run does.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SignedDirective {

@@ -200,6 +200,11 @@ impl Register {
         all
     }
 
+    /// The same with the owner's signatures.
+    pub fn signed_directives(&self) -> Vec<SignedDirective> {
+        self.directives.values().cloned().collect()
+    }
+
     /// Why a member is banned, if it is.
     pub fn banned(&self, peer: &PeerId) -> Option<&Proof> {
         self.bans.get(peer)
@@ -347,7 +352,7 @@ impl Register {
         }
         if !self.directives.is_empty() {
             all.push(News {
-                directives: self.directives.values().cloned().collect(),
+                directives: self.signed_directives(),
                 ..News::default()
             });
         }

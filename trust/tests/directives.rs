@@ -1,4 +1,4 @@
-//! What the owner directs counts at all members, and nobody else can direct anything.
+//! What the owner directs counts at all members, and no one else can direct anything.
 
 use murmurate_protocol::wire::encode_value;
 use murmurate_protocol::{Change, Digest, Directive, RateFactor, Round};
