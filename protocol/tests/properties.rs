@@ -187,7 +187,7 @@ fn any_directive() -> impl Strategy<Value = Directive> {
         Just(Change::Resume),
         (0u64..6).prop_map(Change::Rounds),
         any::<u32>().prop_map(Change::InnerSteps),
-        (1u32..4).prop_map(|n| Change::LearningRate(RateFactor::new(n.into()).unwrap())),
+        (1u32..4).prop_map(|n| Change::LearningRate(RateFactor::new(n.into()).expect("a factor"))),
     ];
     (0u32..9, 0u64..4, change).prop_map(|(number, from, change)| Directive {
         number,

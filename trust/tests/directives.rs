@@ -104,7 +104,7 @@ fn a_member_with_the_role_admit_cannot_direct() {
     assert!(register.learn(said(forged), NOW).slanders);
 }
 
-/// A directive for `run` with the signature of another key in the place of the owner's.
+/// A directive for `run` with the signature of another key instead of the owner's.
 fn signed_by(member: &RunKey, run: &Run) -> Vec<u8> {
     assert_ne!(member.public(), run.key);
     let theirs = member.direct(1, NOW, (Round(3), Change::Pause));
@@ -154,7 +154,8 @@ fn change() -> impl Strategy<Value = Change> {
         Just(Change::Resume),
         any::<u64>().prop_map(Change::Rounds),
         (1..u32::MAX).prop_map(Change::InnerSteps),
-        (0.001..1000.0f64).prop_map(|f| Change::LearningRate(RateFactor::new(f).unwrap())),
+        (0.001..1000.0f64)
+            .prop_map(|f| Change::LearningRate(RateFactor::new(f).expect("a factor"))),
     ]
 }
 
@@ -169,7 +170,7 @@ proptest! {
         let bit = bit.index(8 * bytes.len());
         bytes[bit / 8] ^= 1 << (bit % 8);
         let read = murmurate_protocol::wire::decode_value::<SignedDirective>(&bytes);
-        prop_assert!(read.is_ok_and(|read| read.is_genuine(&key().run())) == false);
+        prop_assert!(!read.is_ok_and(|read| read.is_genuine(&key().run())));
     }
 
     #[test]
