@@ -1,6 +1,7 @@
 //! The command line as clap structs.
 
 mod bench;
+mod control;
 mod doctor;
 #[cfg(test)]
 mod document;
@@ -20,6 +21,7 @@ pub(crate) use bench::{
     BenchPeerArgs,
 };
 use clap::{Args, Parser, Subcommand};
+pub(crate) use control::ControlArgs;
 pub(crate) use doctor::{DoctorArgs, ExplainArgs};
 pub(crate) use generate::GenerateArgs;
 pub(crate) use limit::LimitArgs;
@@ -99,6 +101,9 @@ pub(crate) enum Command {
     /// Throw a machine out of a run, or make an invite void
     #[command(after_help = examples::REVOKE)]
     Revoke(RevokeArgs),
+    /// Pause a run, or change it while it trains: for its owner
+    #[command(after_help = examples::CONTROL)]
+    Control(ControlArgs),
     /// List the members of a run
     #[command(after_help = examples::MEMBERS)]
     Members(MembersArgs),

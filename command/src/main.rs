@@ -55,6 +55,7 @@ fn main() -> ExitCode {
         cli::Command::Invite(args) => commands::membership::invite(&args),
         cli::Command::Admit(args) => commands::membership::admit(&args),
         cli::Command::Revoke(args) => commands::membership::revoke(&args),
+        cli::Command::Control(args) => commands::control::run(&args),
         cli::Command::Members(args) => commands::membership::members(&args),
         cli::Command::Doctor(args) => commands::doctor::run(&args),
         cli::Command::Explain(args) => commands::explain::run(&args),

@@ -74,6 +74,7 @@ mod branch;
 mod core;
 mod count;
 mod data;
+mod directive;
 mod exchange;
 mod group;
 mod id;
@@ -108,6 +109,7 @@ pub use self::core::{
 pub use branch::{Base, Branch};
 pub use count::{FragmentId, InnerStep, OrderId, Round};
 pub use data::{Blocks, Ledger, Pool, Run, Taken, TallyEntry};
+pub use directive::{Change, Directive, Directives, InForce, RateFactor, TrainingRules};
 pub use exchange::Standing;
 pub use group::{GroupTag, Members};
 pub use id::{Digest, LayoutHash, PeerId, PlanHash, RunId};

@@ -3,7 +3,9 @@
 //! The peer speaks of stores, slices and weights by name; the tensors stay in the Executor.
 
 use crate::work_error::WorkError;
-use crate::{Blocks, Digest, FragmentId, Participants, PeerId, Round, Settlement, SliceId};
+use crate::{
+    Blocks, Digest, FragmentId, Participants, PeerId, Round, Settlement, SliceId, TrainingRules,
+};
 use core::time::Duration;
 use serde::{Deserialize, Serialize};
 
@@ -59,6 +61,8 @@ pub enum Order {
         /// The blocks of data to train. None where peers do not agree on the data: then it is divided among
         /// `peers`.
         blocks: Option<Blocks>,
+        /// What the owner has changed of the round's training.
+        rules: TrainingRules,
     },
     /// Encode a shard of a store under the slice's name. Answered by [`Done::Encoded`].
     Encode {
@@ -200,6 +204,8 @@ pub enum Order {
         /// Whether what was trained since the old anchor stays on top of the new one: for a
         /// straggler whose contribution was not part of the round.
         keep_local: bool,
+        /// What the owner has changed of the round's training.
+        rules: TrainingRules,
     },
     /// Move a fragment's anchor by the weighted mean of contributions, summed in the order given,
     /// and hand the new anchor to the trainer. Every member does this itself where contributions
@@ -213,6 +219,8 @@ pub enum Order {
         inputs: Vec<(SliceId, f64)>,
         /// As in [`Order::Apply`].
         keep_local: bool,
+        /// As in [`Order::Apply`].
+        rules: TrainingRules,
     },
     /// Make merged branches the new anchor of a fragment and hand it to the trainer. Momentum, what
     /// codecs keep, and training since the old anchor are dropped: they belong to one side. Answered by

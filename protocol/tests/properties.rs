@@ -24,11 +24,11 @@ use murmurate_protocol::wire::{
     encode,
 };
 use murmurate_protocol::{
-    CenterPlan, Contribution, Digest, Done, Evaluation, Event, ExchangeKind, FetchId, FragmentId,
-    Grace, GroupTag, Grouping, Input, LeadPlan, Order, OrderId, Output, Pace, Partners, Peer,
-    PeerId, Phase, Plan, PlanHash, PushOutcome, Quorum, Roll, Round, SNAPSHOT_VERSION, ServerPlan,
-    SliceId, SliceMeta, Snapshot, StateId, StepBudget, Tag, Time, Topology, TrainSummary,
-    WorkError,
+    CenterPlan, Change, Contribution, Digest, Directive, Done, Evaluation, Event, ExchangeKind,
+    FetchId, FragmentId, Grace, GroupTag, Grouping, Input, LeadPlan, Order, OrderId, Output, Pace,
+    Partners, Peer, PeerId, Phase, Plan, PlanHash, PushOutcome, Quorum, RateFactor, Roll, Round,
+    SNAPSHOT_VERSION, ServerPlan, SliceId, SliceMeta, Snapshot, StateId, StepBudget, Tag, Time,
+    Topology, TrainSummary, WorkError,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -177,7 +177,24 @@ enum Step {
     Malformed(PeerId),
     Record(PeerRecord),
     Unasked(FetchId),
+    Directed(Directive),
     Leave,
+}
+
+fn any_directive() -> impl Strategy<Value = Directive> {
+    let change = prop_oneof![
+        Just(Change::Pause),
+        Just(Change::Resume),
+        (0u64..6).prop_map(Change::Rounds),
+        any::<u32>().prop_map(Change::InnerSteps),
+        (1u32..4).prop_map(|n| Change::LearningRate(RateFactor::new(n.into()).expect("a factor"))),
+    ];
+    (0u32..9, 0u64..4, change).prop_map(|(number, from, change)| Directive {
+        number,
+        at_s: 0,
+        from: Round(from),
+        change,
+    })
 }
 
 fn any_step() -> impl Strategy<Value = Step> {
@@ -201,6 +218,7 @@ fn any_step() -> impl Strategy<Value = Step> {
         3 => (any::<prop::sample::Index>(), 0u8..4).prop_map(|(at, how)| Step::Pushed(at, how)),
         3 => (any::<prop::sample::Index>(), any::<bool>(), 0u8..4)
             .prop_map(|(at, fails, digest)| Step::Fetched(at, fails, digest)),
+        1 => any_directive().prop_map(Step::Directed),
         1 => any_peer().prop_map(Step::Malformed),
         1 => any_record().prop_map(Step::Record),
         1 => any_state().prop_map(|state| Step::Unasked(FetchId::State(state))),
@@ -530,6 +548,7 @@ impl Driven {
             },
             Step::Record(record) => Input::Record(record),
             Step::Unasked(what) => Input::FetchFailed { what },
+            Step::Directed(directive) => Input::Directives(vec![directive]),
             Step::Leave => Input::Leave,
         };
         self.feed(input);

@@ -1,7 +1,7 @@
 //! The events on the calendar of a run. `swarm.rs` handles each event at its time.
 
-use murmurate_protocol::Lane;
 use murmurate_protocol::wire::Message;
+use murmurate_protocol::{Directive, Lane};
 
 /// A control message in flight.
 #[derive(Debug)]
@@ -25,6 +25,11 @@ pub(crate) enum Due {
         to: u32,
         connection: u32,
         letter: Letter,
+    },
+    /// A machine hears of directives of the owner.
+    Directives {
+        host: u32,
+        directives: Vec<Directive>,
     },
     /// A dialled link comes up at one end.
     Up {

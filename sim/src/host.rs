@@ -132,6 +132,7 @@ impl Host {
             cut,
             peers,
             blocks,
+            rules,
             ..
         } = order
         else {
@@ -144,6 +145,7 @@ impl Host {
             cut: *cut,
             peers: peers.clone(),
             blocks: blocks.clone(),
+            rules: *rules,
         };
         executor.perform(&order, &self.stores)
     }

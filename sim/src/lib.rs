@@ -44,6 +44,7 @@ mod recipe;
 mod replay;
 mod report;
 mod run;
+mod samples;
 mod scenario;
 pub mod seeds;
 mod sign;

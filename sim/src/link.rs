@@ -104,6 +104,7 @@ impl Swarm<'_> {
         self.net.bring_up(host, (other, life), connection);
         self.counters.links += 1;
         self.feed(host, Input::LinkUp(self.slots[other].id))?;
+        self.compare_directives(host, other);
         self.measure_site(host, other)
     }
 

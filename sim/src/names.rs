@@ -12,6 +12,7 @@ pub(crate) fn of_input(input: &Input) -> (&'static str, Option<PeerId>) {
         Input::LinkUp(peer) => ("link up", Some(*peer)),
         Input::LinkDown(peer) => ("link down", Some(*peer)),
         Input::Observes(peer) => ("observes", Some(*peer)),
+        Input::Directives(_) => ("directives", None),
         Input::Measured { peer, .. } => ("measured", Some(*peer)),
         Input::Done { .. } => ("done", None),
         Input::Arrived { from, .. } => ("arrived", Some(*from)),

@@ -321,6 +321,7 @@ const fn event_name(event: &Event) -> &'static str {
         Event::Merged { .. } => "merged",
         Event::NotMerged { .. } => "not merged",
         Event::BranchSaved { .. } => "branch saved",
+        Event::Directed { .. } => "directed",
         Event::Finished { .. } => "finished",
     }
 }

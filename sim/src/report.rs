@@ -1,8 +1,7 @@
 //! The result of a simulation as a table and as JSON.
 
 use crate::data::DataReport;
-use crate::host::Host;
-use murmurate_protocol::{Event, PeerId, Round, Time, Wait};
+use murmurate_protocol::{Event, PeerId, Phase, Round, Wait};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -95,6 +94,11 @@ pub struct Counters {
     pub lead_waited_s: f64,
     /// Catch-ups begun.
     pub catch_ups: u64,
+    /// Peers that did not do their part in time, as the others saw it.
+    pub suspicions: u64,
+    /// In which round each peer entered a pause, in the order of time.
+    #[serde(skip)]
+    pub pauses: Vec<(PeerId, Round)>,
     /// Merges of branches, over all peers.
     pub merges: u64,
     /// Merges of branches that did not come about, over all peers.
@@ -142,6 +146,11 @@ impl Counters {
                 self.seats.insert(peer, (place / columns, place % columns));
             }
             Event::RoundEnded { .. } => self.rounds_ended += 1,
+            Event::Suspected { .. } => self.suspicions += 1,
+            Event::Phase {
+                round,
+                phase: Phase::Paused,
+            } => self.pauses.push((peer, *round)),
             Event::Voided { .. } => self.voided += 1,
             Event::CatchUp { .. } | Event::Replayed { .. } => self.catch_ups += 1,
             Event::Merged { .. } => self.merges += 1,
@@ -164,84 +173,6 @@ impl Counters {
             }
             _ => {}
         }
-    }
-}
-
-/// Collects the samples of one round.
-#[derive(Clone, Debug, Default)]
-struct Gathering {
-    at: Time,
-    bytes: u64,
-    parameters: BTreeMap<usize, Vec<f32>>,
-    losses: Vec<f64>,
-    accuracies: Vec<f64>,
-}
-
-/// Samples by round.
-#[derive(Clone, Debug)]
-pub(crate) struct Samples {
-    every: u64,
-    rounds: BTreeMap<Round, Gathering>,
-}
-
-impl Samples {
-    /// Rounds between two samples; zero for none.
-    pub(crate) fn new(every: u64) -> Self {
-        Self {
-            every,
-            rounds: BTreeMap::new(),
-        }
-    }
-
-    /// Notes an event of a peer, with its parameters if a sample is due.
-    pub(crate) fn hear(
-        &mut self,
-        (now, bytes): (Time, u64),
-        index: usize,
-        host: &Host,
-        event: &Event,
-    ) {
-        match event {
-            Event::RoundEnded { round, .. } => {
-                let opened = round.next();
-                if self.every > 0 && opened.0.is_multiple_of(self.every) {
-                    let gathering = self.rounds.entry(opened).or_default();
-                    gathering.at = now;
-                    gathering.bytes = bytes;
-                    gathering.parameters.insert(index, host.parameters());
-                }
-            }
-            Event::Evaluated { round, evaluation } if self.every > 0 => {
-                let gathering = self.rounds.entry(*round).or_default();
-                gathering.losses.push(evaluation.loss);
-                gathering.accuracies.extend(evaluation.accuracy);
-            }
-            _ => {}
-        }
-    }
-
-    /// The finished samples.
-    pub(crate) fn finish(self) -> Vec<Sample> {
-        let mean = |values: &[f64]| {
-            (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
-        };
-        let sample = |(round, gathering): (Round, Gathering)| Sample {
-            round: round.0,
-            at_s: gathering.at.as_secs_f64(),
-            peers: gathering.parameters.len(),
-            bytes: gathering.bytes,
-            loss: mean(&gathering.losses),
-            loss_max: gathering.losses.iter().copied().reduce(f64::max),
-            accuracy: mean(&gathering.accuracies),
-            consensus_distance: consensus_distance(
-                &gathering
-                    .parameters
-                    .values()
-                    .map(Vec::as_slice)
-                    .collect::<Vec<_>>(),
-            ),
-        };
-        self.rounds.into_iter().map(sample).collect()
     }
 }
 

@@ -4,7 +4,7 @@ use crate::drift::Drift;
 use crate::fault::{Forger, Lying};
 use crate::host::{Checkpoint, Host};
 use core::time::Duration;
-use murmurate_protocol::{Base, PeerId, Round, SealMemory, Time};
+use murmurate_protocol::{Base, Directives, PeerId, Round, SealMemory, Time};
 
 /// A machine: what survives its crashes, and the host while it is up.
 #[derive(Debug)]
@@ -28,6 +28,8 @@ pub(crate) struct Slot {
     pub(crate) forgotten: Option<Round>,
     /// With which parameters it began its rounds, in all its lives.
     pub(crate) opened: Vec<Base>,
+    /// The owner's directives that it knows, in all its lives.
+    pub(crate) directives: Directives,
     /// Signatures that it made and checked.
     pub(crate) memory: SealMemory,
     /// What it knows that helps it to lie.

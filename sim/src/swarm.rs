@@ -14,14 +14,15 @@ use crate::push::Transfer;
 use crate::queue::Queue;
 use crate::random::{Purpose, Random};
 use crate::recipe::Recipe;
-use crate::report::{Counters, FaultNote, Samples, consensus_distance};
+use crate::report::{Counters, FaultNote, consensus_distance};
+use crate::samples::Samples;
 use crate::scenario::Scenario;
 use crate::slot::Slot;
 use crate::snapshots::Snapshots;
 use crate::speed;
 use crate::trace::Trace;
 use core::time::Duration;
-use murmurate_protocol::{Input, SealMemory, Time};
+use murmurate_protocol::{Directives, Input, SealMemory, Time};
 use std::collections::VecDeque;
 
 /// Virtual time for finished peers to settle what a lost message of the last round left open.
@@ -73,6 +74,7 @@ impl<'a> Swarm<'a> {
                 signed: None,
                 forgotten: None,
                 opened: Vec::new(),
+                directives: Directives::default(),
                 memory: SealMemory::default(),
                 forger: Forger::default(),
                 records: 0,
@@ -253,6 +255,7 @@ impl<'a> Swarm<'a> {
                 lane,
                 serial,
             } => self.work_ends(host as usize, life, lane, serial),
+            Due::Directives { host, directives } => self.hear_directives(host as usize, directives),
             Due::Flow { flow, serial } => self.flow_due(flow, serial),
             Due::PushLate { transfer, serial } => self.push_late(transfer, serial),
             Due::SliceArrives { transfer } => self.slice_arrives(transfer),
@@ -315,6 +318,9 @@ impl<'a> Swarm<'a> {
                 self.corrupt(*peer, *lie, *lasts);
                 Ok(())
             }
+            Fault::Directive {
+                peer, directive, ..
+            } => self.hear_directives(*peer, vec![*directive]),
             Fault::RandomCrashes { .. } | Fault::ClockSkew { .. } => Ok(()),
         }
     }
@@ -327,6 +333,7 @@ impl<'a> Swarm<'a> {
         self.slots[index].host = Some(Box::new(host));
         self.live += 1;
         self.checks.joined(index);
+        self.tell_directives(index)?;
         self.feed(index, start)?;
         self.tell_record(index)?;
         self.dial_some(index);

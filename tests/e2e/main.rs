@@ -19,6 +19,7 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests may, as tests do")]
 
 mod attach;
+mod control;
 mod data;
 mod faults;
 mod files;

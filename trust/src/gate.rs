@@ -9,8 +9,10 @@
 //! can use a tag on another connection.
 
 use crate::chain::Chain;
+use crate::directive::SignedDirective;
 use crate::limits::{GATE_MESSAGE_MAX, NEWS_BYTES_MAX};
-use crate::register::{News, Refusal};
+use crate::news::News;
+use crate::register::Refusal;
 use crate::run::Run;
 use murmurate_protocol::wire::{WireError, decode_value, encode_value};
 use murmurate_protocol::{Digest, PeerId};
@@ -48,12 +50,26 @@ pub enum Message {
     Unknown,
     /// What a member tells another later, on a stream of its own.
     News(News),
+    /// The owner's directives, in the same way.
+    Directives(Vec<SignedDirective>),
 }
 
 impl Message {
     /// Its bytes.
     pub fn encode(&self) -> Vec<u8> {
         encode_value(self)
+    }
+
+    /// The news that it is, if it is some.
+    pub fn news(self) -> Option<News> {
+        match self {
+            Self::News(news) => Some(news),
+            Self::Directives(directives) => Some(News {
+                directives,
+                ..News::default()
+            }),
+            _ => None,
+        }
     }
 
     /// Reads a message.
@@ -69,7 +85,7 @@ impl Message {
         }
         let message: Self = decode_value(bytes)?;
         match message {
-            Self::News(_) => Ok(message),
+            Self::News(_) | Self::Directives(_) => Ok(message),
             _ if bytes.len() > GATE_MESSAGE_MAX => Err(WireError::TooLong {
                 bytes: bytes.len() as u64,
                 max: GATE_MESSAGE_MAX as u64,

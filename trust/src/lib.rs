@@ -4,7 +4,7 @@
 //! others in: by an [`Invite`], whose own key signs the peer that uses it, or by a certificate for
 //! one peer. Every peer shows its [`Chain`] of certificates, from the run's key to its own id, at
 //! the [`gate`] of each connection. A [`Register`] keeps what all members must remember: who was
-//! let in by which invite, and what was revoked.
+//! let in by which invite, what was revoked, and what the owner has directed ([`SignedDirective`]).
 //!
 //! Nothing here reads a clock, draws random numbers or does IO. Times are seconds since 1970 in
 //! UTC. All parsers of bytes check lengths first and return an error for bytes that are not theirs.
@@ -12,23 +12,28 @@
 mod ban;
 mod certificate;
 mod chain;
+mod directive;
 pub mod gate;
 mod invite;
 mod issuer;
 mod key;
 pub mod limits;
+mod news;
 mod register;
 mod revocation;
 mod roles;
 mod run;
 mod signature;
+mod stored;
 
 pub use certificate::{Certificate, Holder};
 pub use chain::{Chain, Flaw};
+pub use directive::SignedDirective;
 pub use invite::{Invite, InviteError, Terms};
 pub use issuer::Issuer;
 pub use key::RunKey;
-pub use register::{Learned, News, Refusal, Register};
+pub use news::{Learned, News};
+pub use register::{Refusal, Register};
 pub use revocation::Revocation;
 pub use roles::{Role, Roles};
 pub use run::Run;

@@ -1,13 +1,16 @@
-//! What the members of a run remember: whom they let in, what was revoked, and who lied.
+//! What the members of a run remember: whom they let in, what was revoked, who lied, and what the owner
+//! directs.
 
 use crate::ban;
 use crate::chain::{Chain, Flaw};
+use crate::directive::SignedDirective;
 use crate::limits::{MEMBERS_MAX, NEWS_ITEMS_MAX, REVOCATIONS_MAX};
+use crate::news::{Learned, News};
 use crate::revocation::Revocation;
 use crate::roles::Roles;
 use crate::run::Run;
-use murmurate_protocol::wire::{decode_value, encode_value};
-use murmurate_protocol::{Digest, PeerId, Proof};
+use murmurate_protocol::limits::DIRECTIVES_MAX;
+use murmurate_protocol::{Digest, Directive, Directives, PeerId, Proof};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -40,33 +43,6 @@ pub enum Refusal {
     Banned,
 }
 
-/// What one member tells another.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct News {
-    /// Members that were let in.
-    pub members: Vec<Chain>,
-    /// Revocations.
-    pub revocations: Vec<Revocation>,
-    /// Proofs that members lie, which ban them.
-    pub bans: Vec<Proof>,
-}
-
-/// What a member learned from news.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Learned {
-    /// What was new.
-    pub fresh: News,
-    /// Whether the news contained a proof that proves nothing. No honest member passes one on.
-    pub slanders: bool,
-}
-
-impl News {
-    /// Whether it says nothing.
-    pub fn is_empty(&self) -> bool {
-        self.members.is_empty() && self.revocations.is_empty() && self.bans.is_empty()
-    }
-}
-
 /// The members and revocations of a closed run that a member knows of. Of an open run nothing is
 /// remembered.
 ///
@@ -75,13 +51,15 @@ impl News {
 /// members.
 #[derive(Clone, Debug)]
 pub struct Register {
-    run: Run,
-    members: BTreeMap<PeerId, Chain>,
+    pub(crate) run: Run,
+    pub(crate) members: BTreeMap<PeerId, Chain>,
     /// Which peers used which invite: by invite and peer.
-    used: BTreeMap<(PeerId, PeerId), ()>,
-    revocations: BTreeMap<PeerId, Revocation>,
+    pub(crate) used: BTreeMap<(PeerId, PeerId), ()>,
+    pub(crate) revocations: BTreeMap<PeerId, Revocation>,
     /// One proof for each banned member.
-    bans: BTreeMap<PeerId, Proof>,
+    pub(crate) bans: BTreeMap<PeerId, Proof>,
+    /// Those of the owner that still count.
+    pub(crate) directives: BTreeMap<Directive, SignedDirective>,
 }
 
 impl Register {
@@ -93,6 +71,7 @@ impl Register {
             used: BTreeMap::new(),
             revocations: BTreeMap::new(),
             bans: BTreeMap::new(),
+            directives: BTreeMap::new(),
         }
     }
 
@@ -157,6 +136,13 @@ impl Register {
                 fresh.members.push(chain);
             }
         }
+        for directive in news.directives.into_iter().take(DIRECTIVES_MAX) {
+            match self.direct(directive.clone()) {
+                Some(true) => fresh.directives.push(directive),
+                Some(false) => {}
+                None => learned.slanders = true,
+            }
+        }
         for proof in news.bans.into_iter().take(NEWS_ITEMS_MAX) {
             let by = proof.by();
             match self.ban(proof) {
@@ -190,6 +176,33 @@ impl Register {
             self.bans.insert(proof.by(), proof);
         }
         Some(known)
+    }
+
+    /// Enters a directive of the owner. Returns whether it is new and counts; `None` if the owner has not
+    /// signed it.
+    pub fn direct(&mut self, directive: SignedDirective) -> Option<bool> {
+        if !directive.is_genuine(&self.run) {
+            return None;
+        }
+        let mut counting = self.directives();
+        if counting.merge([*directive.directive()]).is_empty() {
+            return Some(false);
+        }
+        self.directives.insert(*directive.directive(), directive);
+        self.directives.retain(|known, _| counting.contains(known));
+        Some(true)
+    }
+
+    /// The directives of the owner that count.
+    pub fn directives(&self) -> Directives {
+        let mut all = Directives::default();
+        all.merge(self.directives.keys().copied());
+        all
+    }
+
+    /// The same with the owner's signatures.
+    pub fn signed_directives(&self) -> Vec<SignedDirective> {
+        self.directives.values().cloned().collect()
     }
 
     /// Why a member is banned, if it is.
@@ -337,50 +350,12 @@ impl Register {
                 ..News::default()
             });
         }
+        if !self.directives.is_empty() {
+            all.push(News {
+                directives: self.signed_directives(),
+                ..News::default()
+            });
+        }
         all
-    }
-
-    /// Its bytes, for a file.
-    pub fn to_bytes(&self) -> Vec<u8> {
-        let used: Vec<&(PeerId, PeerId)> = self.used.keys().collect();
-        let members: Vec<&Chain> = self.members.values().collect();
-        let revocations: Vec<&Revocation> = self.revocations.values().collect();
-        let bans: Vec<&Proof> = self.bans.values().collect();
-        encode_value(&(members, used, revocations, bans))
-    }
-
-    /// Reads a register; what is not genuine is left out. `None` if the bytes are not a register.
-    pub fn from_bytes(run: Run, bytes: &[u8]) -> Option<Self> {
-        type Older = (Vec<Chain>, Vec<(PeerId, PeerId)>, Vec<Revocation>);
-        type Stored = (
-            Vec<Chain>,
-            Vec<(PeerId, PeerId)>,
-            Vec<Revocation>,
-            Vec<Proof>,
-        );
-        let stored: Option<Stored> = decode_value(bytes).ok();
-        // Registers of versions that banned no one.
-        let older = || {
-            let (members, used, revocations): Older = decode_value(bytes).ok()?;
-            Some((members, used, revocations, Vec::new()))
-        };
-        let (members, used, revocations, bans) = stored.or_else(older)?;
-        let mut register = Self::new(run);
-        for chain in members.into_iter().take(MEMBERS_MAX) {
-            let Some(peer) = chain.peer() else { continue };
-            if chain.check_links(&register.run).is_ok() {
-                register.members.insert(peer, chain);
-            }
-        }
-        register
-            .used
-            .extend(used.into_iter().take(MEMBERS_MAX).map(|key| (key, ())));
-        for revocation in revocations.into_iter().take(REVOCATIONS_MAX) {
-            register.revoke(revocation);
-        }
-        for proof in bans.into_iter().take(MEMBERS_MAX) {
-            register.ban(proof);
-        }
-        Some(register)
     }
 }

@@ -56,6 +56,14 @@ pub(crate) const LIMIT: &str = "Examples:
   murmurate limit node-0 --max-rate \"10 MB/s\"    all peers together
   murmurate limit node-0 --max-rate none         no limit";
 
+pub(crate) const CONTROL: &str = "Examples:
+  murmurate control node-0 pause                all daemons stop before the same round
+  murmurate control node-0 resume               and go on
+  murmurate control node-0 stop --at 500        end the run after 500 rounds
+  murmurate control node-0 lr 0.5x --at 300     half the learning rate from round 300 on
+  murmurate control node-0 inner-steps 20       another number of inner steps
+  murmurate control node-0 list                 what is directed";
+
 pub(crate) const LOG: &str = "Examples:
   murmurate log                             the log of murmurate-state
   murmurate log node-0 node-1 --merge       several daemons, joined by cause

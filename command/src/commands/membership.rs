@@ -93,11 +93,14 @@ pub(crate) fn id(args: &IdArgs) -> anyhow::Result<()> {
 }
 
 fn office(args: &OfficeArgs) -> anyhow::Result<Office> {
-    let source = Source {
+    Ok(Office::of(&source(args))?)
+}
+
+pub(super) fn source(args: &OfficeArgs) -> Source {
+    Source {
         dir: args.dir.clone(),
         key: args.key.clone(),
-    };
-    Ok(Office::of(&source)?)
+    }
 }
 
 /// Prints an invite. Only the line is on stdout, so that a script can take it.

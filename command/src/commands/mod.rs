@@ -2,6 +2,7 @@
 
 pub(crate) mod bench;
 pub(crate) mod compare;
+pub(crate) mod control;
 pub(crate) mod daemon_http;
 pub(crate) mod doctor;
 pub(crate) mod eval;

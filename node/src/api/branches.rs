@@ -1,8 +1,10 @@
-//! What the status says of the branches of a swarm that was split.
+//! What the status says of the branches of a swarm that was split, and of the owner's directives.
 
+use super::ControlStatus;
 use super::observer::Observer;
+use super::rounds::RoundWindow;
 use super::status::{BranchStatus, MergedStatus};
-use murmurate_protocol::{Branch, Round};
+use murmurate_protocol::{Branch, Round, Time};
 
 impl Observer {
     /// Stores the branch that the daemon is in, and how many peers are missing from it.
@@ -12,6 +14,28 @@ impl Observer {
             weight: branch.weight,
             missing: missing as u64,
         });
+    }
+
+    /// Stores what the owner has directed, and the number of rounds that follows from it.
+    pub fn set_control(&mut self, control: ControlStatus, rounds: u64) {
+        self.status.control = control;
+        self.status.rounds = rounds;
+    }
+
+    /// Training begins, at the start or after a pause: rates and costs are measured from here.
+    pub(super) fn begin_windows(&mut self, now: Time) {
+        self.started.get_or_insert(now);
+        if self.window.is_empty() {
+            self.mark(now);
+            self.window.push_back((now, self.status.inner_steps));
+        }
+    }
+
+    /// The run pauses: the time of the pause is no part of a round.
+    pub(super) fn end_windows(&mut self) {
+        self.window.clear();
+        self.rounds = RoundWindow::default();
+        self.status.inner_steps_per_s = 0.0;
     }
 
     /// Branches were merged.

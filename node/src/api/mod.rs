@@ -3,6 +3,7 @@
 
 mod about;
 mod branches;
+mod control;
 mod door;
 mod figures;
 mod forecast;
@@ -26,6 +27,7 @@ mod v1;
 mod why;
 
 pub use about::About;
+pub use control::ControlStatus;
 pub use figures::Figures;
 pub use forecast::{Basis, Forecaster, PredictedStatus, RoundStatus};
 pub use handle::{Clock, StatusHandle};

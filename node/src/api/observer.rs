@@ -24,12 +24,12 @@ pub struct Observer {
     base: Progress,
     /// Inner steps and samples of this life's finished trainings.
     done: (u64, u64),
-    started: Option<Time>,
+    pub(super) started: Option<Time>,
     ended: Option<Time>,
     /// When the last round ended. Only the final evaluation and checkpoint follow.
     settled: Option<Time>,
-    window: VecDeque<(Time, u64)>,
-    rounds: RoundWindow,
+    pub(super) window: VecDeque<(Time, u64)>,
+    pub(super) rounds: RoundWindow,
     /// The links, as last measured while at least one was up.
     links: Option<Links>,
     /// What explains the daemon's rounds.
@@ -273,15 +273,12 @@ impl Observer {
         self.status.phase = phase.to_string();
         match phase {
             Phase::Train => {
-                if self.started.is_none() {
-                    self.started = Some(now);
-                    self.mark(now);
-                    self.window.push_back((now, self.status.inner_steps));
-                }
+                self.begin_windows(now);
                 // A newcomer may make a finished swarm continue, so training can follow the last
                 // round.
                 (self.ended, self.settled) = (None, None);
             }
+            Phase::Paused => self.end_windows(),
             Phase::Settle => self.settled = Some(now),
             Phase::Leaving => self.ended = self.ended.or(Some(now)),
             _ => {}
@@ -289,7 +286,7 @@ impl Observer {
     }
 
     /// Records the counters when the first round begins and when a round ends.
-    fn mark(&mut self, at: Time) {
+    pub(super) fn mark(&mut self, at: Time) {
         let status = &self.status;
         self.rounds.push(Mark {
             at,

@@ -1,7 +1,7 @@
 //! The status of a daemon, served as JSON by `/status`. Scripts read the field names, so they are
 //! an interface.
 
-use super::{LinkStatus, Memory, PredictedStatus, RoundStatus, Traffic, WaitNow};
+use super::{ControlStatus, LinkStatus, Memory, PredictedStatus, RoundStatus, Traffic, WaitNow};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -30,6 +30,8 @@ pub struct Status {
     pub ranks: u32,
     /// The phase of the current round.
     pub phase: String,
+    /// What the owner of the run has directed.
+    pub control: ControlStatus,
     /// Number of ended rounds, including earlier lives of this daemon.
     pub rounds_ended: u64,
     /// Unix time in seconds at the end of the first round that this life of the daemon took part

@@ -3,7 +3,7 @@
 
 use super::insight::{Insight, RoundResult, Standing, WaitNow};
 use super::why::{Answer, Facts, Question, why};
-use super::{EvaluationStatus, RoundStatus, Status};
+use super::{ControlStatus, EvaluationStatus, RoundStatus, Status};
 use serde::Serialize;
 
 /// Rounds in a peer's strip.
@@ -20,6 +20,8 @@ pub struct Swarm {
     pub daemon: DaemonView,
     /// The other peers.
     pub peers: Vec<PeerView>,
+    /// What the owner of the run has directed.
+    pub control: ControlStatus,
     /// The waits that are under way.
     pub waiting: Vec<WaitNow>,
     /// Seconds until the last round ends at the present pace, at most: a goal may be reached before.
@@ -136,6 +138,7 @@ impl Swarm {
             unix_s: now,
             daemon: DaemonView::new(status, insight),
             peers: status.peers.iter().map(view).collect(),
+            control: status.control.clone(),
             waiting: insight.waiting.clone(),
             eta_s: eta(status),
             predicted: status.predicted.as_ref().map(|p| p.round),
@@ -169,7 +172,7 @@ impl DaemonView {
 /// Seconds until the last round ends, if there is one and rounds are measured.
 fn eta(status: &Status) -> Option<f64> {
     let left = status.rounds.checked_sub(status.rounds_ended)?;
-    let ends = status.rounds > 0 && status.phase != "finished";
+    let ends = status.rounds > 0 && status.phase != "finished" && !status.control.paused;
     let each = status.measured.as_ref()?.round_s;
     ends.then_some(left as f64 * each)
 }

@@ -5,6 +5,7 @@ mod agreed;
 mod clock;
 mod console;
 mod contacts;
+mod control;
 mod driver;
 mod ending;
 mod error;
@@ -242,6 +243,7 @@ async fn drive(
     if observes {
         driver.feed(Input::Observes(me));
     }
+    driver.tell_directives();
     driver.feed(start);
     driver
         .run(Sources {

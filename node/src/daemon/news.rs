@@ -64,7 +64,10 @@ impl Driver {
                 self.note_own_record(&record);
                 self.feed(Input::Record(record));
             }
-            NetEvent::Register => self.contacts.roll.changed(),
+            NetEvent::Register => {
+                self.contacts.roll.changed();
+                self.tell_directives();
+            }
             NetEvent::Banned { peer, what } => self.banned(peer, &what),
             NetEvent::Dismissed(peer) => self.dismissed(peer),
             NetEvent::TurnedAway {

@@ -165,6 +165,7 @@ impl Driver {
             | Event::Merged { .. }
             | Event::NotMerged { .. }
             | Event::BranchSaved { .. } => self.tell_of_branches(event),
+            Event::Directed { directive, .. } => self.directed(directive),
             Event::ClockOff { peer, ahead } => self.console.printer.note(&clock_off(*peer, *ahead)),
             Event::Finished { rounds, .. } => {
                 self.console

@@ -1,7 +1,7 @@
 //! Values that the driver shows periodically: counters, links, progress. No decision depends on
 //! them.
 
-use crate::api::{Clock, LinkStatus, Traffic, TransferStatus};
+use crate::api::{Clock, ControlStatus, LinkStatus, Traffic, TransferStatus};
 use crate::daemon::driver::Driver;
 use crate::daemon::recording::Recording;
 use crate::metrics::Metrics;
@@ -40,7 +40,12 @@ impl Driver {
         let _round = self.trace.enter(self.peer.round());
         let status = &self.console.status;
         let branch = self.peer.branch();
-        status.with(|observer| observer.set_branch(branch));
+        let control = ControlStatus::of(&self.peer);
+        let rounds = self.peer.plan().rounds;
+        status.with(|observer| {
+            observer.set_branch(branch);
+            observer.set_control(control, rounds);
+        });
         self.trace.story.tell(|| status.status());
         let waits = self.peer.waiting();
         let now = self.clock.now();

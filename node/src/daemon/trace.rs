@@ -74,6 +74,7 @@ impl Trace {
             Input::LinkUp(peer) => about(*peer, "link up"),
             Input::LinkDown(peer) => about(*peer, "link down"),
             Input::Observes(peer) => about(*peer, "only observes"),
+            Input::Directives(all) => debug!(count = all.len(), "directives of the owner"),
             Input::Done { order, done } => self.done(*order, done),
             Input::Cut {
                 order,
@@ -246,6 +247,7 @@ fn tell(event: &Event) {
         Event::Replayed { round, kept } => {
             info!(of_round = %round, kept, "behind, took over the round's result");
         }
+        Event::Directed { directive, .. } => info!(?directive, "the owner directs"),
         Event::Finished { rounds, digest } => info!(%rounds, %digest, "all rounds are complete"),
         // The level is `info` because the reporter prints both, and stderr ends with one line for
         // the error.

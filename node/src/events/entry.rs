@@ -227,6 +227,17 @@ pub enum Kind {
         /// Whether it is not tried again.
         given_up: bool,
     },
+    /// The owner of the run changes something.
+    Directive {
+        /// Number of the directive.
+        number: u32,
+        /// What changes: `pause`, `resume`, `rounds`, `inner_steps` or `learning_rate`.
+        change: String,
+        /// To what, where that is a number.
+        value: Option<f64>,
+        /// The first round in which it is in force; zero is at once.
+        from: u64,
+    },
     /// All rounds are done.
     Finished,
     /// The log could not keep up, and entries are missing before this one.

@@ -1,6 +1,7 @@
 //! Which events of the peer go into the log, and as what.
 
 use super::entry::Kind;
+use crate::directive::DirectiveStatus;
 use murmurate_protocol::{Event, PeerId, Round};
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -164,6 +165,16 @@ fn of_results(event: &Event) -> Option<(Option<Round>, Kind)> {
         Event::NotMerged { round, given_up } => {
             let given_up = *given_up;
             (round, Kind::NotMerged { given_up })
+        }
+        Event::Directed { round, directive } => {
+            let shown = DirectiveStatus::new(directive, "");
+            let directed = Kind::Directive {
+                number: shown.number,
+                change: shown.change,
+                value: shown.value,
+                from: shown.from_round,
+            };
+            (round, directed)
         }
         Event::Finished { rounds, .. } => (rounds, Kind::Finished),
         _ => return None,

@@ -94,6 +94,24 @@ pub enum MembershipError {
         /// The directory.
         dir: PathBuf,
     },
+    /// Only the owner directs.
+    #[error(
+        "only the owner of a run directs it: {} has a certificate and not the run key; give the key with \
+         --key FILE", dir.display()
+    )]
+    NotTheOwner {
+        /// The directory.
+        dir: PathBuf,
+    },
+    /// The run is open, or there is none.
+    #[error(
+        "{} is not the directory of a member of a closed run; the key of an open run is known to everyone, \
+         so no one directs one", dir.display()
+    )]
+    Undirected {
+        /// The directory.
+        dir: PathBuf,
+    },
     /// The directory is not of a member.
     #[error("{} is not the directory of a member of a closed run; give that of a daemon that has run", dir.display())]
     NoMember {

@@ -10,7 +10,7 @@ use crate::store::{Identity, random_bytes, read_addresses};
 use libp2p::Multiaddr;
 use libp2p::multiaddr::Protocol;
 use murmurate_protocol::PeerId;
-use murmurate_trust::{Holder, Invite, Issuer, News, Role, Run, Terms};
+use murmurate_trust::{Holder, Invite, Issuer, News, Role, Run, RunKey, Terms};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
@@ -51,6 +51,16 @@ pub struct MemberView {
     pub banned: Option<String>,
 }
 
+/// The run key that a source gives, if it gives one.
+pub(super) fn key_of(source: &Source) -> Result<Option<RunKey>, MembershipError> {
+    let own_key = source.dir.join("run.key");
+    match &source.key {
+        Some(path) => read_key(path).map(Some),
+        None if own_key.exists() => read_key(&own_key).map(Some),
+        None => Ok(None),
+    }
+}
+
 impl Office {
     /// The right that a key or a directory gives.
     ///
@@ -58,13 +68,7 @@ impl Office {
     /// If it gives none.
     pub fn of(source: &Source) -> Result<Self, MembershipError> {
         let dir = source.dir.clone();
-        let own_key = dir.join("run.key");
-        let key = match &source.key {
-            Some(path) => Some(read_key(path)?),
-            None if own_key.exists() => Some(read_key(&own_key)?),
-            None => None,
-        };
-        if let Some(key) = key {
+        if let Some(key) = key_of(source)? {
             return Ok(Self {
                 dir,
                 name: key.name().to_owned(),

@@ -6,6 +6,7 @@
 //! was founded there. All are readable by their owner only.
 
 mod card;
+mod direct;
 mod enter;
 mod error;
 mod issue;
@@ -13,6 +14,7 @@ mod key_file;
 mod orders;
 mod roll;
 
+pub use direct::{Owner, directives};
 pub(crate) use enter::{Entered, enter};
 pub use error::MembershipError;
 pub use issue::{MemberView, Office, Source, members};

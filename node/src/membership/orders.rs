@@ -17,11 +17,14 @@ fn folder(dir: &Path) -> PathBuf {
 
 /// Leaves news for the daemon of `dir`.
 pub(super) fn leave(dir: &Path, news: News) -> Result<(), StoreError> {
-    let bytes = Message::News(news).encode();
     let folder = folder(dir);
     std::fs::create_dir_all(&folder).map_err(|e| StoreError::io("create", &folder, e))?;
-    let name = format!("{}.news", Digest::of(&bytes));
-    write_private(&folder.join(name), &bytes)
+    for message in news.messages() {
+        let bytes = message.encode();
+        let name = format!("{}.news", Digest::of(&bytes));
+        write_private(&folder.join(name), &bytes)?;
+    }
+    Ok(())
 }
 
 /// The news that were left, with their files. Files that are none are removed.
@@ -37,9 +40,10 @@ pub(super) fn find(dir: &Path) -> Vec<(PathBuf, News)> {
             .metadata()
             .is_ok_and(|m| m.len() <= NEWS_BYTES_MAX as u64);
         let bytes = small.then(|| std::fs::read(&path).ok()).flatten();
-        match bytes.and_then(|bytes| Message::decode(&bytes).ok()) {
-            Some(Message::News(news)) => found.push((path, news)),
-            _ => {
+        let message = bytes.and_then(|bytes| Message::decode(&bytes).ok());
+        match message.and_then(Message::news) {
+            Some(news) => found.push((path, news)),
+            None => {
                 tracing::warn!(path = %path.display(), "this is no order; it is removed");
                 let _ = std::fs::remove_file(&path);
             }

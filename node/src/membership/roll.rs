@@ -3,7 +3,7 @@
 use super::orders;
 use crate::net::{Membership, Net};
 use crate::store::{StoreError, note_addresses, write_private};
-use murmurate_protocol::{PeerId, Proof};
+use murmurate_protocol::{Directives, PeerId, Proof};
 use murmurate_trust::{News, Register, Run};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -66,6 +66,11 @@ impl Roll {
     /// Whether everyone is a member, so that nothing is remembered of any.
     pub(crate) fn in_open_run(&self) -> bool {
         self.membership.run().open
+    }
+
+    /// The owner's directives that count.
+    pub(crate) fn directives(&self) -> Directives {
+        self.membership.register().directives()
     }
 
     /// Whether a member is banned.

@@ -172,7 +172,7 @@ impl Network {
             let due = [
                 self.bootstrap.next_at(),
                 self.nat.next_at(),
-                self.gate.pending.next_at(),
+                self.gate.next_at(),
             ];
             let due = due.into_iter().flatten().min();
             tokio::select! {
@@ -190,6 +190,7 @@ impl Network {
                     self.join_again();
                     self.traverse();
                     self.clear_the_gate();
+                    self.repeat_directives();
                 }
                 _ = refresh.tick() => {
                     self.renew_record();
@@ -316,7 +317,7 @@ impl Network {
             Internal::Resolved { address, found } => self.on_resolved(address, found),
             Internal::Gate(passed) => self.on_gate(passed),
             Internal::Learned { from, learned } => self.on_learned(from, &learned),
-            Internal::NewsRead { from } => self.gate.told(&from),
+            Internal::NewsRead { from } => self.on_news_read(from),
             Internal::Bulk { connection, again } => self.on_bulk(connection, again),
             Internal::Tcp { connection } => self.on_tcp(connection),
             Internal::Close { peer, link } => {

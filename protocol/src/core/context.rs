@@ -1,6 +1,7 @@
 //! What all parts of a peer share: its identity, the clock, the view, and the queue of outputs.
 
 use crate::core::deadlines::Deadlines;
+use crate::core::directed::{Directed, joint};
 use crate::core::timers::{Timer, Timers};
 use crate::core::view::View;
 use crate::core::{Event, Output, PeerConfig, Wait};
@@ -9,8 +10,8 @@ use crate::limits::{ACCUSED_MAX, OUTPUTS_MAX};
 use crate::roll::{RollChange, RoundNote, SharedRolls};
 use crate::wire::Message;
 use crate::{
-    Branch, Digest, FragmentId, Ledger, Order, OrderId, Participants, PeerId, Plan, PlanHash,
-    Proof, Roll, Round, SliceId, SliceMeta, Taken, Time,
+    Branch, Digest, FragmentId, Ledger, Order, OrderId, Participants, PeerId, Plan, Proof, Roll,
+    Round, SliceId, SliceMeta, Taken, Time,
 };
 use core::time::Duration;
 use rand_chacha::ChaCha8Rng;
@@ -23,7 +24,7 @@ use std::sync::Arc;
 pub(crate) struct Context {
     pub(crate) config: PeerConfig,
     pub(crate) plan: Plan,
-    pub(crate) plan_hash: PlanHash,
+    pub(crate) directed: Directed,
     pub(crate) now: Time,
     pub(crate) round: Round,
     pub(crate) this_life: ThisLife,
@@ -116,7 +117,7 @@ impl Context {
             view.expect_mates();
         }
         Self {
-            plan_hash: plan.hash(),
+            directed: Directed::new(&plan),
             deadlines: Deadlines::new(plan.deadlines),
             rolls: Rolls::default(),
             data: Data::default(),
@@ -207,15 +208,11 @@ impl Context {
         }
     }
 
-    /// One hash over the anchor and the ledger of the data, if there is one.
+    /// One hash over what members of a round have in common beside the roll: the anchor, the owner's rules,
+    /// and the ledger of the data, where there are any.
     pub(crate) fn shared(&self) -> Digest {
-        match self.data.ledger.is_empty() {
-            true => self.anchor(),
-            false => {
-                let both = [self.anchor(), self.data.ledger.digest()];
-                Digest::of(&both.map(|digest| *digest.as_bytes()).concat())
-            }
-        }
+        let ledger = &self.data.ledger;
+        joint(self.start(), (!ledger.is_empty()).then(|| ledger.digest()))
     }
 
     /// What this peer tells others of its branch.

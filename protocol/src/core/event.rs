@@ -2,7 +2,7 @@
 
 use crate::core::Phase;
 use crate::wire::{Reason, WireError};
-use crate::{Digest, Evaluation, FragmentId, PeerId, Round, TrainSummary};
+use crate::{Digest, Directive, Evaluation, FragmentId, PeerId, Round, TrainSummary};
 use core::time::Duration;
 use serde::{Deserialize, Serialize};
 
@@ -282,6 +282,13 @@ pub enum Event {
         round: Round,
         /// The weight of its rounds.
         weight: f64,
+    },
+    /// The owner of the run changes something.
+    Directed {
+        /// The round this peer is in.
+        round: Round,
+        /// The owner's directive.
+        directive: Directive,
     },
     /// All rounds of the plan are done.
     Finished {

@@ -5,6 +5,8 @@ pub(crate) mod absence;
 mod config;
 pub(crate) mod context;
 mod deadlines;
+mod directed;
+mod directing;
 mod error;
 mod event;
 mod fetch;

@@ -18,6 +18,8 @@ pub enum Phase {
     Apply,
     /// Between rounds: an evaluation or a checkpoint is under way.
     Settle,
+    /// The owner has paused the run before this round.
+    Paused,
     /// All rounds are done; still serves others.
     Finished,
     /// Writes its last checkpoint.
@@ -29,7 +31,7 @@ pub enum Phase {
 impl Phase {
     /// Whether `next` may follow. Any phase but the last may turn to `Leaving`.
     pub const fn may_become(self, next: Self) -> bool {
-        use Phase::{Apply, Exchange, Finished, Join, Leaving, Left, New, Settle, Train};
+        use Phase::{Apply, Exchange, Finished, Join, Leaving, Left, New, Paused, Settle, Train};
         matches!(
             (self, next),
             (New, Join)
@@ -37,11 +39,12 @@ impl Phase {
                 | (Train, Exchange | Join | Apply)
                 | (Exchange, Apply | Join)
                 | (Apply, Settle)
-                | (Settle, Train | Exchange | Join | Finished)
+                | (Settle, Train | Exchange | Join | Paused | Finished)
+                | (Paused, Train | Exchange | Join | Finished)
                 | (Finished, Exchange | Join)
                 | (Leaving, Left)
                 | (
-                    New | Join | Train | Exchange | Apply | Settle | Finished,
+                    New | Join | Train | Exchange | Apply | Settle | Paused | Finished,
                     Leaving
                 )
         )
@@ -57,6 +60,7 @@ impl fmt::Display for Phase {
             Self::Exchange => "exchange",
             Self::Apply => "apply",
             Self::Settle => "settle",
+            Self::Paused => "paused",
             Self::Finished => "finished",
             Self::Leaving => "leaving",
             Self::Left => "left",

@@ -5,7 +5,7 @@ use crate::limits::{
     BRANCH_BASES, BRANCH_ROUNDS_MAX, BRANCH_WEIGHT_FACTOR, MERGE_ATTEMPTS_MAX, MERGE_WAIT,
     TRAIL_ROUNDS_MAX, VIEW_PEERS_MAX,
 };
-use crate::{Base, Branch, PeerId, Round, Time};
+use crate::{Base, Branch, Digest, PeerId, Round, Time};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// The last group that a peer was in together with this one.
@@ -95,9 +95,15 @@ impl Split {
 
     /// Whether this peer began a round with other parameters, as far as it remembers.
     pub(crate) fn differs(&self, other: Base) -> bool {
+        let own = self.began_with(other.round);
+        own.is_some_and(|own| own != other.anchor)
+    }
+
+    /// The anchor with which this peer began a round, as far as it remembers.
+    pub(crate) fn began_with(&self, round: Round) -> Option<Digest> {
         let mut newest_first = self.trail.iter().rev();
-        let own = newest_first.find(|base| base.round == other.round);
-        own.is_some_and(|own| own.anchor != other.anchor)
+        let own = newest_first.find(|base| base.round == round);
+        own.map(|own| own.anchor)
     }
 
     /// The last states of this peer up to a round, newest first.

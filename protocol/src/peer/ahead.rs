@@ -8,13 +8,20 @@ use crate::{Done, Order, StepBudget, TrainSummary};
 impl Peer {
     /// A round has been cut: orders the beginning of the next one.
     pub(super) fn train_ahead(&mut self) {
-        if self.cx.plan.trains_ahead(self.cx.round) {
+        let pauses = self.cx.directed.pauses(self.cx.round.next());
+        if self.cx.plan.trains_ahead(self.cx.round) && !pauses {
             let order = Order::Train {
                 round: self.cx.round.next(),
                 budget: StepBudget::Steps(self.cx.plan.overlap.late_steps),
                 cut: false,
                 peers: self.cx.participants(),
                 blocks: self.tell_blocks(self.cx.round.next()),
+                rules: self
+                    .cx
+                    .directed
+                    .all()
+                    .in_force(self.cx.round.next())
+                    .training,
             };
             self.life.ahead = Some(self.cx.order(order));
         }

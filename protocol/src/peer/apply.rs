@@ -12,18 +12,21 @@ impl Peer {
         if self.cx.plan.fragments_of(round).next() == Some(fragment) {
             self.life.voided = ending == Ending::Void;
         }
+        let rules = self.cx.directed.in_force().training;
         let order = match ending {
             Ending::Apply(aggregates) => Order::Apply {
                 round,
                 fragment,
                 aggregates,
                 keep_local: false,
+                rules,
             },
             Ending::Gather(inputs) => Order::Gather {
                 round,
                 fragment,
                 inputs,
                 keep_local: false,
+                rules,
             },
             Ending::Merge(aggregates) => Order::Merge {
                 round,

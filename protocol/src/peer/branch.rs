@@ -33,7 +33,7 @@ impl Peer {
             return;
         }
         // Otherwise it stops when the round's training or its exchange ends.
-        if self.phase == Phase::Finished {
+        if matches!(self.phase, Phase::Finished | Phase::Paused) {
             self.merge();
         }
     }

@@ -28,7 +28,7 @@ impl Peer {
         }
         if matches!(
             self.phase,
-            Phase::Join | Phase::Train | Phase::Settle | Phase::Finished
+            Phase::Join | Phase::Train | Phase::Settle | Phase::Paused | Phase::Finished
         ) {
             self.pin();
         }

@@ -2,7 +2,7 @@
 
 use crate::core::FetchId;
 use crate::wire::{Message, PeerRecord, WireError};
-use crate::{Base, Digest, Evaluation, FragmentId};
+use crate::{Base, Digest, Directive, Evaluation, FragmentId};
 use crate::{Done, OrderId, PeerId, PushOutcome, SliceId, SliceMeta, Snapshot};
 use core::time::Duration;
 use serde::{Deserialize, Serialize};
@@ -107,6 +107,9 @@ pub enum Input {
     /// By its certificate, this peer only observes: it takes part in no round. Follows the `LinkUp`
     /// of another peer; comes before `Start` where it is this peer itself.
     Observes(PeerId),
+    /// The owner's directives that the host knows, whose signatures it has checked. They come before `Start`
+    /// where it knows any by then, and again with each new one.
+    Directives(Vec<Directive>),
 }
 
 /// A finished evaluation with the round it belongs to, for reports.

@@ -49,7 +49,7 @@ impl Peer {
         let hello = Hello {
             run: self.cx.plan.run,
             layout: self.cx.plan.layout,
-            plan: self.cx.plan_hash,
+            plan: self.cx.directed.plan_hash,
             round: self.cx.round,
             anchor: self.cx.anchor(),
             ready,
@@ -100,7 +100,7 @@ impl Peer {
             Some(Reason::OtherRun)
         } else if hello.layout != plan.layout {
             Some(Reason::OtherModel)
-        } else if hello.plan != self.cx.plan_hash {
+        } else if hello.plan != self.cx.directed.plan_hash {
             Some(Reason::OtherPlan)
         } else {
             None

@@ -15,6 +15,7 @@ mod branch;
 mod catch_up;
 mod clocks;
 mod cut;
+mod directed;
 mod donor;
 mod donors;
 mod found;
@@ -182,6 +183,7 @@ impl Peer {
             Input::FetchFailed { what } => self.fetch_failed(what),
             Input::Timeout => self.timeout(),
             Input::Leave => self.leave(),
+            Input::Directives(directives) => self.directed(directives),
             Input::Cut {
                 order,
                 fragment,

@@ -19,6 +19,10 @@ impl Peer {
     /// [`Peer::try_begin`] after a message of another peer. A peer of a grid hears hundreds of them, and
     /// looks at all its mates again only where what it waits for may have come.
     pub(super) fn try_begin_with(&mut self, from: PeerId) {
+        if self.phase == Phase::Paused {
+            self.catch_up_in_a_pause();
+            return;
+        }
         if self.phase != Phase::Join || (self.waits_for_a_mate() && self.says_nothing_new(from)) {
             return;
         }

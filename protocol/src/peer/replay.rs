@@ -149,6 +149,8 @@ impl Peer {
             return;
         }
         let (round, keep_local) = (self.cx.round, replay.replayed < STALENESS_MAX);
+        // Those of the round, not those of the peer's present.
+        let rules = self.cx.directed.all().in_force(round).training;
         for (fragment, decision) in &replay.decisions {
             let decided = matches!(
                 decision.body,
@@ -162,12 +164,14 @@ impl Peer {
                         fragment,
                         inputs: inputs_of(decision),
                         keep_local,
+                        rules,
                     },
                     false => Order::Apply {
                         round,
                         fragment,
                         aggregates: slices_of(kind, decision),
                         keep_local,
+                        rules,
                     },
                 };
                 replay.applies.insert(self.cx.order(order), fragment);

@@ -43,7 +43,7 @@ impl Peer {
         self.cx.this_life.session = u64::from_le_bytes(session);
         if let Some(snapshot) = snapshot {
             assert_eq!(
-                snapshot.plan, self.cx.plan_hash,
+                snapshot.plan, self.cx.directed.plan_hash,
                 "the driver checks the snapshot's plan"
             );
             self.cx.round = snapshot.round;
@@ -80,9 +80,8 @@ impl Peer {
         if self.life.held {
             return;
         }
-        let rounds = self.cx.plan.rounds;
-        if rounds > 0 && self.cx.round.0 >= rounds {
-            // The others have done all rounds. The state that this peer took over is evaluated and
+        if self.is_over() || self.holds() {
+            // The others have done all rounds, or pause. The state that this peer took over is evaluated and
             // saved, as theirs was.
             self.enter(Phase::Settle);
             self.settle();
@@ -92,11 +91,11 @@ impl Peer {
         self.tell_alive();
     }
 
-    /// Trains the next round, or ends when the plan's rounds are done.
+    /// Trains the next round, or ends when the plan's rounds are done, or waits in a pause.
     pub(super) fn next_round(&mut self) {
         self.remember_opening();
-        let rounds = self.cx.plan.rounds;
-        if rounds > 0 && self.cx.round.0 >= rounds {
+        self.cx.take_directives();
+        if self.is_over() {
             self.finish();
             return;
         }
@@ -107,8 +106,13 @@ impl Peer {
             return;
         }
         self.life.started = self.cx.now;
+        // In a pause too: it trains nothing.
         if self.exchange.merge_is_due(&self.cx) {
             self.merge();
+            return;
+        }
+        if self.holds() {
+            self.pause();
             return;
         }
         self.enter(Phase::Train);
@@ -130,6 +134,7 @@ impl Peer {
             cut: true,
             peers: self.cx.participants(),
             blocks: self.tell_blocks(round),
+            rules: self.cx.directed.in_force().training,
         };
         self.life.train = Some(self.cx.order(order));
     }
@@ -324,7 +329,7 @@ impl Peer {
             return;
         }
         let round = self.cx.round;
-        let last = self.cx.plan.rounds > 0 && round.0 >= self.cx.plan.rounds;
+        let last = self.is_over();
         let every = self.cx.config.evaluate_every;
         let look = last || (every > 0 && round.0.is_multiple_of(every));
         if look && self.life.evaluated_round != Some(round) {
@@ -333,7 +338,9 @@ impl Peer {
             return;
         }
         let since = self.cx.now.since(self.life.saved_at);
+        // A pause may last, and machines may be switched off in it.
         let due = last
+            || self.holds()
             || self
                 .cx
                 .config
@@ -351,7 +358,7 @@ impl Peer {
         let weights = self.exchange.push_sum().weights;
         let snapshot = Snapshot {
             version: SNAPSHOT_VERSION,
-            plan: self.cx.plan_hash,
+            plan: self.cx.directed.plan_hash,
             round: self.cx.round,
             weights,
             ahead: self.life.taken_ahead,

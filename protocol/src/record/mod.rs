@@ -32,7 +32,7 @@ pub use recorder::Recorder;
 pub use replay::{Difference, Replay};
 
 /// The version of a record's layout. Raised with every change of it.
-pub const RECORD_VERSION: u32 = 10;
+pub const RECORD_VERSION: u32 = 11;
 
 /// What every record opens with.
 const MAGIC: [u8; 8] = *b"MURMREC\n";

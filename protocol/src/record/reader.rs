@@ -217,8 +217,8 @@ impl Order {
                             false => Ok(()),
                         }
                     }
-                    // Whether a peer only observes is known before it starts.
-                    Input::Observes(_) => Ok(()),
+                    // Whether a peer only observes is known before it starts, and what the owner directs.
+                    Input::Observes(_) | Input::Directives(_) => Ok(()),
                     _ if !self.started => impossible("something happens before the start"),
                     _ => Ok(()),
                 }

@@ -4,6 +4,7 @@
 
 mod byzantine;
 mod crash;
+mod directive;
 mod forger;
 mod liar;
 mod lie;
@@ -20,7 +21,7 @@ pub(crate) use random::RandomCrashes;
 pub(crate) use raw::RawFault;
 
 use core::time::Duration;
-use murmurate_protocol::{Phase, Round, Time};
+use murmurate_protocol::{Directive, Phase, Round, Time};
 
 /// The time of a fault.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -96,6 +97,15 @@ pub enum Fault {
         /// Its duration.
         lasts: Duration,
     },
+    /// The owner of the run directs something at a machine.
+    Directive {
+        /// The machine.
+        peer: usize,
+        /// Its time.
+        when: When,
+        /// What is directed.
+        directive: Directive,
+    },
     /// A machine's clock is ahead of all others for the whole run.
     ClockSkew {
         /// The machine.
@@ -126,6 +136,7 @@ impl Fault {
             Self::Leave { .. }
             | Self::Straggler { .. }
             | Self::Byzantine { .. }
+            | Self::Directive { .. }
             | Self::ClockSkew { .. } => false,
         }
     }
@@ -136,6 +147,7 @@ impl Fault {
             Self::Crash { peer, when, .. }
             | Self::Straggler { peer, when, .. }
             | Self::Byzantine { peer, when, .. }
+            | Self::Directive { peer, when, .. }
             | Self::Join { peer, when }
             | Self::Leave { peer, when } => Some((*when, *peer)),
             Self::Partition { peers, when, .. } => Some((*when, peers.first().copied()?)),

@@ -1,5 +1,6 @@
 //! A `[[fault]]` table as written, and its conversion to a valid [`Fault`].
 
+use super::directive::RawDirective;
 use super::{Fault, Lie, When};
 use crate::scenario::{Checker, ScenarioError};
 use core::time::Duration;
@@ -17,6 +18,7 @@ enum Kind {
     Churn,
     Byzantine,
     ClockSkew,
+    Directive,
     RandomCrashes,
 }
 
@@ -61,6 +63,7 @@ pub(crate) struct RawFault {
     up_s: Option<Vec<f64>>,
     lie: Option<RawLie>,
     ahead_s: Option<f64>,
+    directive: Option<RawDirective>,
 }
 
 /// Reports keys of one table under their full names.
@@ -200,6 +203,14 @@ impl RawFault {
                 peer: peer(self.peer)?,
                 when: self.when(keys)?,
             },
+            Kind::Directive => {
+                let directive = keys.need("directive", self.directive)?;
+                Fault::Directive {
+                    peer: peer(self.peer)?,
+                    when: self.when(keys)?,
+                    directive: directive.numbered(keys.index, check, &keys.name("directive"))?,
+                }
+            }
             Kind::RandomCrashes | Kind::Churn | Kind::Byzantine | Kind::ClockSkew => {
                 let mean = keys.need("mean_s", self.mean_s)?;
                 let until = keys.need("until_s", self.until_s)?;
@@ -239,11 +250,17 @@ impl RawFault {
     /// Refuses keys that this kind does not use.
     fn refuse_idle_keys(&self, keys: &Keys<'_, '_>) -> Result<(), ScenarioError> {
         use Kind::{
-            Byzantine, Churn, ClockSkew, Crash, Join, Leave, Partition, RandomCrashes, Straggler,
+            Byzantine, Churn, ClockSkew, Crash, Directive, Join, Leave, Partition, RandomCrashes,
+            Straggler,
         };
-        let one = [Crash, Straggler, Join, Leave, Churn, Byzantine, ClockSkew];
-        let timed = [Crash, Straggler, Partition, Join, Leave, Byzantine];
-        let table: [(&str, bool, &[Kind]); 16] = [
+        let one = [
+            Crash, Straggler, Join, Leave, Churn, Byzantine, ClockSkew, Directive,
+        ];
+        let timed = [
+            Crash, Straggler, Partition, Join, Leave, Byzantine, Directive,
+        ];
+        let table: [(&str, bool, &[Kind]); 17] = [
+            ("directive", self.directive.is_some(), &[Directive]),
             ("down_s", self.down_s.is_some(), &[Churn]),
             ("up_s", self.up_s.is_some(), &[Churn]),
             ("lie", self.lie.is_some(), &[Byzantine]),

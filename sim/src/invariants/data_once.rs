@@ -108,6 +108,7 @@ impl DataOnce {
                 fragment,
                 aggregates,
                 keep_local,
+                ..
             } if first(*round, *fragment) => {
                 self.decided(*round, aggregates);
                 if !keep_local {

@@ -6,7 +6,7 @@ use super::state_bytes::StateBytes;
 use crate::inner::InnerOptimizer;
 use crate::outer::{SavedOuter, StoredOuter};
 use crate::state::{StateError, StateSink, StateSource, finite};
-use murmurate_protocol::Round;
+use murmurate_protocol::{Round, TrainingRules};
 use std::io::{self, Write};
 use std::ops::Range;
 
@@ -51,6 +51,11 @@ impl Anchor {
     /// This peer begins to train a round.
     pub(super) const fn round_begins(&mut self, round: Round) {
         self.clock = round;
+    }
+
+    /// What the owner of the run has changed of the round that is trained or applied next.
+    pub(super) fn direct(&mut self, rules: TrainingRules) {
+        self.rules.direct(rules);
     }
 
     /// The parameters, without the companion.

@@ -215,8 +215,9 @@ impl MixLane {
             Order::Evaluate { .. } => !self.core.ahead.trains_ahead,
             _ => true,
         };
-        if let Order::Train { round, .. } = order {
+        if let Order::Train { round, rules, .. } = order {
             self.core.anchor.round_begins(*round);
+            self.core.anchor.direct(*rules);
         }
         if collects {
             self.collect();
@@ -234,7 +235,9 @@ impl MixLane {
                 fragment,
                 aggregates,
                 keep_local,
+                rules,
             } => {
+                core.anchor.direct(*rules);
                 let end = End {
                     round: *round,
                     fragment: *fragment,
@@ -248,7 +251,9 @@ impl MixLane {
                 fragment,
                 inputs,
                 keep_local,
+                rules,
             } => {
+                core.anchor.direct(*rules);
                 let end = End {
                     round: *round,
                     fragment: *fragment,

@@ -2,7 +2,7 @@
 
 use crate::Layout;
 use crate::inner::{Rate, StepRule, fits};
-use murmurate_protocol::{Pace, Round, StepBudget};
+use murmurate_protocol::{Pace, Round, StepBudget, TrainingRules};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -14,6 +14,8 @@ pub struct Rules {
     pace: Pace,
     no_decay: Vec<String>,
     undecayed: Arc<[Range<usize>]>,
+    /// What the owner of the run has changed.
+    directed: TrainingRules,
 }
 
 impl Rules {
@@ -26,6 +28,7 @@ impl Rules {
             pace,
             no_decay,
             undecayed: StepRule::default().undecayed,
+            directed: TrainingRules::default(),
         }
     }
 
@@ -39,11 +42,22 @@ impl Rules {
         self
     }
 
+    /// What the owner of the run has changed, from now on.
+    pub(super) fn direct(&mut self, directed: TrainingRules) {
+        self.directed = directed;
+    }
+
+    /// Inner steps of a round, or their time.
+    fn budget(&self, round: Round) -> StepBudget {
+        let directed = self.directed.inner_steps.map(StepBudget::Steps);
+        directed.unwrap_or_else(|| self.pace.budget(self.budget, round))
+    }
+
     /// The rule of the inner step after `taken` ones of a round: the rate in the middle of that step.
     /// Where a round is a time, or machines take different numbers, its steps are not known beforehand,
     /// and all of them have the rule of the round.
     pub(super) fn of_step(&self, round: Round, taken: u64) -> StepRule {
-        match self.pace.budget(self.budget, round) {
+        match self.budget(round) {
             StepBudget::Steps(steps) if self.pace != Pace::Balanced => {
                 // A round without a group trains on: its further steps have the rate of its end.
                 let part = (taken as f64 + 0.5) / f64::from(steps.max(1));
@@ -55,7 +69,7 @@ impl Rules {
 
     /// Inner steps of a round before its last ones, of which there are `left`.
     pub(super) fn steps_before(&self, round: Round, left: StepBudget) -> u64 {
-        match (self.pace.budget(self.budget, round), left) {
+        match (self.budget(round), left) {
             (StepBudget::Steps(all), StepBudget::Steps(left)) if self.pace != Pace::Balanced => {
                 u64::from(all.saturating_sub(left))
             }
@@ -70,7 +84,7 @@ impl Rules {
 
     fn at(&self, time: f64) -> StepRule {
         StepRule {
-            rate: self.rate.at(time),
+            rate: self.rate.at(time) * self.directed.rate.get(),
             undecayed: Arc::clone(&self.undecayed),
         }
     }
@@ -81,6 +95,7 @@ mod tests {
     use super::*;
     use crate::inner::{RateSchedule, RateShape};
     use core::time::Duration;
+    use murmurate_protocol::RateFactor;
 
     fn rules(budget: StepBudget, pace: Pace) -> Rules {
         let schedule = RateSchedule {
@@ -121,6 +136,22 @@ mod tests {
             assert_eq!(rules.of_step(Round(3), taken).rate, 1.0 - 1.5 / 8.0);
         }
         assert_eq!(rules.steps_before(Round(3), StepBudget::Steps(2)), 0);
+    }
+
+    #[test]
+    fn the_owner_changes_the_rate_and_the_steps_but_not_the_schedule() {
+        let mut rules = rules(StepBudget::Steps(4), Pace::Steady);
+        rules.direct(TrainingRules {
+            inner_steps: Some(2),
+            rate: RateFactor::new(0.5).unwrap(),
+        });
+        let rate = |round, taken| rules.of_step(Round(round), taken).rate;
+        // The middle of the first of two steps, and half of what the schedule says.
+        assert_eq!((rate(0, 0), rate(0, 1)), (0.125 / 2.0, 0.375 / 2.0));
+        assert_eq!(rules.of_round(Round(0)).rate, 0.125);
+        assert_eq!(rules.steps_before(Round(0), StepBudget::Steps(1)), 1);
+        rules.direct(TrainingRules::default());
+        assert_eq!(rules.of_round(Round(0)).rate, 0.25);
     }
 
     #[test]

@@ -105,7 +105,9 @@ impl TrainLane {
                 cut,
                 peers,
                 blocks,
+                rules,
             } => {
+                self.rules.direct(*rules);
                 self.install();
                 let trainer = match self.trainer.here() {
                     Ok(trainer) => trainer,

@@ -5,7 +5,7 @@ use crate::common::store::{Still, Store};
 use crate::common::{Draw, peer};
 use murmurate_protocol::{
     Attempt, Digest, Done, Evaluation, FragmentId, Order, Part, Participants, Round, Settlement,
-    SliceId, StepBudget, StoreId,
+    SliceId, StepBudget, StoreId, TrainingRules,
 };
 use murmurate_strategies::executor::{Executor, Parts};
 use murmurate_strategies::grid::Strategy;
@@ -157,6 +157,7 @@ fn reduced((round, fragment): (Round, FragmentId), own: SliceId, keep_local: boo
             fragment,
             aggregates: vec![reduced],
             keep_local,
+            rules: TrainingRules::default(),
         },
     ]
 }
@@ -169,6 +170,7 @@ fn orders(round: u64, gathers: bool, draw: &mut Draw) -> Vec<Order> {
         cut: true,
         peers: Participants::alone(peer(0)),
         blocks: None,
+        rules: TrainingRules::default(),
     }];
     for fragment in 0..2 {
         let own = slice(round, fragment, Part::Contribution);
@@ -199,6 +201,7 @@ fn orders(round: u64, gathers: bool, draw: &mut Draw) -> Vec<Order> {
                     fragment,
                     inputs: vec![(own, 8.0)],
                     keep_local,
+                    rules: TrainingRules::default(),
                 });
                 continue;
             }

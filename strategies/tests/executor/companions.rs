@@ -5,7 +5,8 @@
 use crate::common::store::{Still, Store};
 use crate::common::{Draw, Fate, Swarm, peer};
 use murmurate_protocol::{
-    Done, FragmentId, Order, Part, Participants, PeerId, Round, RunId, SliceId, StepBudget, StoreId,
+    Done, FragmentId, Order, Part, Participants, PeerId, Round, RunId, SliceId, StepBudget,
+    StoreId, TrainingRules,
 };
 use murmurate_strategies::executor::{Executor, Parts};
 use murmurate_strategies::grid::{Strategy, registry};
@@ -360,6 +361,7 @@ fn alone(executor: &mut Executor, store: &Store, round: u64, agrees: bool) -> Ve
         cut: true,
         peers: Participants::alone(PeerId::from_bytes([1; 32])),
         blocks: None,
+        rules: TrainingRules::default(),
     }];
     for fragment in [FragmentId(0), FragmentId(1)] {
         let slice = |part| SliceId {
@@ -394,6 +396,7 @@ fn alone(executor: &mut Executor, store: &Store, round: u64, agrees: bool) -> Ve
                 Vec::new()
             },
             keep_local: false,
+            rules: TrainingRules::default(),
         });
     }
     for order in &orders {

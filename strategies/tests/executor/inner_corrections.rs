@@ -5,7 +5,8 @@
 use crate::common::store::{Still, Store};
 use crate::common::{Swarm, peer};
 use murmurate_protocol::{
-    Done, FragmentId, Order, Part, Participants, PeerId, Round, RunId, SliceId, StepBudget, StoreId,
+    Done, FragmentId, Order, Part, Participants, PeerId, Round, RunId, SliceId, StepBudget,
+    StoreId, TrainingRules,
 };
 use murmurate_strategies::correct::CorrectionKind;
 use murmurate_strategies::executor::{Executor, Parts};
@@ -243,6 +244,7 @@ fn round(executor: &mut Executor, store: &Store, round: u64) -> Vec<f32> {
             cut: true,
             peers: Participants::alone(PeerId::from_bytes([1; 32])),
             blocks: None,
+            rules: TrainingRules::default(),
         },
         Order::Encode {
             store: StoreId::Local,
@@ -260,6 +262,7 @@ fn round(executor: &mut Executor, store: &Store, round: u64) -> Vec<f32> {
             fragment,
             aggregates: Vec::new(),
             keep_local: false,
+            rules: TrainingRules::default(),
         },
     ];
     for order in &orders {

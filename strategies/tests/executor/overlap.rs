@@ -5,7 +5,8 @@
 use crate::common::store::{Still, Store};
 use crate::common::{Make, Swarm, peer};
 use murmurate_protocol::{
-    Done, FragmentId, Order, Part, Participants, PeerId, Round, RunId, SliceId, StepBudget, StoreId,
+    Done, FragmentId, Order, Part, Participants, PeerId, Round, RunId, SliceId, StepBudget,
+    StoreId, TrainingRules,
 };
 use murmurate_strategies::Layout;
 use murmurate_strategies::executor::{Executor, Parts};
@@ -335,6 +336,7 @@ fn train(round: u64, steps: u32, cut: bool) -> Order {
         budget,
         cut,
         blocks: None,
+        rules: TrainingRules::default(),
         peers: Participants::new(
             PeerId::from_bytes([0; 32]),
             (1..PEERS as u8).map(|n| PeerId::from_bytes([n; 32])),
@@ -369,6 +371,7 @@ fn one_round(executor: &mut Executor, store: &Store, round: u64) {
             fragment: FragmentId(0),
             aggregates: vec![reduced],
             keep_local: false,
+            rules: TrainingRules::default(),
         },
     ] {
         executor.perform(&order, store);

@@ -5,7 +5,7 @@
 use crate::common::store::{Still, Store};
 use crate::common::{Swarm, peer};
 use murmurate_protocol::{
-    Done, Evaluation, InnerStep, Order, Participants, Round, RunId, StepBudget,
+    Done, Evaluation, InnerStep, Order, Participants, Round, RunId, StepBudget, TrainingRules,
 };
 use murmurate_strategies::executor::{Executor, Parts};
 use murmurate_strategies::grid::Strategy;
@@ -125,6 +125,7 @@ fn round(executor: &mut Executor, round: u64) -> Vec<f32> {
         cut: true,
         peers: Participants::alone(peer(0)),
         blocks: None,
+        rules: TrainingRules::default(),
     };
     let mix = Order::Mix {
         round,
@@ -137,6 +138,7 @@ fn round(executor: &mut Executor, round: u64) -> Vec<f32> {
         fragment: murmurate_protocol::FragmentId(0),
         aggregates: Vec::new(),
         keep_local: false,
+        rules: TrainingRules::default(),
     };
     for order in [train, mix, apply] {
         if let Some(Done::Failed(error)) = executor.perform(&order, &store) {
@@ -250,6 +252,7 @@ fn tensors_by_pattern_do_not_decay() {
             cut: true,
             peers: Participants::alone(peer(0)),
             blocks: None,
+            rules: TrainingRules::default(),
         };
         executor.perform(&train, &store);
         let mix = Order::Mix {
@@ -264,6 +267,7 @@ fn tensors_by_pattern_do_not_decay() {
             fragment: murmurate_protocol::FragmentId(0),
             aggregates: Vec::new(),
             keep_local: false,
+            rules: TrainingRules::default(),
         };
         executor.perform(&apply, &store);
         executor.anchor().to_vec()

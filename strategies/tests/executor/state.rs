@@ -7,7 +7,7 @@ use crate::common::store::{Still, Store};
 use bytes::Bytes;
 use murmurate_protocol::{
     Digest, Done, FragmentId, Order, Part, Participants, PeerId, Round, RunId, Settlement, SliceId,
-    StateId, StepBudget, StoreId, WorkError,
+    StateId, StepBudget, StoreId, TrainingRules, WorkError,
 };
 use murmurate_strategies::executor::{Executor, Parts};
 use murmurate_strategies::grid::Strategy;
@@ -59,6 +59,7 @@ fn round(executor: &mut Executor, store: &Store, round: u64) -> Digest {
             cut: true,
             peers: Participants::alone(PeerId::from_bytes([1; 32])),
             blocks: None,
+            rules: TrainingRules::default(),
         },
         encode(StoreId::Local, own),
         Order::Reduce {
@@ -73,6 +74,7 @@ fn round(executor: &mut Executor, store: &Store, round: u64) -> Digest {
             fragment: FRAGMENT,
             aggregates: vec![reduced],
             keep_local: false,
+            rules: TrainingRules::default(),
         },
         Order::Settle {
             slice: own,
@@ -151,6 +153,7 @@ fn a_round_that_is_void_before_it_encodes_leaves_the_residual_as_it_is() {
                 cut: true,
                 peers: Participants::alone(PeerId::from_bytes([1; 32])),
                 blocks: None,
+                rules: TrainingRules::default(),
             },
             // No `Encode`: the group has not formed.
             Order::Void {
@@ -195,6 +198,7 @@ fn a_loaded_state_brings_anchor_optimizer_and_clock() {
             fragment: FRAGMENT,
             aggregates: vec![reduced],
             keep_local: false,
+            rules: TrainingRules::default(),
         };
         assert_eq!(
             newcomer.perform(&apply, &store),
@@ -226,6 +230,7 @@ fn a_delta_that_is_kept_lies_on_top_of_the_new_anchor() {
                 cut: true,
                 peers: Participants::alone(PeerId::from_bytes([1; 32])),
                 blocks: None,
+                rules: TrainingRules::default(),
             },
             &store,
         );
@@ -263,6 +268,7 @@ fn a_delta_that_is_kept_lies_on_top_of_the_new_anchor() {
         fragment: FRAGMENT,
         aggregates: vec![reduced.unwrap()],
         keep_local: true,
+        rules: TrainingRules::default(),
     };
     let digest = other.digests()[0];
     let note = Vec::new();

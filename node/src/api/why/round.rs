@@ -44,9 +44,21 @@ fn present(facts: &Facts<'_>, peer: Option<&str>) -> Answer {
         return about(facts, peer);
     }
     match main_wait(facts) {
+        _ if status.control.paused => of_pause(facts, answer),
         Some(wait) => of_wait(facts, wait),
         None => go_on_without(facts, answer.say(without_wait(facts))),
     }
+}
+
+/// What a pause is, and who ends it.
+fn of_pause(facts: &Facts<'_>, answer: Answer) -> Answer {
+    let round = facts.status.round;
+    let since = facts.status.control.paused_from.unwrap_or(round);
+    answer
+        .say(format!(
+            "The run is paused by the owner since round {since}: round {round} does not begin."
+        ))
+        .act("Wait for the owner of the run, who ends the pause with `murmurate control resume`.")
 }
 
 /// Adds the peers that rounds went on without: they counted in the last rounds, and are silent or gone.

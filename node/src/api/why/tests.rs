@@ -1,7 +1,7 @@
 //! The sentences, for a table of situations.
 
 use super::*;
-use crate::api::{Counters, PeerStatus};
+use crate::api::{ControlStatus, Counters, PeerStatus};
 use murmurate_protocol::{
     Digest, Event, FragmentId, PeerId, Phase, Round, Time, TrainSummary, Wait, Waiting,
 };
@@ -277,6 +277,25 @@ fn a_peer_whose_bytes_are_late_is_blamed_and_not_the_codec() {
     );
     assert!(
         answer.action.starts_with("Give daemon b0b0b0b0 less work"),
+        "{answer:?}"
+    );
+}
+
+#[test]
+fn a_pause_has_an_owner_and_a_round() {
+    let mut case = Case::new("paused", 43);
+    case.status.control = ControlStatus {
+        paused: true,
+        paused_from: Some(41),
+        ..ControlStatus::default()
+    };
+    let answer = case.ask(Topic::Round, None, None);
+    assert_eq!(
+        answer.sentences,
+        ["The run is paused by the owner since round 41: round 43 does not begin."]
+    );
+    assert!(
+        answer.action.contains("murmurate control resume"),
         "{answer:?}"
     );
 }

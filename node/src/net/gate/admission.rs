@@ -74,7 +74,21 @@ impl Network {
             .links
             .get(&peer)
             .is_some_and(|link| link.connections.get(at).is_some());
-        if linked && self.gate.telling.insert(peer) {
+        let stream = match linked {
+            true => self.gate.tells(peer, stream),
+            false => None,
+        };
+        self.read_news(peer, stream);
+    }
+
+    /// All that a member had to tell on one stream was read.
+    pub(in crate::net) fn on_news_read(&mut self, peer: PeerId) {
+        let next = self.gate.told(&peer);
+        self.read_news(peer, next);
+    }
+
+    fn read_news(&mut self, peer: PeerId, stream: Option<Stream>) {
+        if let Some(stream) = stream {
             let membership = Arc::clone(&self.gate.membership);
             let network = self.opener.network.clone();
             self.tasks
@@ -208,7 +222,8 @@ impl Network {
     pub(in crate::net) fn on_learned(&mut self, from: PeerId, learned: &Learned) {
         let fresh = &learned.fresh;
         if learned.slanders && from != self.gate.membership.me() {
-            let what = "a proof that proves nothing".to_owned();
+            let what = "a proof that proves nothing, or a directive that the owner has not signed"
+                .to_owned();
             let error = WireError::Undecodable(what);
             self.tell(NetEvent::Malformed { from, error });
         }
@@ -234,6 +249,23 @@ impl Network {
             };
             let (opener, to) = (self.opener.clone(), link.end.theirs);
             self.tasks.spawn(news::send(opener, to, vec![news.clone()]));
+        }
+    }
+
+    /// Tells the next peer the owner's directives again, if it is due and there are some.
+    pub(in crate::net) fn repeat_directives(&mut self) {
+        let peers = self.links.peers();
+        let Some(peer) = self.gate.repeat.next(Instant::now(), &peers) else {
+            return;
+        };
+        let known = self.gate.membership.register().signed_directives();
+        if let Some(link) = self.links.get(&peer).filter(|_| !known.is_empty()) {
+            let news = News {
+                directives: known,
+                ..News::default()
+            };
+            let (opener, to) = (self.opener.clone(), link.end.theirs);
+            self.tasks.spawn(news::send(opener, to, vec![news]));
         }
     }
 

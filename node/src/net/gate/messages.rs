@@ -6,7 +6,7 @@ use murmurate_trust::limits::NEWS_BYTES_MAX;
 use std::io;
 
 /// Writes one message.
-pub(super) async fn write(
+pub(in crate::net) async fn write(
     stream: &mut (impl AsyncWrite + Unpin),
     message: &Message,
 ) -> io::Result<()> {

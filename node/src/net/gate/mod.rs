@@ -13,6 +13,7 @@ mod membership;
 mod messages;
 mod news;
 mod pending;
+mod repeat;
 mod state;
 mod step;
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! News of members and revocations between members, on streams of their own.
+//! News of members, revocations and directives between members, on streams of their own.
 
 use super::membership::Membership;
 use super::messages::{read, write};
@@ -9,7 +9,6 @@ use futures::io::AsyncWriteExt;
 use libp2p::{Stream, identity};
 use murmurate_protocol::PeerId;
 use murmurate_trust::News;
-use murmurate_trust::gate::Message;
 use murmurate_trust::limits::{MEMBERS_MAX, NEWS_BYTES_MAX, NEWS_ITEMS_MAX, REVOCATIONS_MAX};
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +16,7 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, timeout};
 
 /// Messages on one stream: a whole register.
-const MESSAGES_MAX: usize = (2 * MEMBERS_MAX + REVOCATIONS_MAX) / NEWS_ITEMS_MAX + 3;
+const MESSAGES_MAX: usize = (2 * MEMBERS_MAX + REVOCATIONS_MAX) / NEWS_ITEMS_MAX + 4;
 
 /// How long the other end may take with one message.
 const MESSAGE_WAIT: Duration = Duration::from_secs(10);
@@ -32,8 +31,7 @@ pub(super) async fn send(opener: Opener, to: identity::PeerId, news: Vec<News>) 
     let Ok(mut stream) = opener.open(to, Kind::Gate).await else {
         return;
     };
-    for some in news {
-        let message = Message::News(some);
+    for message in news.into_iter().flat_map(News::messages) {
         match timeout(MESSAGE_WAIT, write(&mut stream, &message)).await {
             Ok(Ok(())) => {}
             _ => return,
@@ -52,11 +50,14 @@ pub(super) async fn receive(
     let mut bucket = Bucket::new(BURST_BYTES, BYTES_PER_SECOND, Instant::now());
     for _ in 0..MESSAGES_MAX {
         let message = timeout(MESSAGE_WAIT, read(&mut stream, NEWS_BYTES_MAX)).await;
-        let Ok(Ok(Message::News(news))) = message else {
+        let Ok(Ok(message)) = message else {
             break;
         };
-        let bytes = Message::News(news.clone()).encode().len();
+        let bytes = message.encode().len();
         sleep(bucket.take(bytes as f64, Instant::now())).await;
+        let Some(news) = message.news() else {
+            break;
+        };
         let learned = membership.learn(news);
         if learned.slanders || !learned.fresh.is_empty() {
             let learned = Internal::Learned { from, learned };

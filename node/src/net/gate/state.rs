@@ -2,10 +2,17 @@
 
 use super::membership::Membership;
 use super::pending::PendingPeers;
+use super::repeat::Repeat;
+use libp2p::Stream;
 use murmurate_protocol::PeerId;
 use murmurate_trust::{Chain, Role, Roles};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
+use tokio::time::Instant;
+
+/// Streams of one peer's news that wait until another one of that peer was read: several things may be new
+/// within a second.
+const NEWS_WAITING_MAX: usize = 8;
 
 /// The gate of this daemon.
 #[derive(Debug)]
@@ -15,8 +22,9 @@ pub(in crate::net) struct Gate {
     pub(super) membership: Arc<Membership>,
     /// The certificates of the peers that have passed.
     pub(super) chains: BTreeMap<PeerId, Chain>,
-    /// Peers whose news are being read.
-    pub(super) telling: BTreeSet<PeerId>,
+    /// Peers whose news are being read, with their streams that wait for that.
+    pub(super) telling: BTreeMap<PeerId, VecDeque<Stream>>,
+    pub(super) repeat: Repeat,
     /// Peers whose register is another, so that they are told ours.
     pub(super) to_tell: BTreeSet<PeerId>,
 }
@@ -28,9 +36,19 @@ impl Gate {
             pending: PendingPeers::default(),
             membership,
             chains: BTreeMap::new(),
-            telling: BTreeSet::new(),
+            telling: BTreeMap::new(),
+            repeat: Repeat::new(),
             to_tell: BTreeSet::new(),
         }
+    }
+
+    /// When something of it is due.
+    pub(in crate::net) fn next_at(&self) -> Option<Instant> {
+        let repeat = self.repeat.at();
+        self.pending
+            .next_at()
+            .map(|at| at.min(repeat))
+            .or(Some(repeat))
     }
 
     /// The role in the certificate that a peer has shown. A peer without one takes no part.
@@ -39,8 +57,25 @@ impl Gate {
         roles.and_then(Roles::role).unwrap_or(Role::Relay)
     }
 
-    /// A stream of news has ended, so the next one may begin.
-    pub(in crate::net) fn told(&mut self, peer: &PeerId) {
-        self.telling.remove(peer);
+    /// A peer tells news on a stream. Returns the stream if it can be read at once; one at a time is.
+    pub(super) fn tells(&mut self, peer: PeerId, stream: Stream) -> Option<Stream> {
+        let Some(waiting) = self.telling.get_mut(&peer) else {
+            self.telling.insert(peer, VecDeque::new());
+            return Some(stream);
+        };
+        // What more streams would tell is told when the registers are compared.
+        if waiting.len() < NEWS_WAITING_MAX {
+            waiting.push_back(stream);
+        }
+        None
+    }
+
+    /// A stream of news has ended. Returns the next one of the peer.
+    pub(super) fn told(&mut self, peer: &PeerId) -> Option<Stream> {
+        let next = self.telling.get_mut(peer)?.pop_front();
+        if next.is_none() {
+            self.telling.remove(peer);
+        }
+        next
     }
 }

@@ -1,6 +1,7 @@
 //! The gate between real networks on loopback, and its other end without our checks.
 
-use super::messages::{read, write};
+use super::messages::read;
+pub(in crate::net) use super::messages::write;
 use super::{GateError, Membership, now_s};
 use crate::bulk::tests::TestStore;
 use crate::net::streams::Kind;
@@ -46,7 +47,7 @@ pub(super) fn id_of(keys: &Keypair) -> PeerId {
     from_libp2p(&keys.public().to_peer_id()).unwrap()
 }
 
-pub(super) fn birds() -> RunKey {
+pub(in crate::net) fn birds() -> RunKey {
     RunKey::from_seed("birds".to_owned(), [7; 32])
 }
 
@@ -57,7 +58,7 @@ pub(super) fn listening(keys: Keypair, membership: Membership, on: &str) -> NetC
 }
 
 /// The settings of a member of the closed run with this key.
-pub(super) fn owners(key: &RunKey, on: &str) -> NetConfig {
+pub(in crate::net) fn owners(key: &RunKey, on: &str) -> NetConfig {
     let keys = Keypair::generate_ed25519();
     let me = id_of(&keys);
     let run = key.run();

@@ -2,11 +2,29 @@
 
 use super::*;
 use crate::bulk::BulkEvent;
+use crate::net::gate::tests::{birds, owners, write};
 use crate::net::streams::Reply;
+use murmurate_protocol::{Change, Round};
+use murmurate_trust::RunKey;
+use murmurate_trust::gate::Message;
 
 /// A peer without our checks, whose streams the test writes to directly.
 async fn raw_stream(to: &Side, kind: Kind) -> (PeerId, Stream) {
-    let config = config(&[]);
+    let (id, ask) = raw_peer(config(&[]), to).await;
+    (id, opened(ask, kind).await)
+}
+
+/// The same on a link that is up at the other end.
+async fn raw_stream_of(config: NetConfig, to: &mut Side, kind: Kind) -> (PeerId, Stream) {
+    let (id, ask) = raw_peer(config, to).await;
+    to.up(id).await;
+    (id, opened(ask, kind).await)
+}
+
+type Ask = oneshot::Sender<(Kind, Reply)>;
+
+/// A peer without our checks that has passed the gate, and what asks it for one more stream.
+async fn raw_peer(config: NetConfig, to: &Side) -> (PeerId, Ask) {
     let id = from_libp2p(&config.identity.public().to_peer_id()).unwrap();
     let (_, transport) = quic::endpoint(&config).unwrap();
     let cells = Arc::new(WireCells::default());
@@ -17,9 +35,13 @@ async fn raw_stream(to: &Side, kind: Kind) -> (PeerId, Stream) {
     tokio::spawn(run_raw(swarm, gate, asked));
     let mut gate = timeout(WAIT, passing).await.unwrap().unwrap().unwrap();
     pass(&mut gate, &config.membership, to.id).await;
+    (id, ask)
+}
+
+async fn opened(ask: Ask, kind: Kind) -> Stream {
     let (give, stream) = oneshot::channel();
     ask.send((kind, give)).unwrap();
-    (id, timeout(WAIT, stream).await.unwrap().unwrap().unwrap())
+    timeout(WAIT, stream).await.unwrap().unwrap().unwrap()
 }
 
 /// Opens the stream of the gate, and later the one that is asked for.
@@ -68,6 +90,30 @@ async fn garbage_on_the_control_stream_is_reported_and_ends_the_stream() {
     let ended = futures::io::AsyncReadExt::read_to_end(&mut stream, &mut rest);
     let _ = timeout(WAIT, ended).await.expect("the stream ends");
     assert!(rest.is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_directive_without_the_owners_signature_is_reported() {
+    let key = birds();
+    let mut a = started(owners(&key, QUIC), TestStore::default()).await;
+    let mut member = owners(&key, QUIC);
+    member.listen.clear();
+    let (from, mut stream) = raw_stream_of(member, &mut a, Kind::Gate).await;
+    // A member signs it, and no other key than the run's counts.
+    let forger = RunKey::from_seed(key.name().to_owned(), [8; 32]);
+    let forged = forger.direct(1, 1_700_000_000, (Round(3), Change::Pause));
+    let message = Message::Directives(vec![forged]);
+    write(&mut stream, &message).await.unwrap();
+    let blamed = a.until(|event| match event {
+        NetEvent::Malformed { from, error } => Some((from, error)),
+        _ => None,
+    });
+    let (who, error) = blamed.await;
+    assert_eq!(who, from);
+    assert!(
+        error.to_string().contains("the owner has not signed"),
+        "{error}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

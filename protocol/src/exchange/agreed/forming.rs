@@ -16,7 +16,7 @@ use crate::core::timers::Timer;
 use crate::exchange::broke;
 use crate::exchange::{Ending, Outcome};
 use crate::limits::GROUP_MEMBERS_MAX;
-use crate::{Base, Event, GroupTag, Members, PeerError, PeerId, Round};
+use crate::{Event, GroupTag, Members, PeerError, PeerId, Round};
 
 impl Agreed {
     pub(super) fn formed(&mut self, cx: &mut Context, formed: Formed) {
@@ -150,7 +150,8 @@ impl Agreed {
             return;
         }
         // Past rounds can be replayed only on the parameters that they began with.
-        let resync = cx.view.split.differs(Base { round, anchor });
+        let began = cx.view.split.began_with(round);
+        let resync = began.is_some_and(|began| !cx.starts_from(began, round, anchor));
         let round = cx.round.max(round.next());
         cx.send(from, FormingMessage::Behind { round, resync });
     }

@@ -16,7 +16,7 @@ pub enum FormingMessage {
         round: Round,
         /// What it says of its contribution.
         said: Said,
-        /// Hash of the anchor it started from.
+        /// Hash of the anchor it started from, and of the owner's rules where there are any.
         anchor: Digest,
         /// Whether it may propose a group: it has been in one since it took over a state.
         proposes: bool,
@@ -49,7 +49,7 @@ pub enum FormingMessage {
     SignedReady {
         /// The round.
         round: Round,
-        /// Hash of the anchor it started from.
+        /// Hash of the anchor it started from, and of the owner's rules where there are any.
         anchor: Digest,
         /// Whether it may propose a group.
         proposes: bool,

@@ -82,7 +82,7 @@ impl Grouping {
                 cx.deadlines.record(Wait::Group, *peer, Duration::ZERO); // it waited for us
             }
         }
-        let (round, anchor) = (cx.round, cx.anchor());
+        let (round, anchor) = (cx.round, cx.start());
         let proposes = proposes(cx, self.attempts);
         let greeted: Vec<PeerId> = cx.view.of_this_branch().map(|(id, _)| id).collect();
         let message = match signs(cx) {
@@ -306,7 +306,7 @@ impl Grouping {
             .filter(|(id, r)| r.round == cx.round && linked(id));
         let mut all: BTreeMap<PeerId, (f64, Digest)> =
             others.map(|(id, r)| (*id, (r.weight, r.anchor))).collect();
-        all.insert(cx.me(), (self.weight, cx.anchor()));
+        all.insert(cx.me(), (self.weight, cx.start()));
         all
     }
 
@@ -316,17 +316,17 @@ impl Grouping {
         said.unwrap_or_else(|| peer == cx.me() && proposes(cx, self.attempts))
     }
 
-    /// Who proposes, among the ready peers that share the most common anchor.
+    /// Who proposes, among the ready peers that share the most common start.
     fn elect(&mut self, cx: &mut Context) -> Formed {
         let all = self.all_ready(cx);
         let enough = self.enough_for_a_group(cx, all.len());
-        let anchor = common_anchor(&all, cx.anchor(), enough);
+        let anchor = common_anchor(&all, cx.start(), enough);
         let agreed: Vec<PeerId> = all
             .iter()
             .filter(|(_, (_, a))| *a == anchor)
             .map(|(id, _)| *id)
             .collect();
-        if anchor != cx.anchor() {
+        if anchor != cx.start() {
             let liars = cx.plan.liars_of(electorate(cx, self.attempts));
             if agreed.len() <= liars {
                 return match enough {
@@ -338,7 +338,8 @@ impl Grouping {
             let teller = agreed.first().copied().unwrap_or(cx.me());
             return Formed::Outcome(Outcome::Behind {
                 teller,
-                resync: true,
+                // What lacks only a directive of the owner is late, and can be replayed.
+                resync: !cx.starts_from(cx.anchor(), cx.round, anchor),
             });
         }
         if !self.enough_for_a_group(cx, agreed.len()) {

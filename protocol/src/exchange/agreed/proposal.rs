@@ -26,7 +26,7 @@ pub(super) enum Verdict {
     Decline,
 }
 
-/// Judges a proposal that names this peer. `anchor` is the anchor that its sender says it has.
+/// Judges a proposal that names this peer. `start` is how its sender says that it began the round.
 ///
 /// # Errors
 /// When no honest peer proposes this: a group without its proposer, weights above the cap, or
@@ -36,7 +36,7 @@ pub(super) fn judge(
     from: PeerId,
     members: &[Member],
     stated: Stated,
-    anchor: Option<Digest>,
+    start: Option<Digest>,
 ) -> Result<Verdict, PeerError> {
     let wrong = |what: &str| {
         Err(PeerError::Unexpected {
@@ -64,7 +64,7 @@ pub(super) fn judge(
             }
         };
     }
-    if anchor.is_some_and(|anchor| anchor != cx.anchor()) {
+    if start.is_some_and(|start| start != cx.start()) {
         return Ok(Verdict::Decline);
     }
     // A few members may be unknown here, because views grow at different speeds. A group that is

@@ -50,7 +50,7 @@ impl Grouping {
                 let seat = self.ready.get(peer).and_then(|ready| ready.seat);
                 seats.extend(seat.or((*peer == me).then(|| self.own_seat(cx))));
             } else {
-                let resync = *theirs != anchor;
+                let resync = !cx.starts_from(cx.anchor(), round, *theirs);
                 cx.send(
                     *peer,
                     FormingMessage::Behind {

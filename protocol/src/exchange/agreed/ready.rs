@@ -8,6 +8,7 @@ use crate::{Digest, Round, Taken};
 pub(super) struct Ready {
     pub(super) round: Round,
     pub(super) weight: f64,
+    /// Hash of its anchor, and of the owner's rules where there are any.
     pub(super) anchor: Digest,
     /// Whether it may propose a group.
     pub(super) proposes: bool,

@@ -162,6 +162,7 @@ impl Grouping {
             && !is_away(cx, from)
             && members.iter().any(as_i_said)
             && proposal.anchor == cx.anchor()
+            && self.ready.get(&from).is_none_or(|ready| ready.round != cx.round || ready.anchor == cx.start())
             // Fewer seats than there are may be a smaller quorum.
             && seats >= members.len()
             && cx.plan.quorum_of(seats) >= cx.plan.quorum_of(self.seats(cx))

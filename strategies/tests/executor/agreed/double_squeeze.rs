@@ -5,7 +5,9 @@
 use crate::common::store::{Still, Store};
 use crate::common::{Swarm, peer};
 use bytes::Bytes;
-use murmurate_protocol::{Done, FragmentId, Order, Part, Round, RunId, SliceId, StoreId};
+use murmurate_protocol::{
+    Done, FragmentId, Order, Part, Round, RunId, SliceId, StoreId, TrainingRules,
+};
 use murmurate_strategies::compress::{CodecKind, EncodeContext};
 use murmurate_strategies::executor::{Executor, Parts};
 use murmurate_strategies::grid::Strategy;
@@ -171,6 +173,7 @@ fn what_reductions_leave_out_comes_with_the_next() {
             fragment,
             aggregates: vec![out],
             keep_local: false,
+            rules: TrainingRules::default(),
         };
         assert!(matches!(
             executor.perform(&order, &host),

@@ -1,0 +1,73 @@
+//! What the owner of the run has directed, as `/status` shows it.
+
+use crate::directive::DirectiveStatus;
+use murmurate_protocol::{Change, Directive, InForce, Peer, Phase, Plan, StepBudget};
+use serde::{Deserialize, Serialize};
+
+/// What the owner of the run has directed.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ControlStatus {
+    /// Whether this daemon begins no round, because the owner has paused the run.
+    pub paused: bool,
+    /// The round from which on the run pauses, if it does in the present round.
+    pub paused_from: Option<u64>,
+    /// Inner steps of the present round, where a round is a number of them.
+    pub inner_steps: Option<u32>,
+    /// The fewest inner steps that the strategy takes; null where their number cannot be changed.
+    pub inner_steps_least: Option<u32>,
+    /// The factor on the learning rate in the present round.
+    pub learning_rate: f64,
+    /// The directives that count now or later, in their order.
+    pub directives: Vec<DirectiveStatus>,
+}
+
+impl ControlStatus {
+    /// What a peer knows.
+    pub(crate) fn of(peer: &Peer) -> Self {
+        let round = peer.round();
+        let all = peer.directives();
+        let in_force = peer.in_force();
+        let shown = |directive: &Directive| {
+            let state = match () {
+                () if !fits(peer, directive) => "refused",
+                () if directive.from > round => "pending",
+                () if all.is_in_force(directive, round) => "in force",
+                () => "over",
+            };
+            DirectiveStatus::new(directive, state)
+        };
+        Self {
+            paused: peer.phase() == Phase::Paused,
+            paused_from: all.in_force(round).paused.map(|round| round.0),
+            inner_steps: match peer.plan().budget_of(round) {
+                StepBudget::Steps(steps) => Some(steps),
+                StepBudget::Time(_) => None,
+            },
+            inner_steps_least: inner_steps_least(peer.plan()),
+            learning_rate: in_force.training.rate.get(),
+            directives: all.iter().map(shown).collect(),
+        }
+    }
+}
+
+/// Whether the peer can carry out a directive. Pauses and numbers of rounds fit every plan.
+fn fits(peer: &Peer, directive: &Directive) -> bool {
+    match directive.change {
+        Change::InnerSteps(steps) => takes(peer.plan(), steps),
+        _ => true,
+    }
+}
+
+/// Whether rounds of a plan can have this number of inner steps.
+fn takes(plan: &Plan, steps: u32) -> bool {
+    let mut asked = InForce::default();
+    asked.training.inner_steps = Some(steps);
+    asked.applied_to(plan).is_ok()
+}
+
+/// The fewest inner steps of a plan that takes more than one number of them.
+fn inner_steps_least(plan: &Plan) -> Option<u32> {
+    let least = plan.overlap.late_steps.max(1);
+    (takes(plan, least) && takes(plan, least + 1)).then_some(least)
+}

@@ -1,0 +1,13 @@
+//! What the owner has changed of the training of a round.
+
+use super::RateFactor;
+use serde::{Deserialize, Serialize};
+
+/// What the owner has changed of the training of a round. By default nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TrainingRules {
+    /// Inner steps of every round, if they were changed; in balanced rounds, the most.
+    pub inner_steps: Option<u32>,
+    /// The factor on the learning rate.
+    pub rate: RateFactor,
+}
