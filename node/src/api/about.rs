@@ -1,6 +1,7 @@
 //! What the status says from the start.
 
 use super::Forecaster;
+use crate::goal::Target;
 use crate::unit::Unit;
 use std::collections::BTreeMap;
 
@@ -13,6 +14,10 @@ pub struct About {
     pub peer: String,
     /// The plan's hash, hexadecimal.
     pub plan: String,
+    /// The daemon's name, if it has one.
+    pub name: Option<String>,
+    /// When the daemon leaves by itself.
+    pub goal: Target,
     /// Name of the preset.
     pub preset: String,
     /// Number of rounds; zero means until told to stop.

@@ -3,9 +3,11 @@
 
 mod about;
 mod branches;
+mod claims;
 mod door;
 mod figures;
 mod forecast;
+mod goal_eta;
 mod handle;
 mod host;
 mod insight;
@@ -25,9 +27,11 @@ mod v1;
 mod why;
 
 pub use about::About;
+pub use claims::{Claim, ClaimView, ClaimedWait, Claims};
 pub use figures::Figures;
 pub use forecast::{Basis, Forecaster, PredictedStatus, RoundStatus};
 pub use handle::{Clock, StatusHandle};
+use insight::wait_word;
 pub use insight::{
     Counters, History, Insight, Ledger, PeerTotals, Point, RoundEntry, RoundResult, Share,
     Standing, WaitNow,
@@ -40,9 +44,9 @@ pub use observer::Observer;
 pub use server::{ApiError, ApiServer, Served};
 pub use status::{
     Contributor, EvaluationStatus, GroupStatus, NatStatus, PathStatus, PeerStatus, ServingStatus,
-    Status, TransferStatus, WaitStatus,
+    Status, TransferStatus, VitalsStatus, WaitStatus,
 };
-pub use swarm::{DaemonView, PeerView, Strip, Swarm};
+pub use swarm::{DaemonView, GoalView, PeerView, Strip, Swarm, Totals};
 pub use token::{TOKEN_FILE, Token};
 pub use traffic::Traffic;
 pub use why::{Answer, Facts, Question, Topic, why};

@@ -5,10 +5,11 @@ use super::insight::{Counters, Insight};
 use super::rounds::{Mark, RoundWindow};
 use super::status::{
     Contributor, EvaluationStatus, GroupStatus, NatStatus, PathStatus, PeerStatus, PlaceStatus,
-    ServingStatus, Status, TransferStatus, WaitStatus,
+    ServingStatus, Status, TransferStatus, VitalsStatus, WaitStatus,
 };
-use super::{About, Figures, LinkStatus, Memory, RoundStatus, Traffic};
-use crate::net::{NatReport, Path};
+use super::{About, Claims, Figures, LinkStatus, Memory, RoundStatus, Traffic};
+use crate::goal::Target;
+use crate::net::{NatReport, Path, SeenVitals};
 use crate::store::Progress;
 use murmurate_protocol::{Event, PeerId, Phase, Round, Time, TrainSummary, Wait, Waiting};
 use std::collections::VecDeque;
@@ -35,6 +36,8 @@ pub struct Observer {
     links: Option<Links>,
     /// What explains the daemon's rounds.
     pub(super) insight: Insight,
+    /// What other daemons say of themselves.
+    pub(super) claims: Claims,
 }
 
 impl Observer {
@@ -43,6 +46,7 @@ impl Observer {
         let status = Status {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             peer: about.peer.clone(),
+            name: about.name.clone(),
             run: about.run.clone(),
             plan: about.plan.clone(),
             preset: about.preset.clone(),
@@ -69,7 +73,23 @@ impl Observer {
             window,
             rounds: RoundWindow::default(),
             links: None,
+            claims: Claims::default(),
         }
+    }
+
+    /// Stores what other daemons say of themselves, and the bytes sent and received for that.
+    pub fn set_claims(&mut self, now: Time, seen: &[SeenVitals], (sent, received): (u64, u64)) {
+        self.claims.set(now.as_secs_f64(), seen);
+        self.status.vitals = VitalsStatus {
+            peers: seen.len() as u64,
+            bytes_sent: sent,
+            bytes_received: received,
+        };
+    }
+
+    /// What the daemon must reach before it leaves by itself.
+    pub(super) const fn goal(&self) -> Target {
+        self.about.goal
     }
 
     /// Takes what the peer waits for.

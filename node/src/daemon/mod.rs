@@ -26,6 +26,7 @@ mod start;
 mod story;
 mod trace;
 mod trainer;
+mod vitals;
 
 pub use clock::SteadyClock;
 pub use error::{DaemonError, RefusedBy};
@@ -69,6 +70,7 @@ use tokio::sync::mpsc;
 use trace::Trace;
 use tracing::Instrument;
 use trainer::Made;
+use vitals::Voice;
 
 /// Threads for the network. With two, a long decode on one does not stop the other; training has
 /// its own threads.
@@ -223,6 +225,7 @@ async fn drive(
             (printer, log),
             Some(api.address().to_string()),
             config.run.open,
+            Voice::new(&config.daemon),
         ),
         on_request: OnRequest {
             faults: Faults::new(options.faults),

@@ -249,6 +249,8 @@ fn about(
     Ok(About {
         ranks: config.island.ranks,
         run: config.run.name.clone(),
+        name: config.daemon.name.as_ref().map(ToString::to_string),
+        goal: config.daemon.watch.target,
         peer: peer.to_owned(),
         plan: plan.hash().to_hex(),
         preset: config.strategy.name().to_owned(),

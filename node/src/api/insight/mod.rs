@@ -15,6 +15,7 @@ pub use history::{History, Point};
 use ledger::ROUNDS_MAX;
 pub use ledger::{Ledger, PeerTotals, RoundEntry, RoundResult, Share, Standing};
 pub use waits::WaitNow;
+pub(super) use waits::word as wait_word;
 
 use history::Open;
 use murmurate_protocol::{Event, Phase, Time, Wait, Waiting};

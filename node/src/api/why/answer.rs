@@ -1,7 +1,9 @@
 //! A question, its answer, and what answers are made of.
 
+use crate::api::Claims;
 use crate::api::insight::Insight;
 use crate::api::status::Status;
+use crate::goal::Target;
 use serde::{Deserialize, Serialize};
 
 /// What is asked.
@@ -81,6 +83,10 @@ pub struct Facts<'a> {
     pub status: &'a Status,
     /// What the daemon remembers.
     pub insight: &'a Insight,
+    /// What other daemons say of themselves.
+    pub claims: &'a Claims,
+    /// What the daemon must reach before it leaves by itself.
+    pub goal: Target,
     /// Unix time, seconds.
     pub now: f64,
 }

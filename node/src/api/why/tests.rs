@@ -1,7 +1,8 @@
 //! The sentences, for a table of situations.
 
 use super::*;
-use crate::api::{Counters, PeerStatus};
+use crate::api::{Claims, Counters, PeerStatus};
+use crate::goal::Target;
 use murmurate_protocol::{
     Digest, Event, FragmentId, PeerId, Phase, Round, Time, TrainSummary, Wait, Waiting,
 };
@@ -18,6 +19,7 @@ fn at(ms: u64) -> Time {
 struct Case {
     status: Status,
     insight: Insight,
+    claims: Claims,
 }
 
 impl Case {
@@ -39,6 +41,7 @@ impl Case {
         Self {
             status,
             insight: Insight::new(&ME.to_hex()),
+            claims: Claims::default(),
         }
     }
 
@@ -63,6 +66,8 @@ impl Case {
         let facts = Facts {
             status: &self.status,
             insight: &self.insight,
+            claims: &self.claims,
+            goal: Target::default(),
             now: 17.8,
         };
         let peer = peer.map(str::to_owned);
