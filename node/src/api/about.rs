@@ -2,6 +2,7 @@
 
 use super::Forecaster;
 use crate::goal::Target;
+use crate::metrics::RateFact;
 use crate::unit::Unit;
 use std::collections::BTreeMap;
 
@@ -28,6 +29,10 @@ pub struct About {
     pub parameters: u64,
     /// Stores of the method, each in multiples of 4 bytes x parameters.
     pub multiples: BTreeMap<String, f64>,
+    /// The schedule of the learning rate, if it is known.
+    pub rate: Option<RateFact>,
+    /// Whether all daemons have the same parameters after a round.
+    pub agrees: bool,
     /// Predicts the rounds, if a prediction is possible.
     pub forecaster: Option<Forecaster>,
     /// The unit of the task's loss.

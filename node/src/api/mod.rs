@@ -33,14 +33,15 @@ pub use forecast::{Basis, Forecaster, PredictedStatus, RoundStatus};
 pub use handle::{Clock, StatusHandle};
 use insight::wait_word;
 pub use insight::{
-    Counters, History, Insight, Ledger, PeerTotals, Point, RoundEntry, RoundResult, Share,
-    Standing, WaitNow,
+    Counters, History, Incident, IncidentKind, Incidents, Insight, Ledger, PeerTotals, Point,
+    RoundEntry, RoundResult, Share, Standing, WaitNow,
 };
 pub use limits::LimitsPage;
 pub use link::LinkStatus;
 pub use memory::{Memory, peak_rss_bytes, peak_rss_bytes_of, rss_bytes};
 pub use metrics::{MetricsFormat, metrics_text};
 pub use observer::Observer;
+pub(crate) use page::page_of_local;
 pub use server::{ApiError, ApiServer, Served};
 pub use status::{
     Contributor, EvaluationStatus, GroupStatus, NatStatus, PathStatus, PeerStatus, ServingStatus,

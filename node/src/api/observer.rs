@@ -8,7 +8,6 @@ use super::status::{
     ServingStatus, Status, TransferStatus, VitalsStatus, WaitStatus,
 };
 use super::{About, Claims, Figures, LinkStatus, Memory, RoundStatus, Traffic};
-use crate::goal::Target;
 use crate::net::{NatReport, Path, SeenVitals};
 use crate::store::Progress;
 use murmurate_protocol::{Event, PeerId, Phase, Round, Time, TrainSummary, Wait, Waiting};
@@ -87,9 +86,9 @@ impl Observer {
         };
     }
 
-    /// What the daemon must reach before it leaves by itself.
-    pub(super) const fn goal(&self) -> Target {
-        self.about.goal
+    /// What was known of the daemon from the start.
+    pub(super) const fn about(&self) -> &About {
+        &self.about
     }
 
     /// Takes what the peer waits for.

@@ -145,7 +145,7 @@ impl Swarm {
         let status = facts.status;
         let goal = match goal.is_set() {
             true => goal,
-            false => facts.goal,
+            false => facts.about.goal,
         };
         let peers = peers(facts);
         let daemon = DaemonView::new(status, facts.insight);
@@ -317,3 +317,6 @@ fn share(insight: &Insight, peer: &str) -> Option<f64> {
     let counts = matches!(shared.standing, Standing::Counted | Standing::Partly);
     counts.then_some(shared.share)
 }
+
+#[cfg(test)]
+mod tests;

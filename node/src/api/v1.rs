@@ -149,7 +149,10 @@ fn question(uri: &Uri) -> Result<Question, String> {
             ("what", "round") => question.what = Topic::Round,
             ("what", "contribution") => question.what = Topic::Contribution,
             ("what", "slow") => question.what = Topic::Slow,
-            ("what", _) => return Err("`what` is round, contribution or slow".to_owned()),
+            ("what", "accuracy") => question.what = Topic::Accuracy,
+            ("what", _) => {
+                return Err("`what` is round, contribution, slow or accuracy".to_owned());
+            }
             ("round", value) => question.round = Some(number(key, value)?),
             ("peer", value) if value.len() <= 64 => question.peer = Some(value.to_owned()),
             ("peer", _) => return Err("`peer` is the beginning of an id".to_owned()),

@@ -37,7 +37,7 @@ use crate::faults::{Fault, Faults};
 use crate::lanes::Lanes;
 use crate::lies::{Liar, Lie};
 use crate::membership;
-use crate::metrics::{Metrics, RateFact};
+use crate::metrics::Metrics;
 use crate::progress::{LogMode, Printer};
 use crate::report::NodeReport;
 use crate::spans;
@@ -277,11 +277,7 @@ fn metrics(config: &Config, setup: &Setup) -> Result<Option<Metrics>, DaemonErro
     let Some(dir) = &config.daemon.watch.metrics_dir else {
         return Ok(None);
     };
-    let own = trainer::patience_of(&config.task).is_some();
-    let rate = RateFact {
-        lr: (!own).then(|| config.strategy.inner_kind().lr()),
-        factor: config.strategy.learning_rate(config.run.rounds)?,
-    };
+    let rate = setup::rate_fact(config)?;
     let figures = setup.status.with(|observer| observer.figures());
     let peer = setup.peer_config.me.to_hex();
     let started = Metrics::start(dir, &peer, (setup.unit, rate), figures);

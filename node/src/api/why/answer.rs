@@ -1,9 +1,8 @@
 //! A question, its answer, and what answers are made of.
 
-use crate::api::Claims;
 use crate::api::insight::Insight;
 use crate::api::status::Status;
-use crate::goal::Target;
+use crate::api::{About, Claims};
 use serde::{Deserialize, Serialize};
 
 /// What is asked.
@@ -17,6 +16,8 @@ pub enum Topic {
     Contribution,
     /// What takes the time of a round.
     Slow,
+    /// Why the accuracy fell.
+    Accuracy,
 }
 
 /// A question.
@@ -85,8 +86,8 @@ pub struct Facts<'a> {
     pub insight: &'a Insight,
     /// What other daemons say of themselves.
     pub claims: &'a Claims,
-    /// What the daemon must reach before it leaves by itself.
-    pub goal: Target,
+    /// What the daemon knew about itself at its start.
+    pub about: &'a About,
     /// Unix time, seconds.
     pub now: f64,
 }
