@@ -77,7 +77,9 @@ fn in_all_forms(browser: &Browser, pictures: &Path) {
 /// Where pictures are kept.
 fn pictures(dir: &Path) -> PathBuf {
     let kept = std::env::var_os("MURMURATE_SCREENSHOTS");
-    kept.map_or_else(|| dir.to_owned(), PathBuf::from)
+    let kept = kept.map_or_else(|| dir.to_owned(), PathBuf::from);
+    std::fs::create_dir_all(&kept).unwrap();
+    kept
 }
 
 #[test]
@@ -230,9 +232,12 @@ fn one_page_shows_all_daemons_of_local_and_stays_when_they_die() {
     });
     println!("{named:#?}");
     until_evaluated(&browser);
-    let figures = browser.run("return document.getElementById('facts').textContent;");
-    let figures = figures.as_str().unwrap();
-    assert!(figures.contains("Steps/s of 4 daemons"), "{figures}");
+    // Those that trained when they spoke last are in the sum.
+    let figures = wait_until("the sum over all daemons", USUAL_WAIT, || {
+        let figures = browser.run("return document.getElementById('facts').textContent;");
+        let figures = figures.as_str()?.to_owned();
+        figures.contains("Steps/s of 4 daemons").then_some(figures)
+    });
     assert!(figures.contains("Goal: accuracy 100 %"), "{figures}");
     wait_until("a curve", USUAL_WAIT, || {
         (points_of_loss(&browser) > 10).then_some(())

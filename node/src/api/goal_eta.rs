@@ -20,7 +20,7 @@ const EXPLAINED_MIN: f64 = 0.7;
 const AHEAD_MAX: f64 = 10.0;
 
 /// Rounds from the last one until the goal is reached; `None` if that is unknown.
-pub(super) fn rounds_left(points: &[Point], goal: Target) -> Option<f64> {
+pub(super) fn rounds_left(points: &[&Point], goal: Target) -> Option<f64> {
     let of_accuracy = goal.accuracy.map(|share| {
         let errors = |point: &Point| point.accuracy.map(|found| 1.0 - found);
         crossing(points, errors, 1.0 - share)
@@ -39,7 +39,7 @@ pub(super) fn rounds_left(points: &[Point], goal: Target) -> Option<f64> {
 }
 
 /// The round at which a curve that falls reaches `goal`.
-fn crossing(points: &[Point], value: impl Fn(&Point) -> Option<f64>, goal: f64) -> Option<f64> {
+fn crossing(points: &[&Point], value: impl Fn(&Point) -> Option<f64>, goal: f64) -> Option<f64> {
     let found = points.iter().filter_map(|point| {
         let value = value(point).filter(|value| *value > 0.0 && value.is_finite())?;
         Some(((point.round as f64 + 1.0).ln(), value.ln()))
@@ -91,6 +91,10 @@ mod tests {
         (0..40).map(point).collect()
     }
 
+    fn left(points: &[Point], goal: Target) -> Option<f64> {
+        rounds_left(&points.iter().collect::<Vec<_>>(), goal)
+    }
+
     fn accuracy(share: f64) -> Target {
         Target {
             accuracy: Some(share),
@@ -102,37 +106,37 @@ mod tests {
     fn a_curve_that_follows_a_power_is_followed_to_its_goal() {
         // Errors of 0.8 / sqrt(rounds): 0.1 of them are left after 64 rounds, so after round 63.
         let curve = points(|rounds| (1.0, Some(1.0 - 0.8 / rounds.sqrt())));
-        let left = rounds_left(&curve, accuracy(0.9)).unwrap();
-        assert!((left - (63.0 - 39.0)).abs() < 0.01, "{left}");
-        assert_eq!(rounds_left(&curve, accuracy(0.5)), Some(0.0), "reached");
+        let rounds = left(&curve, accuracy(0.9)).unwrap();
+        assert!((rounds - (63.0 - 39.0)).abs() < 0.01, "{rounds}");
+        assert_eq!(left(&curve, accuracy(0.5)), Some(0.0), "reached");
         let loss = points(|rounds| (2.0 / rounds, None));
         let goal = Target {
             accuracy: None,
             loss: Some(0.025),
         };
-        let left = rounds_left(&loss, goal).unwrap();
-        assert!((left - (79.0 - 39.0)).abs() < 0.01, "{left}");
+        let rounds = left(&loss, goal).unwrap();
+        assert!((rounds - (79.0 - 39.0)).abs() < 0.01, "{rounds}");
     }
 
     #[test]
     fn what_the_curve_does_not_tell_is_unknown() {
         let falling = points(|rounds| (1.0, Some(1.0 - 0.8 / rounds.sqrt())));
-        assert_eq!(rounds_left(&falling, Target::default()), None, "no goal");
-        assert_eq!(rounds_left(&falling, accuracy(1.0)), None, "never");
-        assert_eq!(rounds_left(&falling, accuracy(0.999)), None, "too far");
-        assert_eq!(rounds_left(&falling[..5], accuracy(0.9)), None, "too few");
-        assert_eq!(rounds_left(&[], accuracy(0.9)), None);
+        assert_eq!(left(&falling, Target::default()), None, "no goal");
+        assert_eq!(left(&falling, accuracy(1.0)), None, "never");
+        assert_eq!(left(&falling, accuracy(0.999)), None, "too far");
+        assert_eq!(left(&falling[..5], accuracy(0.9)), None, "too few");
+        assert_eq!(left(&[], accuracy(0.9)), None);
         let flat = points(|_| (1.0, Some(0.5)));
-        assert_eq!(rounds_left(&flat, accuracy(0.9)), None);
+        assert_eq!(left(&flat, accuracy(0.9)), None);
         let worse = points(|rounds| (1.0, Some(0.9 - 0.01 * rounds)));
-        assert_eq!(rounds_left(&worse, accuracy(0.95)), None);
+        assert_eq!(left(&worse, accuracy(0.95)), None);
         let scattered = points(|rounds| (1.0, Some(0.5 + 0.3 * (rounds * 2.4).sin())));
-        assert_eq!(rounds_left(&scattered, accuracy(0.95)), None);
+        assert_eq!(left(&scattered, accuracy(0.95)), None);
         // One part is known and the other is not.
         let both = Target {
             accuracy: Some(0.9),
             loss: Some(0.5),
         };
-        assert_eq!(rounds_left(&falling, both), None);
+        assert_eq!(left(&falling, both), None);
     }
 }

@@ -243,7 +243,7 @@ impl GoalView {
     fn new(facts: &Facts<'_>, goal: Target) -> Self {
         let found = facts.status.evaluation.as_ref();
         let reached = found.is_some_and(|found| goal.reached_by(found));
-        let points: Vec<Point> = facts.insight.history.points().cloned().collect();
+        let points: Vec<&Point> = facts.insight.history.points().collect();
         let each = facts.status.measured.map(|measured| measured.round_s);
         let left = rounds_left(&points, goal).filter(|_| !reached);
         let eta_s = left.zip(each).map(|(left, each)| left * each);
