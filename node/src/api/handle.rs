@@ -48,7 +48,7 @@ impl StatusHandle {
             status: &status,
             insight: &observer.insight,
             claims: &observer.claims,
-            about: observer.about(),
+            about: &observer.about,
             now: now.as_secs_f64(),
         })
     }

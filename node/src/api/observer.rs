@@ -5,10 +5,10 @@ use super::insight::{Counters, Insight};
 use super::rounds::{Mark, RoundWindow};
 use super::status::{
     Contributor, EvaluationStatus, GroupStatus, NatStatus, PathStatus, PeerStatus, PlaceStatus,
-    ServingStatus, Status, TransferStatus, VitalsStatus, WaitStatus,
+    ServingStatus, Status, TransferStatus, WaitStatus,
 };
 use super::{About, Claims, Figures, LinkStatus, Memory, RoundStatus, Traffic};
-use crate::net::{NatReport, Path, SeenVitals};
+use crate::net::{NatReport, Path};
 use crate::store::Progress;
 use murmurate_protocol::{Event, PeerId, Phase, Round, Time, TrainSummary, Wait, Waiting};
 use std::collections::VecDeque;
@@ -21,7 +21,7 @@ const RATE_WINDOW: usize = 16;
 #[derive(Debug)]
 pub struct Observer {
     pub(super) status: Status,
-    about: About,
+    pub(super) about: About,
     base: Progress,
     /// Inner steps and samples of this life's finished trainings.
     done: (u64, u64),
@@ -58,10 +58,8 @@ impl Observer {
             wall_s: base.wall_s,
             ..Status::default()
         };
-        let window = VecDeque::new();
-        let insight = Insight::new(&about.peer);
         Self {
-            insight,
+            insight: Insight::new(&about.peer),
             status,
             about,
             base,
@@ -69,26 +67,11 @@ impl Observer {
             started: None,
             ended: None,
             settled: None,
-            window,
+            window: VecDeque::new(),
             rounds: RoundWindow::default(),
             links: None,
             claims: Claims::default(),
         }
-    }
-
-    /// Stores what other daemons say of themselves, and the bytes sent and received for that.
-    pub fn set_claims(&mut self, now: Time, seen: &[SeenVitals], (sent, received): (u64, u64)) {
-        self.claims.set(now.as_secs_f64(), seen);
-        self.status.vitals = VitalsStatus {
-            peers: seen.len() as u64,
-            bytes_sent: sent,
-            bytes_received: received,
-        };
-    }
-
-    /// What was known of the daemon from the start.
-    pub(super) const fn about(&self) -> &About {
-        &self.about
     }
 
     /// Takes what the peer waits for.

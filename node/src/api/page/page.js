@@ -248,7 +248,7 @@ function charts() {
 function goal(swarm) {
   const it = swarm.goal;
   if (!it) return null;
-  const parts = [known(it.accuracy, (v) => "accuracy " + percent(v)), known(it.loss, (v) => "loss " + v)].filter((part) => part !== "–");
+  const parts = [known(it.accuracy, (v) => `accuracy ${Number((100 * v).toFixed(2))} %`), known(it.loss, (v) => "loss " + v)].filter((part) => part !== "–");
   const when = it.reached ? "reached" : it.eta_s === null ? "time unknown" : "about " + time(it.eta_s);
   return ["Goal: " + parts.join(", "), when];
 }
@@ -260,6 +260,7 @@ function show(swarm) {
   if (swarm.daemon.name) names.set(swarm.daemon.peer, swarm.daemon.name);
   for (const peer of swarm.peers) if (peer.says && peer.says.name) names.set(peer.peer, peer.says.name);
   const me = swarm.daemon, verdict = swarm.verdict;
+  swarm.peers.sort((a, b) => label(a.peer).localeCompare(label(b.peer), undefined, { numeric: true }));
   $("run").textContent = me.run || "Murmurate";
   document.title = `${me.run}: round ${me.round}`;
   $("identity").replaceChildren("daemon ", named(me.peer), `, ${me.preset}, version ${me.version}`);

@@ -142,7 +142,8 @@ impl VitalsBoard {
     pub(in crate::net) fn gossip(&self) {
         let now = Instant::now();
         let mut state = self.lock();
-        state.table.tidy(now);
+        let membership = &self.0.membership;
+        state.table.tidy(now, |peer| membership.has(peer));
         let after = |peer: &PeerId| state.told.is_none_or(|told| *peer > told);
         let next = state.queues.keys().find(|peer| after(peer));
         let Some(next) = next.or_else(|| state.queues.keys().next()).copied() else {

@@ -193,9 +193,10 @@ impl Table {
         self.others.values().map(seen).collect()
     }
 
-    /// Forgets what is too old to show.
-    pub(super) fn tidy(&mut self, now: Instant) {
-        self.others.retain(|_, entry| entry.age(now) < KEPT);
+    /// Forgets what is too old to show, and peers that are members no longer.
+    pub(super) fn tidy(&mut self, now: Instant, is_member: impl Fn(&PeerId) -> bool) {
+        self.others
+            .retain(|peer, entry| entry.age(now) < KEPT && is_member(peer));
     }
 }
 
