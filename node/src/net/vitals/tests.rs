@@ -168,12 +168,11 @@ fn the_newest_wins_and_checks_are_rare() {
     let seen = table.seen(later + Duration::from_secs(1));
     let ages: Vec<u64> = seen.iter().map(|seen| seen.age.as_secs()).collect();
     assert_eq!(ages, [1, 5], "ages add up on the way");
-    table.tidy(later + KEPT - Duration::from_secs(2));
-    assert_eq!(
-        table.seen(later).len(),
-        1,
-        "the aged one is forgotten first"
-    );
+    table.tidy(later + KEPT - Duration::from_secs(2), |_| true);
+    let left = table.seen(later).len();
+    assert_eq!(left, 1, "the aged one is forgotten first");
+    table.tidy(later, |peer| *peer != someone(1));
+    assert!(table.seen(later).is_empty(), "no member any more");
 }
 
 #[test]
