@@ -1,11 +1,9 @@
 //! What other daemons say of themselves. These are claims: no figure that this daemon measures itself, no
 //! decision and no count of contributions depends on them.
 
-use super::Observer;
-use super::status::VitalsStatus;
 use crate::net::SeenVitals;
+use murmurate_protocol::PeerId;
 use murmurate_protocol::vitals::RoundSeconds;
-use murmurate_protocol::{PeerId, Time};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -97,18 +95,6 @@ impl Claims {
     /// The names that daemons gave themselves, by id.
     pub fn name(&self, peer: &str) -> Option<&str> {
         self.all.get(peer)?.name.as_deref()
-    }
-}
-
-impl Observer {
-    /// Stores what other daemons say of themselves, and the bytes sent and received for that.
-    pub fn set_claims(&mut self, now: Time, seen: &[SeenVitals], (sent, received): (u64, u64)) {
-        self.claims.set(now.as_secs_f64(), seen);
-        self.status.vitals = VitalsStatus {
-            peers: seen.len() as u64,
-            bytes_sent: sent,
-            bytes_received: received,
-        };
     }
 }
 

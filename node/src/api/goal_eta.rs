@@ -71,7 +71,7 @@ fn line(points: &[(f64, f64)]) -> Option<(f64, f64)> {
     }
     let slope = xy / xx;
     let explained = xy * xy / (xx * yy);
-    (slope < 0.0 && explained >= EXPLAINED_MIN).then(|| (slope, middle_y - slope * middle_x))
+    (slope < 0.0 && explained >= EXPLAINED_MIN).then_some((slope, middle_y - slope * middle_x))
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ mod figures;
 mod forecast;
 mod goal_eta;
 mod handle;
+mod heard;
 mod host;
 mod insight;
 mod limits;

@@ -1,7 +1,7 @@
 //! Output for the operator: the status over HTTP and the printed lines.
 
 use crate::api::StatusHandle;
-use crate::daemon::vitals::Voice;
+use crate::daemon::voice::Voice;
 use crate::events::EventLog;
 use crate::progress::Printer;
 use std::time::Instant;

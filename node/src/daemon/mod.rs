@@ -27,6 +27,7 @@ mod story;
 mod trace;
 mod trainer;
 mod vitals;
+mod voice;
 
 pub use clock::SteadyClock;
 pub use error::{DaemonError, RefusedBy};
@@ -70,7 +71,7 @@ use tokio::sync::mpsc;
 use trace::Trace;
 use tracing::Instrument;
 use trainer::Made;
-use vitals::Voice;
+use voice::Voice;
 
 /// Threads for the network. With two, a long decode on one does not stop the other; training has
 /// its own threads.

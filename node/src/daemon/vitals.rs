@@ -1,44 +1,11 @@
 //! What this daemon says of itself to the others.
 
 use crate::api::Facts;
-use crate::config::DaemonConfig;
 use crate::daemon::driver::Driver;
 use murmurate_protocol::limits::VITALS_WAITING_MAX;
 use murmurate_protocol::vitals::{DaemonName, RoundSeconds, Vitals, WaitingFor};
 use murmurate_protocol::{PeerId, Phase, Round, Waiting};
-use std::time::{Duration, Instant};
-
-/// Time between two summaries.
-const EVERY: Duration = Duration::from_secs(5);
-
-/// What the daemon's operator lets it say, and when it did so last.
-#[derive(Debug)]
-pub(super) struct Voice {
-    name: Option<DaemonName>,
-    speaks: bool,
-    spoke: Option<Instant>,
-}
-
-impl Voice {
-    pub(super) fn new(config: &DaemonConfig) -> Self {
-        Self {
-            name: config.name.clone(),
-            speaks: config.share_vitals,
-            spoke: None,
-        }
-    }
-
-    /// Whether it is time to speak again.
-    fn is_due(&mut self, now: Instant) -> bool {
-        let due = self
-            .spoke
-            .is_none_or(|spoke| now.duration_since(spoke) >= EVERY);
-        if self.speaks && due {
-            self.spoke = Some(now);
-        }
-        self.speaks && due
-    }
-}
+use std::time::Instant;
 
 impl Driver {
     /// Says how this daemon is, every few seconds.

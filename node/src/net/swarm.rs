@@ -7,16 +7,16 @@ use crate::net::command::Command;
 use crate::net::gate::{Gate, Members};
 use crate::net::ids::from_libp2p;
 use crate::net::links::Links;
-use crate::net::listen::listen;
+use crate::net::listen::{accepting, listen};
 use crate::net::nat::{Traversal, is_relayed};
-use crate::net::opener::{Internal, Opener, accept_bulk};
+use crate::net::opener::{Internal, Opener};
 use crate::net::outboxes::Outboxes;
 use crate::net::paths::Paths;
 use crate::net::pending::Pending;
 use crate::net::record::{OwnRecord, REFRESH};
 use crate::net::view::Views;
 use crate::net::vitals::{GOSSIP_EVERY, VitalsBoard};
-use crate::net::{NetConfig, NetError, NetEvent, ways};
+use crate::net::{NetConfig, NetError, NetEvent};
 use crate::traffic::{Counters, LinkMeters};
 use futures::StreamExt;
 use libp2p::swarm::{ConnectionId, Swarm, SwarmEvent};
@@ -121,11 +121,7 @@ impl Network {
         for address in config.announce.iter().flatten() {
             swarm.add_external_address(address.clone());
         }
-        let mut tasks = JoinSet::new();
-        tasks.spawn(accept_bulk(quic.clone(), opener.clone()));
-        if let Some(tcp) = paths.tcp() {
-            tasks.spawn(ways::accept(tcp.clone(), opener.network.clone()));
-        }
+        let tasks = accepting(&quic, &paths, &opener);
         let bulk = Bulk::new(Core {
             store,
             transport: Arc::new(paths.clone()),

@@ -10,8 +10,11 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
+
+/// Time between two lists of what is here, each to the next linked peer.
+pub(in crate::net) const GOSSIP_EVERY: Duration = Duration::from_secs(1);
 
 /// Messages that may wait in the queue to one peer: own vitals, a list, and the answer to one.
 const WAITING_MAX: usize = 12;

@@ -12,7 +12,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 
+pub(super) use board::GOSSIP_EVERY;
 pub use board::VitalsBoard;
-pub(super) use network::GOSSIP_EVERY;
 pub(super) use streams::VitalsStreams;
 pub use table::SeenVitals;

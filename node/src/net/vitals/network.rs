@@ -4,10 +4,6 @@ use super::streams::{read, write};
 use crate::net::swarm::Network;
 use libp2p::Stream;
 use murmurate_protocol::PeerId;
-use std::time::Duration;
-
-/// Time between two lists of what is here, each to the next linked peer.
-pub(in crate::net) const GOSSIP_EVERY: Duration = Duration::from_secs(1);
 
 impl Network {
     /// Begins to send vitals to a peer whose link is up.

@@ -44,7 +44,7 @@ fn board() -> (PeerId, VitalsBoard) {
     (me, VitalsBoard::new(keys, membership))
 }
 
-/// Vitals with this sequence, signed by these keys, whoever they are about.
+/// Vitals with this sequence, signed by these keys.
 fn signed(keys: &Keypair, about: PeerId, sequence: u64) -> SignedVitals {
     let vitals = Vitals {
         peer: about,
