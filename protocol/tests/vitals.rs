@@ -18,6 +18,13 @@ fn peer(id: u8) -> PeerId {
     PeerId::from_bytes([id; 32])
 }
 
+fn name(text: &str) -> DaemonName {
+    DaemonName::new(text).expect("a name")
+}
+
+/// Changes a field.
+type Change = fn(&mut Vitals);
+
 /// Vitals with nothing but what every daemon knows.
 fn bare(id: u8) -> Vitals {
     Vitals {
@@ -41,7 +48,7 @@ fn bare(id: u8) -> Vitals {
 /// The largest vitals.
 fn full(id: u8) -> Vitals {
     Vitals {
-        name: Some(DaemonName::new(&"n".repeat(VITALS_NAME_BYTES_MAX)).unwrap()),
+        name: Some(name(&"n".repeat(VITALS_NAME_BYTES_MAX))),
         version: "1".repeat(VITALS_VERSION_BYTES_MAX),
         waiting: Some(WaitingFor {
             wait: Wait::Contributions,
@@ -135,7 +142,7 @@ fn the_largest_vitals_and_messages_fit_their_bounds() {
 
 #[test]
 fn what_is_out_of_range_is_refused_with_its_field() {
-    let cases: [(&str, fn(&mut Vitals)); 7] = [
+    let cases: [(&str, Change); 7] = [
         ("vitals.version", |v| v.version = "1".repeat(25)),
         ("vitals.version", |v| v.version = "<b>".to_owned()),
         ("vitals.waiting", |v| {
@@ -187,7 +194,7 @@ fn a_signature_is_over_the_run_and_every_field() {
     let statement = SignedVitals::statement(&run, &full(1));
     let other = RunId::from_bytes([2; 32]);
     assert_ne!(SignedVitals::statement(&other, &full(1)), statement);
-    let changes: [fn(&mut Vitals); 13] = [
+    let changes: [Change; 13] = [
         |v| v.peer = peer(2),
         |v| v.sequence += 1,
         |v| v.unix_ms += 1,
@@ -231,7 +238,7 @@ fn any_vitals() -> impl Strategy<Value = Vitals> {
         peer: PeerId::from_bytes(head.0),
         sequence: head.1,
         unix_ms: head.2,
-        name: texts.0.map(|name| DaemonName::new(&name).unwrap()),
+        name: texts.0.map(|name| self::name(&name)),
         version: texts.1,
         round: Round(head.3),
         phase: Phase::Exchange,
