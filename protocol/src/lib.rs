@@ -68,6 +68,7 @@
 pub mod limits;
 pub mod peer;
 pub mod record;
+pub mod vitals;
 pub mod wire;
 
 mod branch;

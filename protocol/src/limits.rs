@@ -328,3 +328,25 @@ pub const OUTPUTS_MAX: usize = 4 * FRAGMENTS_MAX * VIEW_PEERS_MAX;
 
 /// Broken rules that one input may uncover beside its own.
 pub const ACCUSED_MAX: usize = VIEW_PEERS_MAX;
+
+/// Bytes of a daemon's vitals with their signature: they are said again every few seconds, of every
+/// daemon to every other one.
+pub const VITALS_BYTES_MAX: usize = 512;
+
+/// Bytes of a daemon's name.
+pub const VITALS_NAME_BYTES_MAX: usize = 32;
+
+/// Bytes of the program's version in vitals.
+pub const VITALS_VERSION_BYTES_MAX: usize = 24;
+
+/// Awaited peers that vitals name.
+pub const VITALS_WAITING_MAX: usize = 3;
+
+/// Peers whose vitals one daemon keeps.
+pub const VITALS_PEERS_MAX: usize = 256;
+
+/// Vitals in one message.
+pub const VITALS_AT_ONCE_MAX: usize = 32;
+
+/// Bytes of one message about vitals: as many vitals as it may have, or a list of all peers.
+pub const VITALS_MESSAGE_BYTES_MAX: usize = 17 << 10;

@@ -289,6 +289,12 @@ impl Register {
         chain.check_time(now_s).is_ok() && !self.is_void(chain) && !banned
     }
 
+    /// Whether a peer is a member. In an open run everyone is.
+    pub fn is_member(&self, peer: &PeerId, now_s: u64) -> bool {
+        let known = self.members.get(peer);
+        self.run.open || known.is_some_and(|chain| self.still_in(chain, now_s))
+    }
+
     /// How many peers are known to have used an invite.
     fn uses(&self, invite: &PeerId) -> u32 {
         let first = (*invite, PeerId::from_bytes([0; 32]));

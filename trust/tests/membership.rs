@@ -225,7 +225,9 @@ fn an_admitter_revokes_whom_it_let_in_and_its_invites() {
     let open = Invite::new((&run, "birds"), &issuer, Terms::default(), NOW, [8; 32]);
     let chain = open.accept(friend, NOW).unwrap();
     register.admit(&chain, &friend, NOW).unwrap();
+    assert!(register.is_member(&friend, NOW) && !register.is_member(&peer(6).1, NOW));
     assert!(register.revoke(issuer.revoke(&run, open.revocable().unwrap(), NOW)));
+    assert!(!register.is_member(&friend, NOW));
     assert_eq!(register.admit(&chain, &friend, NOW), Err(Refusal::Revoked));
     // A member without the role revokes nothing.
     let (secret, plain) = peer(5);

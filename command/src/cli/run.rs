@@ -70,6 +70,9 @@ pub(crate) struct RunArgs {
     /// Relay for daemons of this run that cannot be dialled
     #[arg(long)]
     pub(crate) relay: bool,
+    /// A name that others show beside this daemon's id
+    #[arg(long, value_name = "NAME")]
+    pub(crate) daemon_name: Option<String>,
     /// Address of the HTTP server with /status and /metrics
     #[arg(long, value_name = "IP:PORT")]
     pub(crate) http: Option<String>,

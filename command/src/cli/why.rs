@@ -8,20 +8,21 @@ use std::path::PathBuf;
 /// The daemon's directory where no other is given.
 pub(crate) const DEFAULT_DIR: &str = "murmurate-state";
 
-/// Asks a running daemon why its round does not end, why a contribution did not count, or what takes
-/// the time.
+/// Asks a running daemon why its round does not end, why a contribution did not count, what takes the
+/// time, or why the accuracy fell.
 ///
 /// The answer ends in one action, or in "Nothing to do."
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  murmurate why                      what the round waits for\n  \
                         murmurate why node-0 contribution  whether this daemon's training counted\n  \
-                        murmurate why node-0 slow          what takes the time of a round"
+                        murmurate why node-0 slow          what takes the time of a round\n  \
+                        murmurate why node-0 accuracy      why the accuracy fell"
 )]
 pub(crate) struct WhyArgs {
     /// The running daemon's directory [default: murmurate-state], and what to explain: round (the
-    /// default), contribution or slow
-    #[arg(value_name = "DIR] [round|contribution|slow", num_args = 0..=2)]
+    /// default), contribution, slow or accuracy
+    #[arg(value_name = "DIR] [round|contribution|slow|accuracy", num_args = 0..=2)]
     words: Vec<String>,
     /// About this round instead of the present or the last one
     #[arg(long, value_name = "N")]
@@ -46,7 +47,9 @@ impl WhyArgs {
             }),
             [dir, word, ..] => match topic(word) {
                 Some(topic) => Ok((PathBuf::from(dir), topic)),
-                None => bail!("`{word}` cannot be explained: ask for round, contribution or slow"),
+                None => bail!(
+                    "`{word}` cannot be explained: ask for round, contribution, slow or accuracy"
+                ),
             },
         }
     }
@@ -57,6 +60,7 @@ fn topic(word: &str) -> Option<Topic> {
         "round" => Some(Topic::Round),
         "contribution" => Some(Topic::Contribution),
         "slow" => Some(Topic::Slow),
+        "accuracy" => Some(Topic::Accuracy),
         _ => None,
     }
 }

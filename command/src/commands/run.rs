@@ -33,6 +33,7 @@ pub(crate) fn run(args: RunArgs) -> anyhow::Result<()> {
         no_mdns: args.no_mdns,
         relay: args.relay,
         dir: args.dir,
+        daemon_name: args.daemon_name,
         http: args.http,
         http_public: args.http_public,
         device: args.device,

@@ -14,6 +14,7 @@ pub(crate) fn run(args: &WhyArgs) -> anyhow::Result<()> {
         Topic::Round => "round",
         Topic::Contribution => "contribution",
         Topic::Slow => "slow",
+        Topic::Accuracy => "accuracy",
     };
     let mut path = format!("/api/v1/why?what={what}");
     if let Some(round) = args.round {

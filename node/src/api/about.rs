@@ -1,6 +1,8 @@
 //! What the status says from the start.
 
 use super::Forecaster;
+use crate::goal::Target;
+use crate::metrics::RateFact;
 use crate::unit::Unit;
 use std::collections::BTreeMap;
 
@@ -13,6 +15,10 @@ pub struct About {
     pub peer: String,
     /// The plan's hash, hexadecimal.
     pub plan: String,
+    /// The daemon's name, if it has one.
+    pub name: Option<String>,
+    /// When the daemon leaves by itself.
+    pub goal: Target,
     /// Name of the preset.
     pub preset: String,
     /// Number of rounds; zero means until told to stop.
@@ -23,6 +29,10 @@ pub struct About {
     pub parameters: u64,
     /// Stores of the method, each in multiples of 4 bytes x parameters.
     pub multiples: BTreeMap<String, f64>,
+    /// The schedule of the learning rate, if it is known.
+    pub rate: Option<RateFact>,
+    /// Whether all daemons have the same parameters after a round.
+    pub agrees: bool,
     /// Predicts the rounds, if a prediction is possible.
     pub forecaster: Option<Forecaster>,
     /// The unit of the task's loss.

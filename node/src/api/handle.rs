@@ -47,6 +47,8 @@ impl StatusHandle {
         f(&Facts {
             status: &status,
             insight: &observer.insight,
+            claims: &observer.claims,
+            about: &observer.about,
             now: now.as_secs_f64(),
         })
     }

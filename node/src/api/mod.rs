@@ -4,10 +4,13 @@
 mod about;
 mod branches;
 mod control;
+mod claims;
 mod door;
 mod figures;
 mod forecast;
+mod goal_eta;
 mod handle;
+mod heard;
 mod host;
 mod insight;
 mod limits;
@@ -28,24 +31,27 @@ mod why;
 
 pub use about::About;
 pub use control::ControlStatus;
+pub use claims::{Claim, ClaimView, ClaimedWait, Claims};
 pub use figures::Figures;
 pub use forecast::{Basis, Forecaster, PredictedStatus, RoundStatus};
 pub use handle::{Clock, StatusHandle};
+use insight::wait_word;
 pub use insight::{
-    Counters, History, Insight, Ledger, PeerTotals, Point, RoundEntry, RoundResult, Share,
-    Standing, WaitNow,
+    Counters, History, Incident, IncidentKind, Incidents, Insight, Ledger, PeerTotals, Point,
+    RoundEntry, RoundResult, Share, Standing, WaitNow,
 };
 pub use limits::LimitsPage;
 pub use link::LinkStatus;
 pub use memory::{Memory, peak_rss_bytes, peak_rss_bytes_of, rss_bytes};
 pub use metrics::{MetricsFormat, metrics_text};
 pub use observer::Observer;
+pub(crate) use page::page_of_local;
 pub use server::{ApiError, ApiServer, Served};
 pub use status::{
     Contributor, EvaluationStatus, GroupStatus, NatStatus, PathStatus, PeerStatus, ServingStatus,
-    Status, TransferStatus, WaitStatus,
+    Status, TransferStatus, VitalsStatus, WaitStatus,
 };
-pub use swarm::{DaemonView, PeerView, Strip, Swarm};
+pub use swarm::{DaemonView, GoalView, PeerView, Strip, Swarm, Totals};
 pub use token::{TOKEN_FILE, Token};
 pub use traffic::Traffic;
 pub use why::{Answer, Facts, Question, Topic, why};

@@ -7,7 +7,7 @@ use super::status::{
     Contributor, EvaluationStatus, GroupStatus, PeerStatus, PlaceStatus, Status, TransferStatus,
     WaitStatus,
 };
-use super::{About, Figures, LinkStatus, Memory, RoundStatus, Traffic};
+use super::{About, Claims, Figures, LinkStatus, Memory, RoundStatus, Traffic};
 use crate::store::Progress;
 use murmurate_protocol::{Event, PeerId, Phase, Round, Time, TrainSummary, Wait, Waiting};
 use std::collections::VecDeque;
@@ -20,7 +20,7 @@ const RATE_WINDOW: usize = 16;
 #[derive(Debug)]
 pub struct Observer {
     pub(super) status: Status,
-    about: About,
+    pub(super) about: About,
     base: Progress,
     /// Inner steps and samples of this life's finished trainings.
     done: (u64, u64),
@@ -34,6 +34,8 @@ pub struct Observer {
     links: Option<Links>,
     /// What explains the daemon's rounds.
     pub(super) insight: Insight,
+    /// What other daemons say of themselves.
+    pub(super) claims: Claims,
 }
 
 impl Observer {
@@ -42,6 +44,7 @@ impl Observer {
         let status = Status {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             peer: about.peer.clone(),
+            name: about.name.clone(),
             run: about.run.clone(),
             plan: about.plan.clone(),
             preset: about.preset.clone(),
@@ -54,10 +57,8 @@ impl Observer {
             wall_s: base.wall_s,
             ..Status::default()
         };
-        let window = VecDeque::new();
-        let insight = Insight::new(&about.peer);
         Self {
-            insight,
+            insight: Insight::new(&about.peer),
             status,
             about,
             base,
@@ -65,9 +66,10 @@ impl Observer {
             started: None,
             ended: None,
             settled: None,
-            window,
+            window: VecDeque::new(),
             rounds: RoundWindow::default(),
             links: None,
+            claims: Claims::default(),
         }
     }
 

@@ -5,15 +5,25 @@ use axum::Router;
 use axum::http::header;
 use axum::response::IntoResponse;
 use axum::routing::get;
+use std::borrow::Cow;
 
 const DOCUMENT: &str = include_str!("page/index.html");
 const STYLE: &str = include_str!("page/page.css");
 const SCRIPT: &str = include_str!("page/page.js");
 const ICON: &str = include_str!("page/icon.svg");
 
-/// The routes.
+/// The routes of one daemon's page.
 pub(super) fn routes() -> Router {
-    let file = |kind: &'static str, text: &'static str| {
+    with(DOCUMENT.to_owned())
+}
+
+/// The routes of the page for all daemons of a local swarm. The script asks each below `/daemons/N`.
+pub(crate) fn page_of_local() -> Router {
+    with(DOCUMENT.replacen("<body>", "<body data-swarm=\"local\">", 1))
+}
+
+fn with(document: String) -> Router {
+    let file = |kind: &'static str, text: Cow<'static, str>| {
         get(move || async move {
             let headers = [
                 (header::CONTENT_TYPE, kind),
@@ -23,9 +33,10 @@ pub(super) fn routes() -> Router {
             (headers, text).into_response()
         })
     };
+    let fixed = |kind, text| file(kind, Cow::Borrowed(text));
     Router::new()
-        .route("/", file("text/html; charset=utf-8", DOCUMENT))
-        .route("/page.css", file("text/css; charset=utf-8", STYLE))
-        .route("/page.js", file("text/javascript; charset=utf-8", SCRIPT))
-        .route("/icon.svg", file("image/svg+xml", ICON))
+        .route("/", file("text/html; charset=utf-8", Cow::Owned(document)))
+        .route("/page.css", fixed("text/css; charset=utf-8", STYLE))
+        .route("/page.js", fixed("text/javascript; charset=utf-8", SCRIPT))
+        .route("/icon.svg", fixed("image/svg+xml", ICON))
 }

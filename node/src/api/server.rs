@@ -63,6 +63,19 @@ impl ApiServer {
     /// # Errors
     /// If the address cannot be listened on.
     pub async fn start(address: SocketAddr, served: Served) -> Result<Self, ApiError> {
+        let names = served.names.clone();
+        Self::listen(address, names, routes(served)).await
+    }
+
+    /// Serves these routes to those who ask for an address, `localhost` or one of `names`.
+    ///
+    /// # Errors
+    /// If the address cannot be listened on.
+    pub(crate) async fn listen(
+        address: SocketAddr,
+        names: Vec<String>,
+        routes: Router,
+    ) -> Result<Self, ApiError> {
         let failed = |source: std::io::Error| match source.kind() {
             std::io::ErrorKind::AddrInUse => ApiError::Busy { address },
             _ => ApiError::Listen { address, source },
@@ -70,9 +83,9 @@ impl ApiServer {
         let listener = TcpListener::bind(address).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
         let task = tokio::spawn(async move {
-            let names: Arc<[String]> = served.names.clone().into();
+            let names: Arc<[String]> = names.into();
             let known = move |request, next| host::only_known(Arc::clone(&names), request, next);
-            let routes = routes(served).layer(middleware::from_fn(known));
+            let routes = routes.layer(middleware::from_fn(known));
             let service = routes.into_make_service_with_connect_info::<Caller>();
             if let Err(error) = axum::serve(Door::new(listener), service).await {
                 tracing::warn!(%error, "the HTTP server ended");

@@ -12,6 +12,8 @@ pub struct Status {
     pub version: String,
     /// This peer's id, hexadecimal.
     pub peer: String,
+    /// The name that its operator gave this daemon.
+    pub name: Option<String>,
     /// Addresses at which others can join.
     pub addresses: Vec<String>,
     /// Whether others can dial this daemon, and its relays if they cannot.
@@ -57,6 +59,8 @@ pub struct Status {
     pub bytes_sent: Traffic,
     /// Bytes received from all peers.
     pub bytes_received: Traffic,
+    /// What the daemons of the swarm said of themselves to this one.
+    pub vitals: VitalsStatus,
     /// Seconds spent in inner steps.
     pub train_s: f64,
     /// Seconds since the first round began.
@@ -99,6 +103,17 @@ pub struct Status {
     pub predicted: Option<PredictedStatus>,
     /// Mean cost of the last rounds.
     pub measured: Option<RoundStatus>,
+}
+
+/// How many daemons told this one how they are, and what that costs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct VitalsStatus {
+    /// Daemons whose vitals are kept.
+    pub peers: u64,
+    /// Bytes sent for vitals.
+    pub bytes_sent: u64,
+    /// Bytes received for vitals.
+    pub bytes_received: u64,
 }
 
 /// How far the fetch of a state is.

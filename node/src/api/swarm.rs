@@ -1,9 +1,12 @@
 //! The swarm as one daemon knows it: what the page and `/api/v1/swarm` show. What is not known is
 //! null, never zero.
 
-use super::insight::{Insight, RoundResult, Standing, WaitNow};
+use super::claims::{ClaimView, trains};
+use super::goal_eta::rounds_left;
+use super::insight::{Insight, Point, RoundResult, Standing, WaitNow};
 use super::why::{Answer, Facts, Question, why};
-use super::{ControlStatus, EvaluationStatus, RoundStatus, Status};
+use super::{ControlStatus, EvaluationStatus, PeerStatus, RoundStatus, Status};
+use crate::goal::Target;
 use serde::Serialize;
 
 /// Rounds in a peer's strip.
@@ -18,10 +21,14 @@ pub struct Swarm {
     pub unix_s: f64,
     /// This daemon and its run.
     pub daemon: DaemonView,
-    /// The other peers.
+    /// The other peers: those that it knows, then those that it only heard of.
     pub peers: Vec<PeerView>,
     /// What the owner of the run has directed.
     pub control: ControlStatus,
+    /// Sums over all daemons.
+    pub totals: Totals,
+    /// The goal of the run, if it has one.
+    pub goal: Option<GoalView>,
     /// The waits that are under way.
     pub waiting: Vec<WaitNow>,
     /// Seconds until the last round ends at the present pace, at most: a goal may be reached before.
@@ -32,11 +39,37 @@ pub struct Swarm {
     pub measured: Option<RoundStatus>,
 }
 
+/// Sums over all daemons, this one included.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Totals {
+    /// Daemons that are there: this one, those that it is linked with, and those whose vitals are fresh.
+    pub daemons: usize,
+    /// Those of them whose inner steps are in the sum.
+    pub counted: usize,
+    /// Inner steps per second, in the words of each; `None` if none of them says.
+    pub inner_steps_per_s: Option<f64>,
+}
+
+/// A goal, and how far it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct GoalView {
+    /// The accuracy to reach.
+    pub accuracy: Option<f64>,
+    /// The loss to reach, in nats.
+    pub loss: Option<f64>,
+    /// Whether the last evaluation of this daemon reaches it.
+    pub reached: bool,
+    /// Seconds until it is probably reached; `None` if the curve does not tell.
+    pub eta_s: Option<f64>,
+}
+
 /// This daemon.
 #[derive(Clone, Debug, Serialize)]
 pub struct DaemonView {
     /// The peer's id, hexadecimal.
     pub peer: String,
+    /// Its name.
+    pub name: Option<String>,
     /// Version of the program.
     pub version: String,
     /// The run's name.
@@ -50,7 +83,9 @@ pub struct DaemonView {
     /// The phase of the round.
     pub phase: String,
     /// Inner steps per second over the last rounds.
-    pub inner_steps_per_s: f64,
+    pub inner_steps_per_s: Option<f64>,
+    /// Its share of the last result, 0 to 1.
+    pub share: Option<f64>,
     /// Loss; see `/status`.
     pub loss: Option<f64>,
     /// The last evaluation on held-out data.
@@ -72,10 +107,14 @@ pub struct DaemonView {
 pub type Strip = String;
 
 /// Another peer, as this daemon knows it.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct PeerView {
     /// The peer's id, hexadecimal.
     pub peer: String,
+    /// Whether this daemon never met it, and only heard of it from others.
+    pub heard_of: bool,
+    /// What it says of itself.
+    pub says: Option<ClaimView>,
     /// Whether a link is up.
     pub linked: bool,
     /// Whether it missed a deadline and has not been heard from since.
@@ -103,46 +142,121 @@ pub struct PeerView {
 }
 
 impl Swarm {
-    /// The swarm now.
-    pub fn new(facts: &Facts<'_>) -> Self {
-        let Facts {
-            status,
-            insight,
-            now,
-        } = *facts;
-        let slow = insight.slow_peers(STRIP_ROUNDS);
-        let view = |(id, known): (&String, &super::PeerStatus)| {
-            let link = known.link.as_ref();
-            let pushed = link
-                .and_then(|l| l.push_bytes_per_s)
-                .map(|rate| rate as f64);
-            let round = known.round.filter(|_| known.linked);
-            PeerView {
-                peer: id.clone(),
-                linked: known.linked,
-                suspected: known.suspected,
-                awaited: insight.waiting.iter().any(|wait| wait.peers.contains(id)),
-                round,
-                lag: round.map(|round| status.round as i64 - round as i64),
-                strip: strip(insight, id),
-                share: share(insight, id),
-                waited_s: slow.get(id).copied().unwrap_or_default(),
-                rtt_s: link.and_then(|l| l.rtt_s).or(known.rtt_s),
-                loss: link.and_then(|l| l.loss),
-                bytes_per_s: link.and_then(|l| l.delivery_bytes_per_s).or(pushed),
-                path: known.path.as_ref().map(|path| path.kind.clone()),
-            }
+    /// The swarm now. `goal` takes the place of the daemon's own, if it is set.
+    pub fn new(facts: &Facts<'_>, goal: Target) -> Self {
+        let status = facts.status;
+        let goal = match goal.is_set() {
+            true => goal,
+            false => facts.about.goal,
         };
+        let peers = peers(facts);
+        let daemon = DaemonView::new(status, facts.insight);
         Self {
             verdict: why(facts, &Question::default()),
-            unix_s: now,
-            daemon: DaemonView::new(status, insight),
-            peers: status.peers.iter().map(view).collect(),
+            unix_s: facts.now,
+            totals: Totals::of(&daemon, &peers),
+            daemon,
+            peers,
             control: status.control.clone(),
-            waiting: insight.waiting.clone(),
+            goal: goal.is_set().then(|| GoalView::new(facts, goal)),
+            waiting: facts.insight.waiting.clone(),
             eta_s: eta(status),
             predicted: status.predicted.as_ref().map(|p| p.round),
             measured: status.measured,
+        }
+    }
+}
+
+/// The peers that this daemon knows, then those that it only heard of.
+fn peers(facts: &Facts<'_>) -> Vec<PeerView> {
+    let known = &facts.status.peers;
+    let waited = facts.insight.slow_peers(STRIP_ROUNDS);
+    let view = |(id, status): (&String, &PeerStatus)| {
+        let waited_s = waited.get(id).copied().unwrap_or_default();
+        PeerView::new(facts, id, status, waited_s)
+    };
+    let strangers = facts.claims.peers().filter(|id| !known.contains_key(*id));
+    let heard_of = |id: &String| PeerView {
+        peer: id.clone(),
+        heard_of: true,
+        says: facts.claims.of(id, facts.now),
+        ..PeerView::default()
+    };
+    known
+        .iter()
+        .map(view)
+        .chain(strangers.map(heard_of))
+        .collect()
+}
+
+impl PeerView {
+    fn new(facts: &Facts<'_>, id: &str, known: &PeerStatus, waited_s: f64) -> Self {
+        let insight = facts.insight;
+        let link = known.link.as_ref();
+        let pushed = link
+            .and_then(|l| l.push_bytes_per_s)
+            .map(|rate| rate as f64);
+        let round = known.round.filter(|_| known.linked);
+        Self {
+            peer: id.to_owned(),
+            heard_of: false,
+            says: facts.claims.of(id, facts.now),
+            linked: known.linked,
+            suspected: known.suspected,
+            awaited: insight
+                .waiting
+                .iter()
+                .any(|wait| wait.peers.iter().any(|peer| peer == id)),
+            round,
+            lag: round.map(|round| facts.status.round as i64 - round as i64),
+            strip: strip(insight, id),
+            share: share(insight, id),
+            waited_s,
+            rtt_s: link.and_then(|l| l.rtt_s).or(known.rtt_s),
+            loss: link.and_then(|l| l.loss),
+            bytes_per_s: link.and_then(|l| l.delivery_bytes_per_s).or(pushed),
+            path: known.path.as_ref().map(|path| path.kind.clone()),
+        }
+    }
+
+    /// What it says, if it said so a moment ago.
+    fn says_now(&self) -> Option<&ClaimView> {
+        self.says.as_ref().filter(|says| !says.stale)
+    }
+}
+
+impl Totals {
+    fn of(me: &DaemonView, peers: &[PeerView]) -> Self {
+        let there = |peer: &&PeerView| peer.linked || (peer.heard_of && peer.says_now().is_some());
+        let own = trains(&me.phase).then_some(me.inner_steps_per_s).flatten();
+        let others = peers.iter().filter(there).filter_map(|peer| {
+            let says = peer.says_now().filter(|says| says.claim.trains())?;
+            says.claim.inner_steps_per_s.map(f64::from)
+        });
+        let rates: Vec<f64> = own.into_iter().chain(others).collect();
+        Self {
+            daemons: 1 + peers.iter().filter(there).count(),
+            counted: rates.len(),
+            inner_steps_per_s: (!rates.is_empty()).then(|| rates.iter().sum()),
+        }
+    }
+}
+
+impl GoalView {
+    fn new(facts: &Facts<'_>, goal: Target) -> Self {
+        let found = facts.status.evaluation.as_ref();
+        let reached = found.is_some_and(|found| goal.reached_by(found));
+        let points: Vec<&Point> = facts.insight.history.points().collect();
+        let each = facts.status.measured.map(|measured| measured.round_s);
+        let left = rounds_left(&points, goal).filter(|_| !reached);
+        let eta_s = left.zip(each).map(|(left, each)| left * each);
+        // A run that ends before does not reach it.
+        let ends = eta(facts.status);
+        Self {
+            accuracy: goal.accuracy,
+            loss: goal.loss,
+            reached,
+            eta_s: eta_s.filter(|eta| ends.is_none_or(|ends| *eta <= ends)),
         }
     }
 }
@@ -151,13 +265,15 @@ impl DaemonView {
     fn new(status: &Status, insight: &Insight) -> Self {
         Self {
             peer: status.peer.clone(),
+            name: status.name.clone(),
             version: status.version.clone(),
             run: status.run.clone(),
             preset: status.preset.clone(),
             round: status.round,
             rounds: status.rounds,
             phase: status.phase.clone(),
-            inner_steps_per_s: status.inner_steps_per_s,
+            inner_steps_per_s: Some(status.inner_steps_per_s).filter(|rate| *rate > 0.0),
+            share: share(insight, &status.peer),
             loss: status.loss,
             evaluation: status.evaluation,
             saved_round: status.saved_round,
@@ -204,3 +320,6 @@ fn share(insight: &Insight, peer: &str) -> Option<f64> {
     let counts = matches!(shared.standing, Standing::Counted | Standing::Partly);
     counts.then_some(shared.share)
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,6 +5,7 @@ use super::insight::{PeerTotals, Point, RoundEntry};
 use super::swarm::Swarm;
 use super::why::{Facts, Question, Topic, why};
 use crate::events::Recent;
+use crate::goal::Target;
 use axum::Router;
 use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::response::sse::{Event, KeepAlive, Sse};
@@ -53,7 +54,10 @@ pub(super) fn routes(status: &StatusHandle, recent: Recent) -> Router {
     Router::new()
         .route(
             "/api/v1/swarm",
-            get(move || async move { json(&swarm.look(Swarm::new)) }),
+            get(move |uri: Uri| async move {
+                let page = |goal| json(&swarm.look(|facts| Swarm::new(facts, goal)));
+                asked(goal(&uri), page)
+            }),
         )
         .route(
             "/api/v1/history",
@@ -118,6 +122,26 @@ fn since(uri: &Uri) -> Result<Option<u64>, String> {
     Ok(since)
 }
 
+/// The goal that the run has in the eyes of the one who asks; without one, the daemon's own.
+fn goal(uri: &Uri) -> Result<Target, String> {
+    let mut goal = Target::default();
+    for (key, value) in pairs(uri) {
+        let number = || {
+            let found = value.parse().ok().filter(|number: &f64| number.is_finite());
+            found.ok_or_else(|| format!("`{key}` is a number"))
+        };
+        match key {
+            "until_accuracy" => goal.accuracy = Some(number()?),
+            "until_loss" => goal.loss = Some(number()?),
+            other => {
+                let keys = "until_accuracy and until_loss";
+                return Err(format!("there is no key `{other}`; there are {keys}"));
+            }
+        }
+    }
+    Ok(goal)
+}
+
 fn question(uri: &Uri) -> Result<Question, String> {
     let mut question = Question::default();
     for (key, value) in pairs(uri) {
@@ -125,7 +149,10 @@ fn question(uri: &Uri) -> Result<Question, String> {
             ("what", "round") => question.what = Topic::Round,
             ("what", "contribution") => question.what = Topic::Contribution,
             ("what", "slow") => question.what = Topic::Slow,
-            ("what", _) => return Err("`what` is round, contribution or slow".to_owned()),
+            ("what", "accuracy") => question.what = Topic::Accuracy,
+            ("what", _) => {
+                return Err("`what` is round, contribution, slow or accuracy".to_owned());
+            }
             ("round", value) => question.round = Some(number(key, value)?),
             ("peer", value) if value.len() <= 64 => question.peer = Some(value.to_owned()),
             ("peer", _) => return Err("`peer` is the beginning of an id".to_owned()),

@@ -14,6 +14,7 @@ use super::{Config, ConfigError, DaemonConfig, NetworkConfig, RunConfig};
 use murmurate_net::congestion::Limits;
 use murmurate_protocol::Site;
 use murmurate_protocol::limits::SITE_BYTES_MAX;
+use murmurate_protocol::vitals::DaemonName;
 use murmurate_strategies::grid::Strategy;
 use murmurate_tasks::TaskConfig;
 use murmurate_tasks::data::Shards;
@@ -286,6 +287,8 @@ fn daemon(raw: &RawConfig) -> Result<DaemonConfig, Wrong> {
     }
     Ok(DaemonConfig {
         dir: PathBuf::from(&raw.dir),
+        name: raw.name.as_deref().map(name).transpose()?,
+        share_vitals: raw.share_vitals,
         http,
         http_names: raw.http_names.clone(),
         save_every: seconds("daemon.save_every_s", raw.save_every_s)?,
@@ -297,6 +300,11 @@ fn daemon(raw: &RawConfig) -> Result<DaemonConfig, Wrong> {
             .map_err(|e| Wrong::named("daemon.device", &e))?,
         watch: watch(raw)?,
     })
+}
+
+fn name(text: &str) -> Result<DaemonName, Wrong> {
+    let wrong = |e| Wrong::new("daemon.name", format!("`daemon.name` is `{text}`: {e}"));
+    DaemonName::new(text).map_err(wrong)
 }
 
 /// A duration in seconds; `None` for zero.

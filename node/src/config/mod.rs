@@ -25,6 +25,7 @@ pub use watch::WatchConfig;
 use libp2p::Multiaddr;
 use murmurate_net::congestion::{Congestion, Limits};
 use murmurate_net::tcp::BulkChoice;
+use murmurate_protocol::vitals::DaemonName;
 use murmurate_protocol::{Digest, RunId, Site};
 use murmurate_strategies::grid::Strategy;
 use murmurate_tasks::data::Shards;
@@ -118,6 +119,10 @@ pub struct NetworkConfig {
 pub struct DaemonConfig {
     /// Directory of identity, lock and checkpoint.
     pub dir: PathBuf,
+    /// The name under which others show it.
+    pub name: Option<DaemonName>,
+    /// Whether it tells others how it is.
+    pub share_vitals: bool,
     /// Address of the HTTP server.
     pub http: SocketAddr,
     /// Host names under which the HTTP server answers, beside addresses and `localhost`.

@@ -36,6 +36,8 @@ pub struct Overrides {
     pub relay: bool,
     /// `--dir`.
     pub dir: Option<PathBuf>,
+    /// `--daemon-name`.
+    pub daemon_name: Option<String>,
     /// `--http`.
     pub http: Option<String>,
     /// `--http-public`.
@@ -113,6 +115,7 @@ impl Overrides {
                 self.relay.then_some(Value::Boolean(true)),
             ),
             ("--dir", ["daemon", "dir"], path(&self.dir)),
+            ("--daemon-name", ["daemon", "name"], text(&self.daemon_name)),
             (
                 "--http-public",
                 ["daemon", "http_public"],

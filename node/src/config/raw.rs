@@ -128,6 +128,9 @@ impl Default for RawNetwork {
 #[serde(deny_unknown_fields, default)]
 pub(super) struct RawDaemon {
     pub(super) dir: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) name: Option<String>,
+    pub(super) share_vitals: bool,
     pub(super) http: String,
     pub(super) http_public: bool,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -153,6 +156,8 @@ impl Default for RawDaemon {
     fn default() -> Self {
         Self {
             dir: "murmurate-state".to_owned(),
+            name: None,
+            share_vitals: true,
             http: "127.0.0.1:0".to_owned(),
             http_public: false,
             http_names: Vec::new(),

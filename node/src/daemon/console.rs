@@ -1,6 +1,7 @@
 //! Output for the operator: the status over HTTP and the printed lines.
 
 use crate::api::StatusHandle;
+use crate::daemon::voice::Voice;
 use crate::events::EventLog;
 use crate::progress::Printer;
 use std::time::Instant;
@@ -17,6 +18,8 @@ pub(super) struct Console {
     pub(super) http: Option<String>,
     /// When the links were last read.
     pub(super) links_read: Instant,
+    /// What the daemon says of itself to others.
+    pub(super) voice: Voice,
     addresses: Vec<String>,
     /// Whether the run is open.
     open: bool,
@@ -29,6 +32,7 @@ impl Console {
         (printer, log): (Printer, EventLog),
         http: Option<String>,
         open: bool,
+        voice: Voice,
     ) -> Self {
         Self {
             status,
@@ -36,6 +40,7 @@ impl Console {
             log,
             http,
             links_read: Instant::now(),
+            voice,
             addresses: Vec::new(),
             open,
         }

@@ -27,6 +27,8 @@ mod start;
 mod story;
 mod trace;
 mod trainer;
+mod vitals;
+mod voice;
 
 pub use clock::SteadyClock;
 pub use error::{DaemonError, RefusedBy};
@@ -37,7 +39,7 @@ use crate::faults::{Fault, Faults};
 use crate::lanes::Lanes;
 use crate::lies::{Liar, Lie};
 use crate::membership;
-use crate::metrics::{Metrics, RateFact};
+use crate::metrics::Metrics;
 use crate::progress::{LogMode, Printer};
 use crate::report::NodeReport;
 use crate::spans;
@@ -70,6 +72,7 @@ use tokio::sync::mpsc;
 use trace::Trace;
 use tracing::Instrument;
 use trainer::Made;
+use voice::Voice;
 
 /// Threads for the network. With two, a long decode on one does not stop the other; training has
 /// its own threads.
@@ -224,6 +227,7 @@ async fn drive(
             (printer, log),
             Some(api.address().to_string()),
             config.run.open,
+            Voice::new(&config.daemon),
         ),
         on_request: OnRequest {
             faults: Faults::new(options.faults),
@@ -276,11 +280,7 @@ fn metrics(config: &Config, setup: &Setup) -> Result<Option<Metrics>, DaemonErro
     let Some(dir) = &config.daemon.watch.metrics_dir else {
         return Ok(None);
     };
-    let own = trainer::patience_of(&config.task).is_some();
-    let rate = RateFact {
-        lr: (!own).then(|| config.strategy.inner_kind().lr()),
-        factor: config.strategy.learning_rate(config.run.rounds)?,
-    };
+    let rate = setup::rate_fact(config)?;
     let figures = setup.status.with(|observer| observer.figures());
     let peer = setup.peer_config.me.to_hex();
     let started = Metrics::start(dir, &peer, (setup.unit, rate), figures);

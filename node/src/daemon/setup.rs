@@ -7,12 +7,13 @@ use crate::daemon::acquaintances::Acquaintances;
 use crate::daemon::agreed;
 use crate::daemon::clock::WallStopwatch;
 use crate::daemon::contacts::finder;
-use crate::daemon::trainer::Made;
+use crate::daemon::trainer::{self, Made};
 use crate::daemon::{DaemonError, SteadyClock};
 use crate::depot::Depot;
 use crate::lanes::Saver;
 use crate::lies::{Forger, Lie, LyingStore};
 use crate::membership::Entered;
+use crate::metrics::RateFact;
 use crate::net::{self, Net, NetConfig, NetEvent};
 use crate::store::{Best, Checkpoint, Expected, Store};
 use crate::unit::Unit;
@@ -226,6 +227,15 @@ fn restore(
     Ok(snapshot)
 }
 
+/// The learning rate of a run's rounds.
+pub(super) fn rate_fact(config: &Config) -> Result<RateFact, DaemonError> {
+    let own = trainer::patience_of(&config.task).is_some();
+    Ok(RateFact {
+        lr: (!own).then(|| config.strategy.inner_kind().lr()),
+        factor: config.strategy.learning_rate(config.run.rounds)?,
+    })
+}
+
 fn about(
     config: &Config,
     plan: &Plan,
@@ -248,7 +258,11 @@ fn about(
     }
     Ok(About {
         ranks: config.island.ranks,
+        rate: Some(rate_fact(config)?),
+        agrees: config.strategy.exchange().agrees(),
         run: config.run.name.clone(),
+        name: config.daemon.name.as_ref().map(ToString::to_string),
+        goal: config.daemon.watch.target,
         peer: peer.to_owned(),
         plan: plan.hash().to_hex(),
         preset: config.strategy.name().to_owned(),

@@ -21,9 +21,13 @@ impl Driver {
             let (sent, received) = self.payload.of(peer);
             (*peer, LinkStatus::new(view, sent, received))
         });
-        self.console
-            .status
-            .with(|observer| observer.set_links(links));
+        let now = self.clock.now();
+        let vitals = self.net.vitals();
+        let (seen, traffic) = (vitals.seen(), vitals.traffic());
+        self.console.status.with(|observer| {
+            observer.set_links(links);
+            observer.set_claims(now, &seen, traffic);
+        });
     }
 
     /// Updates the counters and prints progress.
@@ -55,6 +59,7 @@ impl Driver {
         let round = self.peer.round().0;
         self.console.log.waits(now, round, &waits);
         self.show();
+        self.say_vitals(&waits);
     }
 
     /// Updates the totals of bytes in the status.

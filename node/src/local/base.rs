@@ -244,6 +244,7 @@ impl Base {
             set("run", "key", text(&self.key.to_string_lossy()));
         }
         set("daemon", "dir", text(&home.to_string_lossy()));
+        set("daemon", "name", text(&format!("node-{index}")));
         set("daemon", "http", text("127.0.0.1:0"));
         self.group(&mut table, options.nodes);
         table

@@ -42,6 +42,8 @@ pub(super) struct Member {
     /// Number of restarts.
     pub(super) life: u32,
     pub(super) handle: Option<ChildHandle>,
+    /// Its peer's id, hexadecimal, once it has said so.
+    pub(super) peer: Option<String>,
     pub(super) addresses: Vec<String>,
     /// The address of its HTTP server.
     pub(super) http: Option<String>,
@@ -60,6 +62,7 @@ impl Member {
             fault: None,
             life: 0,
             handle: None,
+            peer: None,
             addresses: Vec::new(),
             http: None,
             words: VecDeque::new(),
@@ -136,6 +139,7 @@ impl Member {
         self.ended = None;
         self.progress = Progress::default();
         self.addresses.clear();
+        self.http = None;
         self.words.clear();
         // Each life writes a record of its own, because a record cannot be continued.
         if let Some(record) = &mut self.plan.record {

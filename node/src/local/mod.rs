@@ -52,6 +52,7 @@ use crate::goal::Target;
 use crate::progress::tell;
 use child_plan::ChildPlan;
 use display::Display;
+use page::SwarmPage;
 use plan::LocalPlan;
 use std::path::{Path, PathBuf};
 use swarm::{End, Swarm};
@@ -101,6 +102,11 @@ async fn run_in(options: &LocalOptions, dir: &Path) -> Result<LocalReport, Local
     }
     let mut swarm = Swarm::new(&plan, display)?;
     swarm.open_browser = options.open_browser;
+    match SwarmPage::start(plan.target).await {
+        Ok(page) => swarm.page = Some(page),
+        // The daemons have pages of their own.
+        Err(error) => swarm.display.say(&format!("no page of the swarm: {error}")),
+    }
     let end = swarm.run(plan.target, None).await?;
     let mut report = LocalReport::new(&plan, options, &swarm, end);
     report.stranger = swarm.end_stranger();

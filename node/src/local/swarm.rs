@@ -7,6 +7,7 @@ use super::child::{ChildEvent, ChildHandle, EVENTS_CAPACITY, Events};
 use super::display::Display;
 use super::kill_every::Killer;
 use super::member::{Member, State};
+use super::page::SwarmPage;
 use super::plan::LocalPlan;
 use super::split_story::SplitStory;
 use super::stranger::{Stranger, StrangerEntry};
@@ -77,6 +78,9 @@ pub(super) struct Swarm {
     leaving: bool,
     /// Whether a browser is to show the page.
     pub(super) open_browser: bool,
+    /// The page of the swarm, unless it is a quiet one for comparison.
+    pub(super) page: Option<SwarmPage>,
+    shown: Instant,
 }
 
 impl Swarm {
@@ -112,6 +116,8 @@ impl Swarm {
             heard: Instant::now(),
             leaving: false,
             open_browser: false,
+            page: None,
+            shown: Instant::now(),
         })
     }
 
@@ -229,8 +235,19 @@ impl Swarm {
         Ok(())
     }
 
+    /// Shows on the page how the daemons are.
+    fn show(&mut self) {
+        if let Some(page) = &self.page
+            && self.shown.elapsed() >= TICK
+        {
+            self.shown = Instant::now();
+            page.show(&self.members);
+        }
+    }
+
     /// Waits for one event, a tick or Ctrl+C.
     async fn next(&mut self) -> Result<Option<End>, LocalError> {
+        self.show();
         tokio::select! {
             event = self.inbox.recv() => {
                 if let Some((place, event)) = event {
@@ -250,8 +267,13 @@ impl Swarm {
         match event {
             ChildEvent::Line(line) => match *line {
                 Line::Listening {
-                    addresses, http, ..
-                } => (member.addresses, member.http) = (addresses, http),
+                    peer,
+                    addresses,
+                    http,
+                } => {
+                    member.peer = Some(peer);
+                    (member.addresses, member.http) = (addresses, http);
+                }
                 Line::Progress(progress) => {
                     self.display.progress(place, &progress);
                     member.progress = progress;

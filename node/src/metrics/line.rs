@@ -18,7 +18,7 @@ pub struct RateFact {
 
 impl RateFact {
     /// Rate and factor in the middle of a round.
-    pub(super) fn at(&self, round: u64) -> (Option<f64>, f64) {
+    pub(crate) fn at(&self, round: u64) -> (Option<f64>, f64) {
         let factor = self.factor.at(round as f64 + 0.5);
         (self.lr.map(|lr| lr * factor), factor)
     }

@@ -7,6 +7,7 @@ use crate::net::outboxes::{Busy, Outboxes};
 use crate::net::paths::Paths;
 use crate::net::swarm::{Network, Parts};
 use crate::net::view::{LinkView, Views};
+use crate::net::vitals::VitalsBoard;
 use crate::net::ways::Ways;
 use crate::net::{NetConfig, NetError, NetEvent, quic};
 use crate::traffic::{CounterSnapshot, Counters};
@@ -35,6 +36,7 @@ pub struct Net {
     outboxes: Arc<Outboxes>,
     counters: Arc<Counters>,
     views: Views,
+    vitals: VitalsBoard,
     max_rate: MaxRate,
 }
 
@@ -74,11 +76,13 @@ pub fn start(
         paths: Paths::new(quic.clone(), opener.clone(), ways),
         meters: Arc::default(),
     };
+    let vitals = VitalsBoard::new(config.identity.clone(), Arc::clone(&config.membership));
     let net = Net {
         commands,
         outboxes: Arc::clone(&outboxes),
         counters: Arc::clone(&counters),
         views: views.clone(),
+        vitals: vitals.clone(),
         max_rate: config.max_rate.clone(),
     };
     let parts = Parts {
@@ -92,6 +96,7 @@ pub fn start(
         commands: inbox,
         outboxes,
         counters,
+        vitals,
     };
     let network = Network::new(config, parts)?;
     tokio::spawn(network.run().in_current_span());
@@ -224,6 +229,11 @@ impl Net {
     #[cfg(test)]
     pub(crate) fn break_tls(&self, peer: &PeerId) {
         self.views.paths.break_tls(peer);
+    }
+
+    /// What the swarm's daemons say of themselves.
+    pub fn vitals(&self) -> &VitalsBoard {
+        &self.vitals
     }
 
     /// The limits on the sending rate. Changes apply at once.

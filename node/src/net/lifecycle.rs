@@ -163,6 +163,7 @@ impl Network {
 
     fn on_link_ended(&mut self, peer: PeerId, link: Link) {
         self.outboxes.close(&peer);
+        self.vitals.close(&peer);
         self.bulk.link_down(peer);
         self.paths.forget(&peer);
         self.meters.forget(peer);
@@ -194,6 +195,7 @@ impl Network {
             Kind::Bulk => self
                 .bulk
                 .serve(peer, Pipe::of_stream(inbound.stream), &mut self.tasks),
+            Kind::Vitals => self.read_vitals(peer, inbound.stream),
         }
     }
 
@@ -252,6 +254,7 @@ impl Network {
         if let Some((path, reason)) = path {
             self.tell(NetEvent::Path { peer, path, reason });
         }
+        self.send_vitals(peer);
     }
 
     /// Reads frames from a stream that the peer opened.

@@ -5,6 +5,7 @@ use crate::net::latch::Latch;
 use crate::net::nat::{Connection, Connections, Path};
 use crate::net::opener::Opener;
 use crate::net::outboxes::Outboxes;
+use crate::net::vitals::VitalsStreams;
 use crate::traffic::Counters;
 use libp2p::identity;
 use libp2p::swarm::ConnectionId;
@@ -41,6 +42,8 @@ pub(super) struct Link {
     queue: Option<mpsc::Sender<Vec<u8>>>,
     writer: AbortHandle,
     readers: VecDeque<AbortHandle>,
+    /// The streams of vitals.
+    pub(super) vitals: VitalsStreams,
     pings_lost: u32,
 }
 
@@ -58,6 +61,7 @@ impl Link {
         let before = self.shown.replace((id, path, reason.clone()));
         if before.as_ref().is_some_and(|(before, ..)| *before != id) {
             self.moved.notify_one();
+            self.vitals.move_on();
         }
         let same = before.is_some_and(|(_, p, r)| p == path && r == reason);
         (!same).then_some((path, reason))
@@ -141,6 +145,7 @@ impl Links {
             queue: Some(queue),
             writer,
             readers: VecDeque::new(),
+            vitals: VitalsStreams::default(),
             pings_lost: 0,
         };
         self.links.insert(peer, link);

@@ -1,15 +1,20 @@
 //! Listens on every address that works.
 
 use crate::net::behaviour::Behaviour;
+use crate::net::opener::{Opener, accept_bulk};
+use crate::net::paths::Paths;
 use crate::net::pending::Pending;
+use crate::net::ways;
 use crate::net::{ListenFailure, NetError, NetEvent};
 use crate::ports::{Ports, socket_of};
 use libp2p::Multiaddr;
 use libp2p::core::transport::TransportError;
 use libp2p::swarm::Swarm;
 use murmurate_net::free::probe;
+use murmurate_net::quic::Endpoint;
 use std::collections::VecDeque;
 use std::io::ErrorKind;
+use tokio::task::JoinSet;
 
 /// Listens on every address that works, and reports those that do not. An address that leaves the
 /// port to the system gets the one that this daemon had before, if it is free.
@@ -71,4 +76,14 @@ fn begin(swarm: &mut Swarm<Behaviour>, address: &Multiaddr) -> Result<(), String
         Err(TransportError::Other(error)) => Err(error.to_string()),
         Err(error) => Err(error.to_string()),
     }
+}
+
+/// The tasks that accept connections of slices.
+pub(super) fn accepting(quic: &Endpoint, paths: &Paths, opener: &Opener) -> JoinSet<()> {
+    let mut tasks = JoinSet::new();
+    tasks.spawn(accept_bulk(quic.clone(), opener.clone()));
+    if let Some(tcp) = paths.tcp() {
+        tasks.spawn(ways::accept(tcp.clone(), opener.network.clone()));
+    }
+    tasks
 }

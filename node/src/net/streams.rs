@@ -33,6 +33,8 @@ pub(super) enum Kind {
     Control,
     /// Slices and states.
     Bulk,
+    /// What daemons say of themselves.
+    Vitals,
 }
 
 impl Kind {
@@ -40,7 +42,7 @@ impl Kind {
     const FOR_ALL: &'static [Self] = &[Self::Gate];
 
     /// The kinds that members may open.
-    const FOR_MEMBERS: &'static [Self] = &[Self::Gate, Self::Control, Self::Bulk];
+    const FOR_MEMBERS: &'static [Self] = &[Self::Gate, Self::Control, Self::Bulk, Self::Vitals];
 
     /// Name of the stream's protocol.
     const fn name(self) -> &'static str {
@@ -48,6 +50,7 @@ impl Kind {
             Self::Gate => "/murmurate/gate/1",
             Self::Control => "/murmurate/control/1",
             Self::Bulk => "/murmurate/bulk/1",
+            Self::Vitals => "/murmurate/vitals/1",
         }
     }
 

@@ -7,15 +7,16 @@ use crate::net::command::Command;
 use crate::net::gate::{Gate, Members};
 use crate::net::ids::from_libp2p;
 use crate::net::links::Links;
-use crate::net::listen::listen;
+use crate::net::listen::{accepting, listen};
 use crate::net::nat::{Traversal, is_relayed};
-use crate::net::opener::{Internal, Opener, accept_bulk};
+use crate::net::opener::{Internal, Opener};
 use crate::net::outboxes::Outboxes;
 use crate::net::paths::Paths;
 use crate::net::pending::Pending;
 use crate::net::record::{OwnRecord, REFRESH};
 use crate::net::view::Views;
-use crate::net::{NetConfig, NetError, NetEvent, ways};
+use crate::net::vitals::{GOSSIP_EVERY, VitalsBoard};
+use crate::net::{NetConfig, NetError, NetEvent};
 use crate::traffic::{Counters, LinkMeters};
 use futures::StreamExt;
 use libp2p::swarm::{ConnectionId, Swarm, SwarmEvent};
@@ -28,7 +29,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep_until, timeout_at};
+use tokio::time::{Instant, MissedTickBehavior, sleep_until, timeout_at};
 
 /// Pending events above which the task handles nothing else. Each stands for a connection or a
 /// command, so a running driver keeps far below this number.
@@ -46,6 +47,7 @@ pub(super) struct Parts {
     pub(super) commands: mpsc::Receiver<Command>,
     pub(super) outboxes: Arc<Outboxes>,
     pub(super) counters: Arc<Counters>,
+    pub(super) vitals: VitalsBoard,
 }
 
 /// The network's task.
@@ -76,6 +78,8 @@ pub(super) struct Network {
     pub(super) record: OwnRecord,
     /// Addresses to announce instead of the listening addresses.
     pub(super) announce: Option<Vec<Multiaddr>>,
+    /// What the swarm's daemons say of themselves.
+    pub(super) vitals: VitalsBoard,
     /// Whether this daemon relays for others.
     pub(super) relays: bool,
     pub(super) opener: Opener,
@@ -99,6 +103,7 @@ impl Network {
             commands,
             outboxes,
             counters,
+            vitals,
         } = parts;
         let Views {
             quic,
@@ -116,11 +121,7 @@ impl Network {
         for address in config.announce.iter().flatten() {
             swarm.add_external_address(address.clone());
         }
-        let mut tasks = JoinSet::new();
-        tasks.spawn(accept_bulk(quic.clone(), opener.clone()));
-        if let Some(tcp) = paths.tcp() {
-            tasks.spawn(ways::accept(tcp.clone(), opener.network.clone()));
-        }
+        let tasks = accepting(&quic, &paths, &opener);
         let bulk = Bulk::new(Core {
             store,
             transport: Arc::new(paths.clone()),
@@ -135,6 +136,7 @@ impl Network {
             nat: Traversal::new(&config, members),
             paths,
             swarm,
+            vitals,
             relays: config.relay,
             links: Links::default(),
             gate: Gate::new(Arc::clone(&config.membership)),
@@ -163,6 +165,8 @@ impl Network {
     pub(super) async fn run(mut self) {
         let events = self.events.clone();
         let mut refresh = tokio::time::interval_at(Instant::now() + REFRESH, REFRESH);
+        let mut gossip = tokio::time::interval(GOSSIP_EVERY);
+        gossip.set_missed_tick_behavior(MissedTickBehavior::Delay);
         self.reconsider();
         let ending = loop {
             if !self.deliver() {
@@ -196,6 +200,7 @@ impl Network {
                     self.renew_record();
                     self.dismiss();
                 }
+                _ = gossip.tick() => self.vitals.gossip(),
             }
         };
         if let Some((deadline, done)) = ending {

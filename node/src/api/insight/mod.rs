@@ -4,6 +4,7 @@
 
 mod counters;
 mod history;
+mod incidents;
 mod ledger;
 mod waits;
 
@@ -12,9 +13,13 @@ pub use counters::Counters;
 use history::POINTS_MAX;
 pub use history::{History, Point};
 #[cfg(test)]
+use incidents::INCIDENTS_MAX;
+pub use incidents::{Incident, IncidentKind, Incidents};
+#[cfg(test)]
 use ledger::ROUNDS_MAX;
 pub use ledger::{Ledger, PeerTotals, RoundEntry, RoundResult, Share, Standing};
 pub use waits::WaitNow;
+pub(super) use waits::word as wait_word;
 
 use history::Open;
 use murmurate_protocol::{Event, Phase, Time, Wait, Waiting};
@@ -28,6 +33,8 @@ pub struct Insight {
     pub ledger: Ledger,
     /// What each round cost.
     pub history: History,
+    /// What went wrong.
+    pub incidents: Incidents,
     /// The waits that are under way, as last read.
     pub waiting: Vec<WaitNow>,
     waited_for: WaitedFor,
@@ -40,6 +47,7 @@ impl Insight {
         Self {
             ledger: Ledger::new(me),
             history: History::default(),
+            incidents: Incidents::default(),
             waiting: Vec::new(),
             waited_for: WaitedFor::default(),
             open: Open::default(),
@@ -49,6 +57,7 @@ impl Insight {
     /// Takes an event of the peer; `counters` are the daemon's after it.
     pub fn observe(&mut self, now: Time, event: &Event, counters: Counters) {
         self.ledger.observe(now, event);
+        self.incidents.observe(event);
         match event {
             Event::Phase { phase, .. } => {
                 self.open.phase(now, *phase);

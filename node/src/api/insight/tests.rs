@@ -236,3 +236,27 @@ fn waiting_time_is_divided_among_those_that_are_waited_for() {
     );
     assert_eq!(slow[&OTHER.to_hex()], 0.5);
 }
+
+#[test]
+fn incidents_are_bounded_and_a_repeated_one_pushes_out_no_other() {
+    let mut insight = Insight::new("me");
+    let lied = |round: u64, what: String| Event::Lied {
+        peer: murmurate_protocol::PeerId::from_bytes([1; 32]),
+        proven: false,
+        round: murmurate_protocol::Round(round),
+        what,
+    };
+    let mut tell = |event: &Event| insight.observe(Time::ZERO, event, Counters::default());
+    tell(&lied(0, "once".to_owned()));
+    (1..1000).for_each(|round| tell(&lied(round, "again".to_owned())));
+    tell(&lied(1000, "x".repeat(10_000)));
+    let rounds: Vec<u64> = insight.incidents.all().map(|i| i.round).collect();
+    assert_eq!(rounds, [0, 999, 1000]);
+    let longest = insight.incidents.all().map(|i| i.words.len()).max();
+    assert!(longest.unwrap() <= 256);
+    for round in 0..1000 {
+        let event = lied(round, round.to_string());
+        insight.observe(Time::ZERO, &event, Counters::default());
+    }
+    assert_eq!(insight.incidents.all().count(), INCIDENTS_MAX);
+}

@@ -1,4 +1,6 @@
 // The page of a daemon. It asks /api/v1 of the same daemon once a second and follows its events.
+// Under `murmurate local` one page shows all daemons: it asks the process that started them, which passes
+// questions below /daemons/N on to daemon N.
 // Everything from the network is set as text, never as markup.
 "use strict";
 
@@ -11,7 +13,13 @@ const STEPS = new Set(["phase", "trained", "group", "decided", "round_ended", "e
 const BAD = new Set(["peer_down", "suspected", "misbehaved", "lied", "work_failed", "voided", "alone", "absent", "waiting",
   "join_failed", "clock_off", "lost", "refused", "refused_by"]);
 
+const LOCAL = document.body.dataset.swarm === "local";
+// Of a local swarm: what its process says, the daemon that is asked, and its events.
+let local = null, chosen = 0, source = null, timer = null;
 let points = [], shown = null, answered = 0, last = null;
+const names = new Map();
+
+const path = (rest) => (LOCAL ? `/daemons/${chosen}` : "") + "/api/v1/" + rest;
 
 function element(name, attributes, text) {
   const it = document.createElement(name);
@@ -62,7 +70,23 @@ function strip(letters) {
   return whole;
 }
 
+// A daemon's name beside the beginning of its id. A name is isolated, because it may run from right to left.
+function named(id, more) {
+  const whole = element("span"), name = names.get(id);
+  if (name) whole.append(element("bdi", {}, name), " ");
+  whole.append(element("span", { class: name ? "note" : "" }, short(id)), more || "");
+  return whole;
+}
+const label = (id) => names.get(id) || short(id);
+
+// What the process that started a local swarm says of a daemon.
+const GONE = { killed: "✕ killed", stopped: "✕ stopped", gone: "✕ gone", waiting: "○ not started yet", starting: "○ starts", finished: "■ finished" };
+const started = (id) => local && local.daemons.find((daemon) => daemon.peer === id);
+
 function state(peer) {
+  const known = started(peer.peer);
+  if (known && GONE[known.state]) return [[GONE[known.state], !["waiting", "starting", "finished"].includes(known.state)]];
+  if (peer.heard_of) return [["○ no link, heard of", false]];
   const words = [];
   if (!peer.linked) words.push(["✕ no link", true]);
   else if (peer.suspected) words.push(["⚠ silent", true]);
@@ -71,40 +95,68 @@ function state(peer) {
   return words;
 }
 
+// A row of cells, each with the name of its column for narrow screens.
+function cells(row, pairs) {
+  for (const [name, content, kind] of pairs) {
+    const it = element("td", { "data-name": name, class: kind || "" });
+    it.append(content);
+    row.append(it);
+  }
+  return row;
+}
+
+// All daemons, this one first. What a daemon says of itself is grey once it is old.
 function peers(swarm) {
   const me = swarm.daemon;
-  const own = { peer: me.peer, me: true, linked: true, round: me.round, lag: 0, strip: me.strip };
-  const rows = [own, ...swarm.peers].map((peer) => {
+  const own = {
+    peer: me.peer, me: true, linked: true, round: me.round, lag: 0, strip: me.strip, share: me.share,
+    says: { phase: me.phase, inner_steps_per_s: me.inner_steps_per_s, loss: me.loss, version: me.version,
+      accuracy: me.evaluation && me.evaluation.accuracy },
+  };
+  const seen = new Set([own, ...swarm.peers].map((peer) => peer.peer));
+  const unseen = (local ? local.daemons : []).filter((daemon) => !seen.has(daemon.peer));
+  const others = unseen.map((daemon) => ({ peer: daemon.peer || "", node: daemon.node, linked: false, strip: "" }));
+  const rows = [own, ...swarm.peers, ...others].map((peer) => {
+    const says = peer.says || {}, old = says.stale ? "stale" : "";
     const row = element("tr", { class: peer.linked ? "" : "gone", "data-peer": peer.peer });
-    const cell = (name, content) => {
-      const it = element("td", { "data-name": name });
-      it.append(content);
-      row.append(it);
-      return it;
-    };
-    cell("Peer", short(peer.peer) + (peer.me ? " (this)" : ""));
-    const words = cell("State", "");
-    words.className = "state";
-    const states = peer.me ? [[me.phase, false]] : state(peer);
+    const states = peer.me ? [["● this one", false]] : peer.node !== undefined && !peer.peer ? [[GONE[local.daemons[peer.node].state] || "○", false]] : state(peer);
+    const words = element("span");
     states.forEach(([text, bad]) => words.append(element("b", { class: bad ? "bad" : "" }, text + " ")));
+    const round = known(peer.round ?? says.round, (r) => r);
     const lag = peer.lag > 0 ? ` (${peer.lag} behind)` : peer.lag < 0 ? ` (${-peer.lag} ahead)` : "";
-    cell("Round", known(peer.round, (r) => r + lag));
-    cell("Last 32 rounds", strip(peer.strip || ""));
-    cell("Share", known(peer.share, percent));
-    cell("Waited for it", peer.me ? "–" : known(peer.waited_s, time));
-    cell("Round trip", known(peer.rtt_s, time));
-    cell("Bytes lost", known(peer.loss, percent));
-    cell("Rate", known(peer.bytes_per_s, bits));
-    cell("Path", known(peer.path, String));
-    return row;
+    const steps = known(says.inner_steps_per_s, fixed(1));
+    const all = swarm.totals.inner_steps_per_s;
+    const part = all && says.inner_steps_per_s && !says.stale ? ` (${percent(says.inner_steps_per_s / all)})` : "";
+    return cells(row, [
+      ["Daemon", peer.peer ? named(peer.peer, peer.me ? " (this)" : "") : `node-${peer.node}`],
+      ["State", words, "state"],
+      ["Round", round + lag, peer.round === null || peer.round === undefined ? old : ""],
+      ["Share", known(peer.share, percent)],
+      ["Last 32 rounds", strip(peer.strip || "")],
+      ["Phase", known(says.phase, String), old],
+      ["Steps/s", steps + part, old],
+      ["Loss", known(says.loss, fixed(3)), old],
+      ["Accuracy", known(says.accuracy, percent), old],
+      ["Version", known(says.version, String), old],
+      ["Said", peer.me ? "now" : says.stale ? `stale, ${time(says.age_s)} ago` : known(says.age_s, (s) => time(s) + " ago"), old],
+    ]);
   });
   $("peers").tBodies[0].replaceChildren(...rows);
+  const links = swarm.peers.filter((peer) => !peer.heard_of).map((peer) => cells(element("tr", { class: peer.linked ? "" : "gone" }), [
+    ["Daemon", named(peer.peer)],
+    ["Waited for it", known(peer.waited_s, time)],
+    ["Round trip", known(peer.rtt_s, time)],
+    ["Bytes lost", known(peer.loss, percent)],
+    ["Rate", known(peer.bytes_per_s, bits)],
+    ["Path", known(peer.path, String)],
+  ]));
+  $("links").tBodies[0].replaceChildren(...links);
 }
 
 // The links of this daemon: itself in the middle, the peers around it.
 function map(swarm) {
   const svg = drawn("svg", { viewBox: "0 0 560 250" });
-  const all = swarm.peers.slice(0, 64), middle = [280, 116];
+  const all = swarm.peers.filter((peer) => !peer.heard_of).slice(0, 64), middle = [280, 116];
   all.forEach((peer, index) => {
     const angle = (2 * Math.PI * index) / Math.max(all.length, 1) - Math.PI / 2;
     const [x, y] = [middle[0] + 200 * Math.cos(angle), middle[1] + 88 * Math.sin(angle)];
@@ -112,13 +164,13 @@ function map(swarm) {
     svg.append(drawn("line", { x1: middle[0], y1: middle[1], x2: x, y2: y, class: link }));
     const node = drawn("circle", { cx: x, cy: y, r: 9, class: "node" + (peer.linked ? "" : " gone") + (peer.awaited ? " awaited" : "") });
     const words = state(peer).map(([text]) => text).join(", ");
-    node.append(drawn("title", {}, `${short(peer.peer)}: ${words}`));
-    const label = drawn("text", { x, y: y + (y < middle[1] ? -14 : 22), "text-anchor": "middle" },
-      short(peer.peer) + (peer.linked ? known(peer.rtt_s, (rtt) => " " + time(rtt)) : " ✕"));
-    svg.append(node, label);
+    node.append(drawn("title", {}, `${label(peer.peer)}: ${words}`));
+    const below = y + (y < middle[1] ? -14 : 22);
+    svg.append(node, drawn("text", { x, y: below, "text-anchor": "middle" },
+      label(peer.peer) + (peer.linked ? known(peer.rtt_s, (rtt) => " " + time(rtt)) : " ✕")));
   });
   svg.append(drawn("circle", { cx: middle[0], cy: middle[1], r: 11, class: "node me" }),
-    drawn("text", { x: middle[0], y: middle[1] + 26, "text-anchor": "middle" }, short(swarm.daemon.peer) + " (this)"));
+    drawn("text", { x: middle[0], y: middle[1] + 26, "text-anchor": "middle" }, label(swarm.daemon.peer) + " (this)"));
   $("map").replaceChildren(svg);
   const linked = all.filter((peer) => peer.linked).length;
   $("map").setAttribute("aria-label", `Linked with ${linked} of ${all.length} known peers`);
@@ -192,23 +244,38 @@ function charts() {
   chart("bytes", [{ name: "sent", color: "a", of: (p) => p.bytes_sent }, { name: "received", color: "b", of: (p) => p.bytes_received }], bytes, true);
 }
 
+// How far the goal is.
+function goal(swarm) {
+  const it = swarm.goal;
+  if (!it) return null;
+  const parts = [known(it.accuracy, (v) => `accuracy ${Number((100 * v).toFixed(2))} %`), known(it.loss, (v) => "loss " + v)].filter((part) => part !== "–");
+  const when = it.reached ? "reached" : it.eta_s === null ? "time unknown" : "about " + time(it.eta_s);
+  return ["Goal: " + parts.join(", "), when];
+}
+
 function show(swarm) {
   shown = swarm;
+  names.clear();
+  for (const daemon of local ? local.daemons : []) if (daemon.peer) names.set(daemon.peer, "node-" + daemon.node);
+  if (swarm.daemon.name) names.set(swarm.daemon.peer, swarm.daemon.name);
+  for (const peer of swarm.peers) if (peer.says && peer.says.name) names.set(peer.peer, peer.says.name);
   const me = swarm.daemon, verdict = swarm.verdict;
+  swarm.peers.sort((a, b) => label(a.peer).localeCompare(label(b.peer), undefined, { numeric: true }));
   $("run").textContent = me.run || "Murmurate";
   document.title = `${me.run}: round ${me.round}`;
-  $("identity").textContent = `daemon ${short(me.peer)}, ${me.preset}, version ${me.version}`;
+  $("identity").replaceChildren("daemon ", named(me.peer), `, ${me.preset}, version ${me.version}`);
   $("verdict").textContent = verdict.sentences.join(" ");
   $("action").textContent = verdict.action;
   const acts = verdict.action !== "Nothing to do.";
   document.querySelector(".verdict").className = "verdict" + (acts ? " acts" : swarm.waiting.length ? " waits" : "");
-  const measured = swarm.measured, linked = swarm.peers.filter((peer) => peer.linked).length;
+  const measured = swarm.measured, linked = swarm.peers.filter((peer) => peer.linked).length, totals = swarm.totals;
   list("facts", [
     ["Round", me.rounds ? `${me.round} of ${me.rounds}` : String(me.round)],
     ["Phase", me.phase],
     ["Time left, at most", known(swarm.eta_s, time)],
-    ["Peers linked", `${linked} of ${swarm.peers.length}`],
-    ["Inner steps", known(me.inner_steps_per_s, (v) => v.toFixed(1) + " /s")],
+    ...[goal(swarm)].filter(Boolean),
+    ["Daemons here", `${totals.daemons}, linked with ${linked}`],
+    [`Steps/s of ${totals.counted} daemons`, known(totals.inner_steps_per_s, fixed(1))],
     ["Loss", known(me.loss, fixed(3))],
     ["Accuracy", known(me.evaluation && me.evaluation.accuracy, percent)],
     ["Bytes an hour", known(measured && measured.bytes_per_hour, bytes)],
@@ -235,15 +302,57 @@ function lost(is) {
   if (is) $("lost-age").textContent = answered ? time((Date.now() - answered) / 1000) : "some time";
 }
 
+// Lists the daemons of a local swarm, and takes another one if the chosen one does not run.
+function choose() {
+  const list = $("chosen"), runs = (daemon) => daemon.state === "running";
+  const options = local.daemons.map((daemon) => {
+    const again = daemon.restarts ? `, started ${daemon.restarts + 1} times` : "";
+    return element("option", { value: daemon.node }, `node-${daemon.node} (${daemon.state}${again})`);
+  });
+  if (options.some((option, at) => !list.options[at] || list.options[at].textContent !== option.textContent)) list.replaceChildren(...options);
+  const now = local.daemons.find((daemon) => daemon.node === chosen);
+  const next = local.daemons.find(runs);
+  if (now && runs(now)) {
+    if (!source) follow();
+  } else if (next) {
+    $("switched").textContent = now ? `node-${chosen} is ${now.state}: node-${next.node} is asked now.` : "";
+    take(next.node);
+  }
+  list.value = String(chosen);
+}
+
+// Asks another daemon from now on.
+function take(node) {
+  if (node === chosen && source) return;
+  chosen = node;
+  points = [];
+  last = null;
+  $("events").replaceChildren();
+  follow();
+}
+
+function askLocal() {
+  return ask("/api/v1/local").then((found) => {
+    local = found;
+    choose();
+    const keys = ["until_accuracy", "until_loss"].filter((key) => local[key] !== null);
+    return "?" + keys.map((key) => `${key}=${local[key]}`).join("&");
+  });
+}
+
 async function look() {
+  timer = null;
   try {
-    const swarm = await ask("/api/v1/swarm");
+    const question = LOCAL ? await askLocal() : "", asked = chosen;
+    const swarm = await ask(path("swarm" + question));
     // Another life of the daemon counts its rounds from memory that is empty again.
     const newest = points.length ? points[points.length - 1].round : null;
     const restarted = shown && (shown.daemon.peer !== swarm.daemon.peer || (newest !== null && swarm.daemon.round < newest));
     if (restarted) points = [];
     const since = points.length ? "?since=" + points[points.length - 1].round : "";
-    const [page, mine, slow] = await Promise.all([ask("/api/v1/history" + since), ask("/api/v1/why?what=contribution"), ask("/api/v1/why?what=slow")]);
+    const [page, mine, slow] = await Promise.all([ask(path("history" + since)), ask(path("why?what=contribution")), ask(path("why?what=slow"))]);
+    // The user may have chosen another daemon meanwhile.
+    if (asked !== chosen) return void look();
     points = points.concat(page.points).slice(-POINTS_MAX);
     answered = Date.now();
     lost(false);
@@ -252,9 +361,17 @@ async function look() {
     $("slow").textContent = slow.sentences.concat(slow.action).join(" ");
     charts();
   } catch (error) {
-    lost(true);
+    // The daemons of a local swarm may be killed: another one is asked in a moment.
+    lost(!LOCAL || Date.now() - answered > 3 * SECOND);
   }
-  setTimeout(look, document.hidden ? 5 * SECOND : SECOND);
+  timer = setTimeout(look, document.hidden ? 5 * SECOND : SECOND);
+}
+
+// Looks at once, unless a look is under way, which begins again by itself.
+function lookNow() {
+  if (timer === null) return;
+  clearTimeout(timer);
+  look();
 }
 
 function words(entry) {
@@ -274,16 +391,28 @@ function happened(entry) {
 
 // The browser connects again by itself, and tells the last event that it saw.
 function follow() {
-  const source = new EventSource("/api/v1/events");
+  if (source) source.close();
+  const mine = new EventSource(path("events"));
+  source = mine;
   source.onmessage = (message) => {
     if (message.lastEventId === last) return;
     last = message.lastEventId;
     happened(JSON.parse(message.data));
   };
   source.onerror = () => {
-    if (source.readyState === EventSource.CLOSED) setTimeout(follow, 3 * SECOND);
+    if (mine.readyState === EventSource.CLOSED) setTimeout(() => mine === source && follow(), 3 * SECOND);
   };
 }
 
+if (LOCAL) {
+  $("switch").hidden = false;
+  $("more").replaceChildren(element("a", { href: "/api/v1/local" }, "API"));
+  $("chosen").addEventListener("change", (event) => {
+    $("switched").textContent = "";
+    take(Number(event.target.value));
+    lookNow();
+  });
+} else {
+  follow();
+}
 look();
-follow();

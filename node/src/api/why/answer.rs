@@ -2,6 +2,7 @@
 
 use crate::api::insight::Insight;
 use crate::api::status::Status;
+use crate::api::{About, Claims};
 use serde::{Deserialize, Serialize};
 
 /// What is asked.
@@ -15,6 +16,8 @@ pub enum Topic {
     Contribution,
     /// What takes the time of a round.
     Slow,
+    /// Why the accuracy fell.
+    Accuracy,
 }
 
 /// A question.
@@ -81,6 +84,10 @@ pub struct Facts<'a> {
     pub status: &'a Status,
     /// What the daemon remembers.
     pub insight: &'a Insight,
+    /// What other daemons say of themselves.
+    pub claims: &'a Claims,
+    /// What the daemon knew about itself at its start.
+    pub about: &'a About,
     /// Unix time, seconds.
     pub now: f64,
 }

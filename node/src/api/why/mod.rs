@@ -1,6 +1,7 @@
 //! Explains in sentences why a round does not end, why a contribution did not count, and why rounds are
 //! slow. Every answer ends in one action, or in "nothing to do".
 
+mod accuracy;
 mod answer;
 mod contribution;
 mod round;
@@ -32,6 +33,7 @@ pub fn why(facts: &Facts<'_>, question: &Question) -> Answer {
         Topic::Round => round::answer(facts, question.round, peer.as_deref()),
         Topic::Contribution => contribution::answer(facts, question.round, peer.as_deref()),
         Topic::Slow => slow::answer(facts, peer.as_deref()),
+        Topic::Accuracy => accuracy::answer(facts, question.round, peer.as_deref()),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::answer::{Answer, Facts, Topic};
 use super::words::{described, listed, percent, short, time};
-use crate::api::insight::{Point, RoundResult, WaitNow};
+use crate::api::insight::{IncidentKind, Point, RoundResult, WaitNow};
 
 /// A wait this many times as long as usual is worth a look.
 const UNUSUAL: f64 = 3.0;
@@ -12,6 +12,9 @@ const SHORT_S: f64 = 2.0;
 
 /// Rounds that say what is usual.
 const USUAL_ROUNDS: usize = 32;
+
+/// Refusals that an answer names.
+const REFUSALS_MAX: usize = 2;
 
 /// Peers that a sentence names.
 const NAMED_MAX: usize = 4;
@@ -43,11 +46,40 @@ fn present(facts: &Facts<'_>, peer: Option<&str>) -> Answer {
     if let Some(peer) = peer {
         return about(facts, peer);
     }
-    match main_wait(facts) {
-        _ if status.control.paused => of_pause(facts, answer),
+    let answer = match main_wait(facts) {
+        _ if facts.status.control.paused => of_pause(facts, answer),
         Some(wait) => of_wait(facts, wait),
         None => go_on_without(facts, answer.say(without_wait(facts))),
+    };
+    refusals(facts, answer)
+}
+
+/// Adds which peers refused a daemon that waits to begin, or were refused by it.
+fn refusals(facts: &Facts<'_>, mut answer: Answer) -> Answer {
+    if facts.status.phase != "join" {
+        return answer;
     }
+    let newest = facts.insight.incidents.all().rev();
+    let refused = newest.filter_map(|incident| {
+        let peer = incident.peer.as_deref()?;
+        let (who, why) = (short(peer), &incident.words);
+        match incident.kind {
+            IncidentKind::RefusedBy => Some(format!("Daemon {who} refused this daemon: {why}.")),
+            IncidentKind::Refused => Some(format!("This daemon refused daemon {who}: {why}.")),
+            _ => None,
+        }
+    });
+    let sentences: Vec<String> = refused.take(REFUSALS_MAX).collect();
+    if sentences.is_empty() {
+        return answer;
+    }
+    for sentence in sentences {
+        answer = answer.say(sentence);
+    }
+    answer.act(
+        "Compare `murmurate run --show-config` of both daemons; what must be the same is marked in \
+         docs/configuration.md.",
+    )
 }
 
 /// What a pause is, and who ends it.

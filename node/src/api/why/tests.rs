@@ -1,7 +1,7 @@
 //! The sentences, for a table of situations.
 
 use super::*;
-use crate::api::{ControlStatus, Counters, PeerStatus};
+use crate::api::{About, Claims, ControlStatus, Counters, PeerStatus};
 use murmurate_protocol::{
     Digest, Event, FragmentId, PeerId, Phase, Round, Time, TrainSummary, Wait, Waiting,
 };
@@ -18,6 +18,8 @@ fn at(ms: u64) -> Time {
 struct Case {
     status: Status,
     insight: Insight,
+    claims: Claims,
+    about: About,
 }
 
 impl Case {
@@ -39,6 +41,8 @@ impl Case {
         Self {
             status,
             insight: Insight::new(&ME.to_hex()),
+            claims: Claims::default(),
+            about: About::default(),
         }
     }
 
@@ -63,6 +67,8 @@ impl Case {
         let facts = Facts {
             status: &self.status,
             insight: &self.insight,
+            claims: &self.claims,
+            about: &self.about,
             now: 17.8,
         };
         let peer = peer.map(str::to_owned);
@@ -298,4 +304,135 @@ fn a_pause_has_an_owner_and_a_round() {
         answer.action.contains("murmurate control resume"),
         "{answer:?}"
     );
+}
+
+fn evaluated(round: u64, accuracy: f64) -> Event {
+    Event::Evaluated {
+        round: Round(round),
+        evaluation: murmurate_protocol::Evaluation {
+            loss: 1.0 - accuracy,
+            accuracy: Some(accuracy),
+            ..Default::default()
+        },
+    }
+}
+
+/// Rounds of all three daemons, each evaluated, with these accuracies.
+fn curve(case: &mut Case, from: u64, accuracies: &[f64]) {
+    for (number, accuracy) in (from..).zip(accuracies) {
+        case.tell(&[Event::Phase {
+            round: Round(number),
+            phase: Phase::Train,
+        }]);
+        case.tell(&round(number, &[ME, BOB, CAROL], &[ME, BOB, CAROL]));
+        case.tell(&[evaluated(number + 1, *accuracy)]);
+    }
+}
+
+#[test]
+fn a_fall_of_the_accuracy_is_explained_by_what_happened_in_its_rounds() {
+    let mut case = Case::new("train", 9);
+    let nothing = case.ask(Topic::Accuracy, None, None);
+    assert!(nothing.sentences[0].starts_with("No evaluation of an accuracy"));
+    curve(&mut case, 0, &[0.8, 0.9, 0.898]);
+    let same = case.ask(Topic::Accuracy, None, None);
+    assert!(
+        same.sentences[0].contains("has not fallen by more than 0.5 %"),
+        "{same:?}"
+    );
+    assert_eq!(same.action, NOTHING);
+    let lied = Event::Lied {
+        peer: CAROL,
+        proven: false,
+        round: Round(3),
+        what: "it sent two different values".to_owned(),
+    };
+    case.tell(&[lied]);
+    curve(&mut case, 3, &[0.6]);
+    let answer = case.ask(Topic::Accuracy, None, None);
+    let fell = "The accuracy fell from 89.8 % after round 2 to 60.0 % after round 3.";
+    assert_eq!(answer.sentences[0], fell);
+    let lie =
+        "In round 3, daemon cacacaca (linked, in round 7) lied: it sent two different values.";
+    assert_eq!(answer.sentences[1], lie);
+    assert!(answer.action.contains("`murmurate revoke`"), "{answer:?}");
+    assert_eq!(answer.peers, [CAROL.to_hex()]);
+    // Of another peer nothing is known that explains it.
+    let bob = case.ask(Topic::Accuracy, None, Some("b0b0"));
+    assert!(bob.sentences[1].contains("saw nothing unusual"), "{bob:?}");
+    // Once it has recovered there is nothing to do, and the fall is still explained.
+    curve(&mut case, 4, &[0.7, 0.91]);
+    let over = case.ask(Topic::Accuracy, None, None);
+    assert_eq!(over.sentences[0], fell);
+    assert_eq!(
+        over.sentences.last().unwrap(),
+        "It has recovered: 91.0 % after round 5."
+    );
+    assert_eq!(over.action, NOTHING);
+    let rose = case.ask(Topic::Accuracy, Some(5), None);
+    assert!(
+        rose.sentences[0].starts_with("The accuracy rose from 70.0 %"),
+        "{rose:?}"
+    );
+    let unknown = case.ask(Topic::Accuracy, Some(100), None);
+    assert!(
+        unknown.sentences[0].starts_with("Nothing is known"),
+        "{unknown:?}"
+    );
+}
+
+#[test]
+fn void_rounds_merges_and_newcomers_are_named_where_the_accuracy_fell() {
+    let mut case = Case::new("train", 9);
+    for number in 0..3 {
+        case.tell(&round(number, &[ME, BOB], &[ME, BOB]));
+    }
+    case.tell(&[evaluated(3, 0.9)]);
+    let voided = Event::Voided {
+        round: Round(3),
+        fragment: FragmentId(0),
+    };
+    let ended = |number| Event::RoundEnded {
+        round: Round(number),
+        digest: Digest::from_bytes([0; 32]),
+        seconds: 1.0,
+    };
+    let merged = Event::Merged {
+        round: Round(4),
+        digest: Digest::from_bytes([0; 32]),
+        sides: vec![(2, 10.0), (1, 5.0)],
+    };
+    case.tell(&[voided, ended(3), merged]);
+    case.tell(&round(4, &[ME, BOB, CAROL], &[ME, BOB, CAROL]));
+    case.tell(&[evaluated(5, 0.7)]);
+    let answer = case.ask(Topic::Accuracy, None, None);
+    let all = answer.sentences.join(" ");
+    for part in [
+        "Round 4 merged a swarm that was split: sides of 2 and 1 daemons.",
+        "Round 3 had no result of a group.",
+        "Round 4 was the first in a while with a contribution of daemon cacacaca",
+    ] {
+        assert!(all.contains(part), "{part}: {all}");
+    }
+    assert_eq!(
+        answer.action,
+        "Ask `murmurate why round --round 3` what failed."
+    );
+}
+
+#[test]
+fn a_daemon_that_waits_to_begin_says_who_refused_it_and_why() {
+    let mut case = Case::new("join", 0);
+    let refused = Event::RefusedBy {
+        peer: CAROL,
+        reason: murmurate_protocol::wire::Reason::OtherPlan,
+    };
+    case.tell(&[refused.clone(), refused]);
+    let answer = case.ask(Topic::Round, None, None);
+    let expected = "Daemon cacacaca refused this daemon: it follows another plan (compare seed, rounds and \
+                    strategy in both configs).";
+    assert_eq!(answer.sentences[1..], [expected]);
+    assert!(answer.action.contains("--show-config"), "{answer:?}");
+    case.status.phase = "train".to_owned();
+    assert_eq!(case.ask(Topic::Round, None, None).action, NOTHING);
 }

@@ -99,6 +99,11 @@ fn wrong_files_are_named_by_line() {
              (flex, cpu, wgpu, wgpu:N, cuda, cuda:N)",
         ),
         (
+            "[daemon]\nname = \"a/b\"\n",
+            "node.toml:2: `daemon.name` is `a/b`: a name has 1 to 32 bytes of letters, digits, `-`, `_`, \
+             `.` and spaces, and no space at its ends",
+        ),
+        (
             "[daemon]\nsave_every_s = -1.0\n",
             "node.toml:2: `daemon.save_every_s` must be 0 to 31536000 seconds",
         ),

@@ -1,8 +1,9 @@
 //! Starts the daemons of a swarm on this machine: of many, a few at a time.
 
 use super::{End, Swarm, unix_s};
-use crate::local::member::{Member, State};
-use crate::local::{LocalError, page};
+use crate::local::LocalError;
+use crate::local::member::State;
+use crate::local::page::{self, SwarmPage};
 use std::time::{Duration, Instant};
 
 /// Daemons that start at the same time.
@@ -36,14 +37,11 @@ impl Swarm {
         Ok(end)
     }
 
-    /// Says where the page of the swarm is: every daemon shows it, and the first lives longest.
+    /// Says where the page of the swarm is.
     fn show_page(&mut self) {
-        let running = |member: &&Member| member.state == State::Running;
-        let mut http = self.members.iter().filter(running);
-        let Some(address) = http.find_map(|member| member.http.clone()) else {
+        let Some(url) = self.page.as_ref().map(SwarmPage::url) else {
             return;
         };
-        let url = format!("http://{address}/");
         self.display.say(&format!("the swarm in a browser: {url}"));
         if std::mem::take(&mut self.open_browser)
             && let Err(error) = page::open(&url)

@@ -68,6 +68,11 @@ impl Membership {
         self.register().still_in(chain, now_s())
     }
 
+    /// Whether a peer is a member as far as this daemon knows. In an open run everyone is.
+    pub fn has(&self, peer: &PeerId) -> bool {
+        self.register().is_member(peer, now_s())
+    }
+
     /// The members and revocations that are known.
     pub fn register(&self) -> MutexGuard<'_, Register> {
         // Each change is complete before the lock is released.

@@ -4,7 +4,8 @@ use super::*;
 use crate::bulk::BulkEvent;
 use crate::net::gate::tests::{birds, owners, write};
 use crate::net::streams::Reply;
-use murmurate_protocol::{Change, Round};
+use murmurate_protocol::vitals::{Heard, SignedVitals, Vitals, VitalsMessage};
+use murmurate_protocol::{Change, Phase, Round, Signature};
 use murmurate_trust::RunKey;
 use murmurate_trust::gate::Message;
 
@@ -124,6 +125,62 @@ async fn garbage_on_a_bulk_stream_is_reported() {
     stream.flush().await.unwrap();
     let who = a.until(|event| match event {
         NetEvent::Bulk(BulkEvent::Malformed { from, what }) if what.is_misbehaviour() => Some(from),
+        _ => None,
+    });
+    assert_eq!(who.await, from);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn vitals_in_the_name_of_another_are_reported_and_not_shown() {
+    let (mut a, victim) = (side().await, side().await);
+    let (from, mut stream) = raw_stream(&a, Kind::Vitals).await;
+    let forged = SignedVitals {
+        vitals: Vitals {
+            peer: victim.id,
+            sequence: 1,
+            unix_ms: 1,
+            name: None,
+            version: "1".to_owned(),
+            round: Round(1),
+            phase: Phase::Train,
+            waiting: None,
+            steps_per_s: Some(1e9),
+            loss: None,
+            accuracy: Some(1.0),
+            last_round: None,
+            memory: None,
+            saved_round: None,
+        },
+        signature: Signature::from_bytes([7; 64]),
+    };
+    let heard = Heard {
+        age_ms: 0,
+        signed: forged,
+    };
+    let bytes = VitalsMessage::Vitals(vec![heard]).encode();
+    let length = u32::try_from(bytes.len()).unwrap();
+    stream.write_all(&length.to_le_bytes()).await.unwrap();
+    stream.write_all(&bytes).await.unwrap();
+    stream.flush().await.unwrap();
+    let malformed = a.until(|event| match event {
+        NetEvent::Malformed { from, error } => Some((from, error)),
+        _ => None,
+    });
+    assert_eq!(malformed.await, (from, WireError::Signature));
+    assert_eq!(a.net.vitals().seen(), []);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_message_of_vitals_that_is_too_long_is_reported() {
+    let mut a = side().await;
+    let (from, mut stream) = raw_stream(&a, Kind::Vitals).await;
+    stream.write_all(&[0xff; 32]).await.unwrap();
+    stream.flush().await.unwrap();
+    let who = a.until(|event| match event {
+        NetEvent::Malformed {
+            from,
+            error: WireError::TooLong { .. },
+        } => Some(from),
         _ => None,
     });
     assert_eq!(who.await, from);

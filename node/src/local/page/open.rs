@@ -11,7 +11,7 @@ const OPENER: &str = if cfg!(target_os = "macos") {
 };
 
 /// Opens a page. The browser is not waited for.
-pub(super) fn open(url: &str) -> io::Result<()> {
+pub(in crate::local) fn open(url: &str) -> io::Result<()> {
     let mut command = Command::new(OPENER);
     command.arg(url);
     let command = command.stdin(Stdio::null()).stdout(Stdio::null());

@@ -1,0 +1,145 @@
+//! What other daemons say of themselves. These are claims: no figure that this daemon measures itself, no
+//! decision and no count of contributions depends on them.
+
+use crate::net::SeenVitals;
+use murmurate_protocol::PeerId;
+use murmurate_protocol::vitals::RoundSeconds;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// Claims are shown as stale from this age on, seconds. A daemon renews them every five.
+const STALE_S: f64 = 15.0;
+
+/// The claims of all daemons that said something, by id in hexadecimal.
+#[derive(Clone, Debug, Default)]
+pub struct Claims {
+    all: BTreeMap<String, Claim>,
+}
+
+/// What one daemon says of itself. What it does not say is `None`.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Claim {
+    /// Its name, which its operator chose.
+    pub name: Option<String>,
+    /// Version of its program.
+    pub version: String,
+    /// Its round.
+    pub round: u64,
+    /// The phase of that round.
+    pub phase: String,
+    /// What it waits for.
+    pub waiting: Option<ClaimedWait>,
+    /// Its inner steps per second.
+    pub inner_steps_per_s: Option<f32>,
+    /// Its training loss.
+    pub loss: Option<f32>,
+    /// Its accuracy on held-out data, 0 to 1.
+    pub accuracy: Option<f32>,
+    /// Seconds of training in its last round.
+    pub train_s: Option<f32>,
+    /// Seconds of exchange in its last round.
+    pub exchange_s: Option<f32>,
+    /// Seconds that its last round waited for others.
+    pub wait_s: Option<f32>,
+    /// Its resident memory.
+    pub rss_bytes: Option<u64>,
+    /// The round of its last checkpoint.
+    pub saved_round: Option<u64>,
+    /// Unix time at which it said so, by its own clock, seconds.
+    pub unix_s: f64,
+    #[serde(skip)]
+    heard_s: f64,
+}
+
+/// What a daemon says that it waits for.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ClaimedWait {
+    /// The kind of wait, in one word as in [`WaitNow`](super::WaitNow).
+    pub what: String,
+    /// Some of the peers that it is for, hexadecimal.
+    pub peers: Vec<String>,
+}
+
+/// A claim with its age.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ClaimView {
+    /// What the daemon says.
+    #[serde(flatten)]
+    pub claim: Claim,
+    /// Seconds since it said so.
+    pub age_s: f64,
+    /// Whether that is too long ago to be true now.
+    pub stale: bool,
+}
+
+impl Claims {
+    /// Replaces all claims by these, as they are at `now`, Unix time in seconds.
+    pub fn set(&mut self, now: f64, seen: &[SeenVitals]) {
+        let claims = seen.iter().map(|seen| {
+            let claim = Claim::new(seen, now);
+            (seen.vitals.peer.to_hex(), claim)
+        });
+        self.all = claims.collect();
+    }
+
+    /// What a daemon says of itself.
+    pub fn of(&self, peer: &str, now: f64) -> Option<ClaimView> {
+        self.all.get(peer).map(|claim| claim.at(now))
+    }
+
+    /// The daemons that said something.
+    pub fn peers(&self) -> impl Iterator<Item = &String> {
+        self.all.keys()
+    }
+
+    /// The names that daemons gave themselves, by id.
+    pub fn name(&self, peer: &str) -> Option<&str> {
+        self.all.get(peer)?.name.as_deref()
+    }
+}
+
+impl Claim {
+    fn new(seen: &SeenVitals, now: f64) -> Self {
+        let vitals = &seen.vitals;
+        let part = |of: fn(&RoundSeconds) -> f32| vitals.last_round.as_ref().map(of);
+        Self {
+            name: vitals.name.as_ref().map(ToString::to_string),
+            version: vitals.version.clone(),
+            round: vitals.round.0,
+            phase: vitals.phase.to_string(),
+            waiting: vitals.waiting.as_ref().map(|waiting| ClaimedWait {
+                what: super::wait_word(waiting.wait).to_owned(),
+                peers: waiting.peers.iter().map(PeerId::to_hex).collect(),
+            }),
+            inner_steps_per_s: vitals.steps_per_s,
+            loss: vitals.loss,
+            accuracy: vitals.accuracy,
+            train_s: part(|parts| parts.train),
+            exchange_s: part(|parts| parts.exchange),
+            wait_s: part(|parts| parts.wait),
+            rss_bytes: vitals.memory,
+            saved_round: vitals.saved_round.map(|round| round.0),
+            unix_s: vitals.unix_ms as f64 / 1e3,
+            heard_s: now - seen.age.as_secs_f64(),
+        }
+    }
+
+    fn at(&self, now: f64) -> ClaimView {
+        let age_s = (now - self.heard_s).max(0.0);
+        ClaimView {
+            claim: self.clone(),
+            age_s,
+            stale: age_s >= STALE_S,
+        }
+    }
+
+    /// Whether it says that it takes inner steps these days.
+    pub(super) fn trains(&self) -> bool {
+        trains(&self.phase)
+    }
+}
+
+/// Whether a daemon in this phase takes part in rounds.
+pub(super) fn trains(phase: &str) -> bool {
+    matches!(phase, "train" | "exchange" | "apply" | "settle")
+}

@@ -1,0 +1,161 @@
+//! One page for all daemons of a local swarm. This process serves it, so its address stays when daemons
+//! are killed and start again. What it shows, it asks the living daemons; it changes nothing.
+
+mod open;
+mod proxy;
+
+use super::member::{Member, State};
+use crate::api::{ApiError, ApiServer, page_of_local};
+use crate::goal::Target;
+use axum::Router;
+use axum::extract::{Path, RawQuery};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+pub(super) use open::open;
+use serde::Serialize;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Any free port of this machine.
+const ANY: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
+
+/// The page, and what it shows of the daemons.
+#[derive(Debug)]
+pub(super) struct SwarmPage {
+    shown: Shown,
+    server: ApiServer,
+}
+
+/// `/api/v1/local`: the daemons as the process that started them sees them.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+struct Local {
+    daemons: Vec<LocalDaemon>,
+    /// The accuracy that ends the run.
+    until_accuracy: Option<f64>,
+    /// The loss that ends the run, in nats.
+    until_loss: Option<f64>,
+}
+
+/// One daemon.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+struct LocalDaemon {
+    node: usize,
+    /// `waiting`, `starting`, `running`, `stopped`, `killed`, `finished` or `gone`.
+    state: &'static str,
+    /// Its peer's id, once it is known.
+    peer: Option<String>,
+    /// How often it was started again.
+    restarts: u32,
+    #[serde(skip)]
+    http: Option<SocketAddr>,
+}
+
+/// What the server shares with the process that watches the daemons.
+#[derive(Clone, Debug, Default)]
+struct Shown(Arc<Mutex<Local>>);
+
+impl Shown {
+    fn lock(&self) -> MutexGuard<'_, Local> {
+        // What is shown is replaced as a whole.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The address of a daemon that runs.
+    fn address(&self, node: usize) -> Option<SocketAddr> {
+        let local = self.lock();
+        local
+            .daemons
+            .iter()
+            .find(|daemon| daemon.node == node)?
+            .http
+    }
+}
+
+impl SwarmPage {
+    /// Serves the page of a swarm that ends at `target`.
+    ///
+    /// # Errors
+    /// If no port is free.
+    pub(super) async fn start(target: Target) -> Result<Self, ApiError> {
+        let shown = Shown::default();
+        *shown.lock() = Local {
+            daemons: Vec::new(),
+            until_accuracy: target.accuracy,
+            until_loss: target.loss,
+        };
+        let server = ApiServer::listen(ANY, Vec::new(), routes(&shown)).await?;
+        Ok(Self { shown, server })
+    }
+
+    /// Where it is.
+    pub(super) fn url(&self) -> String {
+        format!("http://{}/", self.server.address())
+    }
+
+    /// Shows how the daemons are now.
+    pub(super) fn show(&self, members: &[Member]) {
+        self.shown.lock().daemons = members.iter().map(LocalDaemon::of).collect();
+    }
+}
+
+impl LocalDaemon {
+    fn of(member: &Member) -> Self {
+        let http = member.http.as_ref().and_then(|http| http.parse().ok());
+        let ended = member.has_ended();
+        let state = match member.state {
+            State::Waiting => "waiting",
+            State::Running if http.is_none() => "starting",
+            State::Running => "running",
+            State::Stopped => "stopped",
+            State::Killed | State::Away(_) => "killed",
+            State::Finished => "finished",
+            State::Gone => "gone",
+        };
+        Self {
+            node: member.plan.index,
+            state,
+            peer: member.peer.clone(),
+            restarts: member.life,
+            http: http.filter(|_| state == "running" && !ended),
+        }
+    }
+}
+
+fn routes(shown: &Shown) -> Router {
+    let (list, of_one) = (shown.clone(), shown.clone());
+    page_of_local()
+        .route("/api/v1/local", get(move || async move { json(&list) }))
+        .route(
+            "/daemons/{node}/{*path}",
+            get(
+                move |Path((node, path)): Path<(usize, String)>,
+                      RawQuery(query): RawQuery,
+                      headers: HeaderMap| async move {
+                    match of_one.address(node) {
+                        Some(address) => {
+                            proxy::ask(address, &path, query.as_deref(), &headers).await
+                        }
+                        None => away(node),
+                    }
+                },
+            ),
+        )
+        .fallback(|| async { (StatusCode::NOT_FOUND, "see / and /api/v1/local\n") })
+}
+
+fn json(shown: &Shown) -> Response {
+    let local = shown.lock().clone();
+    match serde_json::to_string(&local) {
+        Ok(text) => ([(header::CONTENT_TYPE, "application/json")], text).into_response(),
+        Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
+    }
+}
+
+fn away(node: usize) -> Response {
+    let text = format!("daemon {node} does not run\n");
+    (StatusCode::SERVICE_UNAVAILABLE, text).into_response()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,18 @@
+//! Vitals of the whole swarm: each daemon says a signed summary of itself to the peers that it is linked
+//! with, and passes on what it heard of others.
+//!
+//! They have streams of their own (`/murmurate/vitals/1`), with short queues that drop what does not fit.
+//! So they neither delay frames nor need the room of frames. Anti-entropy carries them beyond links: once
+//! a second a daemon tells one of its peers how new its vitals are, and either end gets what it lacks.
+
+mod board;
+mod network;
+mod streams;
+mod table;
+#[cfg(test)]
+mod tests;
+
+pub(super) use board::GOSSIP_EVERY;
+pub use board::VitalsBoard;
+pub(super) use streams::VitalsStreams;
+pub use table::SeenVitals;
