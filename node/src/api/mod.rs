@@ -13,6 +13,7 @@ mod limits;
 mod link;
 mod memory;
 mod metrics;
+mod noted;
 mod observer;
 mod page;
 mod rounds;
@@ -36,6 +37,8 @@ pub use limits::LimitsPage;
 pub use link::LinkStatus;
 pub use memory::{Memory, peak_rss_bytes, peak_rss_bytes_of, rss_bytes};
 pub use metrics::{MetricsFormat, metrics_text};
+pub(crate) use noted::ADDRESS_FILE;
+pub use noted::{NotedError, noted_address};
 pub use observer::Observer;
 pub use server::{ApiError, ApiServer, Served};
 pub use status::{
@@ -45,4 +48,5 @@ pub use status::{
 pub use swarm::{DaemonView, PeerView, Strip, Swarm};
 pub use token::{TOKEN_FILE, Token};
 pub use traffic::Traffic;
-pub use why::{Answer, Facts, Question, Topic, why};
+pub use v1::{ContributionsPage, HistoryPage};
+pub use why::{Answer, Facts, Question, Topic, why, words};

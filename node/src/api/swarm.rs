@@ -4,13 +4,14 @@
 use super::insight::{Insight, RoundResult, Standing, WaitNow};
 use super::why::{Answer, Facts, Question, why};
 use super::{EvaluationStatus, RoundStatus, Status};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Rounds in a peer's strip.
 const STRIP_ROUNDS: usize = 32;
 
 /// The swarm as this daemon knows it.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Swarm {
     /// What the round does, in sentences with one action.
     pub verdict: Answer,
@@ -31,7 +32,8 @@ pub struct Swarm {
 }
 
 /// This daemon.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct DaemonView {
     /// The peer's id, hexadecimal.
     pub peer: String,
@@ -70,7 +72,8 @@ pub struct DaemonView {
 pub type Strip = String;
 
 /// Another peer, as this daemon knows it.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct PeerView {
     /// The peer's id, hexadecimal.
     pub peer: String,

@@ -2,6 +2,7 @@
 
 use super::child::ChildHandle;
 use super::fault_entry::FaultEntry;
+use super::view::LivingDaemon;
 use super::{ChildPlan, LocalError};
 use crate::api::peak_rss_bytes_of;
 use crate::faults::Fault;
@@ -42,6 +43,8 @@ pub(super) struct Member {
     /// Number of restarts.
     pub(super) life: u32,
     pub(super) handle: Option<ChildHandle>,
+    /// Its id, hexadecimal, once it has said it.
+    pub(super) peer: Option<String>,
     pub(super) addresses: Vec<String>,
     /// The address of its HTTP server.
     pub(super) http: Option<String>,
@@ -60,6 +63,7 @@ impl Member {
             fault: None,
             life: 0,
             handle: None,
+            peer: None,
             addresses: Vec::new(),
             http: None,
             words: VecDeque::new(),
@@ -78,6 +82,14 @@ impl Member {
     pub(super) fn loss(&self) -> Option<f64> {
         let at_last = self.report.as_ref().and_then(|r| r.test_loss);
         at_last.or(self.progress.evaluation.map(|e| e.loss))
+    }
+
+    /// How a view finds it, while it lives.
+    pub(super) fn living(&self) -> Option<LivingDaemon> {
+        let lives = self.state == State::Running && self.ended.is_none();
+        let (peer, http) = self.peer.clone().zip(self.http.clone())?;
+        let index = self.plan.index;
+        lives.then_some(LivingDaemon { index, peer, http })
     }
 
     /// Whether it was told to lie.

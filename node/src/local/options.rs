@@ -73,6 +73,8 @@ pub struct LocalOptions {
     pub stranger: bool,
     /// `--nat`: the emulated router of every daemon except the first.
     pub nat: Option<NatKind>,
+    /// `--demo`: tell the story of the run in sentences.
+    pub narrated: bool,
     /// `--open-browser`: show the page of the swarm in a browser.
     pub open_browser: bool,
     /// After `--`: the training loop of every daemon.
