@@ -92,8 +92,11 @@ impl Scene {
         let place = match peers.iter().position(|peer| peer.peer == id) {
             Some(place) => place,
             None => {
+                // It was not there in the rounds before.
+                let rounds = self.swarm.daemon.strip.chars().count();
                 peers.push(PeerView {
                     peer: id.to_owned(),
+                    strip: "a".repeat(rounds),
                     ..PeerView::default()
                 });
                 peers.sort_by(|a, b| a.peer.cmp(&b.peer));
@@ -276,6 +279,7 @@ impl Scene {
             let sentence = match daemon.phase.as_str() {
                 "finished" => "All rounds are done.".to_owned(),
                 "" | "new" => "The daemon has started.".to_owned(),
+                "left" => "The daemon has left.".to_owned(),
                 phase => format!("Round {}: {phase}.", daemon.round),
             };
             answer.sentences.push(sentence);

@@ -114,6 +114,17 @@ pub(super) fn square(view: &View<'_>, area: Rect, buffer: &mut Buffer) {
     loss(view, of_loss, buffer);
     accuracy(view, of_accuracy, buffer);
     times(view, of_time, buffer);
+    if view.picture.recorded {
+        let title = Line::styled("bytes of a round", view.theme.style(Tone::Title));
+        let [of_title, of_reason] =
+            Layout::vertical([Constraint::Length(1), Constraint::Fill(1)]).areas(of_bytes);
+        title.render(of_title, buffer);
+        let reason = Line::styled(
+            "an event log does not hold them",
+            view.theme.style(Tone::Quiet),
+        );
+        return reason.render(of_reason, buffer);
+    }
     stack::bars(
         view,
         of_bytes,

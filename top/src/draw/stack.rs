@@ -68,7 +68,11 @@ pub(super) fn bars(
     let first = of_bars.right() - u16::try_from(shown).unwrap_or(0);
     for (x, point) in (first..).zip(&points[points.len() - shown..]) {
         for (row, y) in (of_bars.top()..of_bars.bottom()).rev().enumerate() {
-            let middle = (row as f64 + 0.5) / f64::from(of_bars.height) * high.max(1e-12);
+            // A round that is short beside the others is still there.
+            let middle = match row {
+                0 => 0.5 * total(point).min(high / f64::from(of_bars.height)),
+                _ => (row as f64 + 0.5) / f64::from(of_bars.height) * high,
+            };
             if let Some(number) = part_at(parts, point, middle) {
                 buffer.set_string(x, y, parts[number].sign, style(number));
             }

@@ -248,8 +248,8 @@ async fn one_frame_of_a_recorded_run_is_its_end() {
     let still = Still::of(Source::Recorded(recording())).await.unwrap();
     let text = still.text((80, 24));
     assert!(text.contains("■ the end"), "{text}");
-    assert!(text.contains("All rounds are done."), "{text}");
+    assert!(text.contains("The daemon has left."), "{text}");
     let json = serde_json::to_value(&still.picture).unwrap();
-    assert_eq!(json["swarm"]["daemon"]["phase"], "finished");
+    assert_eq!(json["swarm"]["daemon"]["phase"], "left");
     assert!(json["history"]["points"].as_array().unwrap().len() > 50);
 }

@@ -50,14 +50,4 @@ pub fn demo(options: LocalOptions) -> LocalOptions {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_demo_is_a_set_of_options_that_can_work() {
-        let options = demo(LocalOptions::default());
-        options.check().unwrap();
-        assert!(options.link.is_some() && options.narrated);
-        assert_eq!(options.faults_of(2).len(), 1);
-    }
-}
+mod tests;

@@ -120,9 +120,7 @@ impl Narrator {
     /// The sides lose each other.
     pub(in crate::local) fn split(&mut self, now: f64, round: u64) {
         let sides: Vec<String> = self.sides.iter().map(daemons).collect();
-        let sides = sides
-            .join(" cannot reach ")
-            .replace("reach Daemon", "reach daemon");
+        let sides = sides.join(" cannot reach ").to_lowercase();
         self.tell(
             now,
             format!("The network is cut in round {round}: {sides}."),
