@@ -70,12 +70,14 @@ pub(crate) struct Row {
 }
 
 impl Row {
-    /// The rows of a picture: the daemon that is asked, then its peers.
+    /// The rows of a picture: the daemon that is asked, then its peers by name.
     pub(crate) fn all(picture: &Picture) -> Vec<Self> {
         let Some(swarm) = &picture.swarm else {
             return Vec::new();
         };
         let peers = swarm.peers.iter().map(|peer| Self::of_peer(picture, peer));
+        let mut peers: Vec<Self> = peers.collect();
+        peers.sort_by(|a, b| a.name.cmp(&b.name));
         let own = Self::own(picture, &swarm.daemon);
         std::iter::once(own).chain(peers).collect()
     }

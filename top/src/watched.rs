@@ -23,17 +23,21 @@ pub(crate) struct Watched {
 impl Watched {
     /// Watches one daemon.
     pub(crate) fn daemon(target: Target, interval: Duration) -> Self {
-        let mut watched = Self::swarm(None, interval);
+        let mut watched = Self::new(None, interval);
         watched.watch(target);
         watched
     }
 
     /// Watches a local swarm through its first living daemon.
-    pub(crate) fn swarm(news: Option<mpsc::Receiver<ViewNews>>, interval: Duration) -> Self {
+    pub(crate) fn swarm(news: mpsc::Receiver<ViewNews>, interval: Duration) -> Self {
+        Self::new(Some(news), interval)
+    }
+
+    fn new(swarm: Option<mpsc::Receiver<ViewNews>>, interval: Duration) -> Self {
         Self {
             target: None,
             feed: None,
-            swarm: news,
+            swarm,
             interval,
             picture: Picture::default(),
             frozen: None,
@@ -150,7 +154,7 @@ mod tests {
     #[tokio::test]
     async fn the_next_daemon_is_watched_when_the_first_one_dies() {
         let (sender, news) = mpsc::channel(8);
-        let mut watched = Watched::swarm(Some(news), Duration::from_secs(60));
+        let mut watched = Watched::swarm(news, Duration::from_secs(60));
         let targets = [
             (living(&[0, 1, 2]), "http://127.0.0.1:0/"),
             (living(&[1, 0]), "http://127.0.0.1:0/"),

@@ -51,6 +51,7 @@ pub(crate) fn run(args: LocalArgs) -> anyhow::Result<()> {
         baseline_s: args.baseline,
         open_browser: args.open_browser,
         narrated: false,
+        round_time_s: None,
         command: args.command,
         args: std::env::args().skip(1).collect(),
     };

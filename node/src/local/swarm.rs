@@ -50,7 +50,7 @@ pub(super) enum End {
     RoundsDone,
     /// The time limit has passed.
     TimeUp,
-    /// The user pressed Ctrl+C.
+    /// The user pressed Ctrl+C, or the system told this process to end.
     Interrupted,
 }
 
@@ -238,7 +238,7 @@ impl Swarm {
         Ok(())
     }
 
-    /// Waits for one event, a tick or Ctrl+C.
+    /// Waits for one event, a tick, Ctrl+C or the order to end.
     async fn next(&mut self) -> Result<Option<End>, LocalError> {
         tokio::select! {
             event = self.inbox.recv() => {

@@ -3,10 +3,13 @@
 use super::{Narrator, demo};
 use crate::events::{Entry, Kind, NAME, VERSION};
 use crate::local::LocalOptions;
+use crate::local::base::Base;
 use crate::report::NodeReport;
+use murmurate_protocol::StepBudget;
 use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// Four daemons with logs, and their narrator. Time begins at 100 s.
 struct Stage {
@@ -200,6 +203,10 @@ fn the_end_says_what_the_survivors_hold() {
 fn the_demo_is_a_set_of_options_that_can_work() {
     let options = demo(LocalOptions::default());
     options.check().unwrap();
-    assert!(options.link.is_some() && options.narrated);
+    assert!(options.narrated);
+    let base = Base::new(&options).unwrap();
+    let budget = base.config.strategy.budget();
+    assert_eq!(budget, StepBudget::Time(Duration::from_millis(350)));
+    assert_eq!(base.config.strategy.name(), "diloco");
     assert_eq!(options.faults_of(2).len(), 1);
 }
