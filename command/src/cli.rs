@@ -14,6 +14,7 @@ mod model;
 mod run;
 mod shell;
 mod sim;
+mod top;
 mod why;
 
 pub(crate) use bench::{
@@ -34,6 +35,7 @@ pub(crate) use run::RunArgs;
 pub(crate) use shell::{CompletionsArgs, ManArgs};
 pub(crate) use sim::{CompareArgs, SimArgs, SimCommand, SurveyArgs};
 use std::path::PathBuf;
+pub(crate) use top::{INTERVAL_MAX_S, INTERVAL_MIN_S, TopArgs};
 pub(crate) use why::{DEFAULT_DIR, LogArgs, WhyArgs};
 
 /// Train one model on many machines without a coordinator.
@@ -84,6 +86,9 @@ pub(crate) enum Command {
     /// Show or change a running daemon's limits on bytes sent per second
     #[command(after_help = examples::LIMIT)]
     Limit(LimitArgs),
+    /// Show a daemon and its swarm on the terminal
+    #[command(after_help = examples::TOP)]
+    Top(TopArgs),
     /// Ask a running daemon why its round does not end, or is slow, or left it out
     Why(WhyArgs),
     /// Print the event logs of daemons, joined by cause

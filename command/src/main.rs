@@ -49,6 +49,7 @@ fn main() -> ExitCode {
         cli::Command::Generate(args) => commands::generate::run(&args),
         cli::Command::Eval(args) => commands::eval::run(&args),
         cli::Command::Limit(args) => commands::limit::run(&args),
+        cli::Command::Top(args) => commands::top::run(&args),
         cli::Command::Why(args) => commands::why::run(&args),
         cli::Command::Log(args) => commands::log::run(&args),
         cli::Command::RunKey(args) => commands::membership::run_key(&args),

@@ -51,15 +51,20 @@ pub(crate) fn folded(lines: &str) -> anyhow::Result<()> {
 
 /// The columns of the terminal behind stdout. A file or a pipe has no end of its lines.
 fn columns() -> usize {
+    match size() {
+        None | Some((0, _)) => usize::MAX,
+        Some((columns, _)) => usize::from(columns),
+    }
+}
+
+/// The columns and rows of the terminal behind stdout; none for a file or a pipe.
+pub(crate) fn size() -> Option<(u16, u16)> {
     let out = io::stdout();
     if !out.is_terminal() {
-        return usize::MAX;
+        return None;
     }
     let size = rustix::termios::tcgetwinsize(out);
-    match size.map_or(0, |size| size.ws_col) {
-        0 => usize::MAX,
-        columns => usize::from(columns),
-    }
+    Some(size.map_or((0, 0), |size| (size.ws_col, size.ws_row)))
 }
 
 /// Prints a result in parts. It reaches the reader when `print` returns or flushes.

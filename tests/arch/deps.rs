@@ -8,7 +8,7 @@ use std::process::Command;
 /// Each package's name to those it depends on. Two versions of a package are one.
 type Graph = BTreeMap<String, BTreeSet<String>>;
 
-const OURS: [&str; 13] = [
+const OURS: [&str; 14] = [
     "murmurate-protocol",
     "murmurate-trust",
     "murmurate-strategies",
@@ -18,6 +18,7 @@ const OURS: [&str; 13] = [
     "murmurate-survey",
     "murmurate-net",
     "murmurate-node",
+    "murmurate-top",
     "murmurate-bench",
     "murmurate",
     "murmurate-tests",
@@ -197,6 +198,7 @@ fn the_daemon_knows_neither_the_simulator_nor_its_commands() {
     ];
     forbid("murmurate-node", &[], &below);
     let with_node = [&below[..], &["murmurate-node"]].concat();
+    forbid("murmurate-top", &[], &with_node);
     forbid("murmurate-bench", &[], &with_node);
 }
 
@@ -209,8 +211,13 @@ fn the_network_quinn_and_burn_have_few_users() {
         "murmurate-bench",
         "murmurate",
     ];
-    assert_eq!(direct_users(&graph, "tokio"), network);
     assert_eq!(direct_users(&graph, "libp2p"), network);
+    let mut asynchronous = network.to_vec();
+    asynchronous.insert(2, "murmurate-top");
+    assert_eq!(direct_users(&graph, "tokio"), asynchronous);
+    for terminal in ["ratatui", "crossterm"] {
+        assert_eq!(direct_users(&graph, terminal), ["murmurate-top"]);
+    }
     // The benchmark compares our connections with quinn's own.
     let quinn = ["murmurate-net", "murmurate-bench"];
     assert_eq!(direct_users(&graph, "quinn"), quinn);

@@ -4,7 +4,7 @@ use crate::files::{rust_files, text};
 use crate::rust_text::{code_only, has_word, with_braces_written_out};
 
 /// The directories with code of the crates.
-pub(crate) const SOURCES: [&str; 9] = [
+pub(crate) const SOURCES: [&str; 10] = [
     "protocol/src",
     "strategies/src",
     "tasks/src",
@@ -12,6 +12,7 @@ pub(crate) const SOURCES: [&str; 9] = [
     "survey/src",
     "net/src",
     "node/src",
+    "top/src",
     "bench/src",
     "command/src",
 ];

@@ -1,4 +1,4 @@
-//! `murmurate why` while a round hangs, and the event logs of several daemons in one.
+//! `murmurate why` while a round hangs, `murmurate top`, and the event logs of several daemons in one.
 
 use murmurate_tests::{Daemon, Settings, get, program, turn, wait_until};
 use rustix::process::Signal;
@@ -35,6 +35,7 @@ fn why_names_a_daemon_that_is_stopped_and_logs_are_joined() {
     let mut third = Daemon::start(&turn, &settings.shard(2), &here.join("c"), &[&address]);
     let (stopped, _, _) = third.listening();
     first.reaches(4);
+    the_swarm_is_shown_in_a_frame(here);
 
     third.signal(Signal::STOP);
     let short = &stopped[..8];
@@ -76,6 +77,29 @@ fn why_names_a_daemon_that_is_stopped_and_logs_are_joined() {
         daemon.interrupt();
     }
     logs_are_joined(here);
+    let frame = ask(here, &["top", "--replay", "a", "b", "--once"]);
+    assert!(frame.contains("■ the end"), "{frame}");
+}
+
+/// An output that is no terminal gets one frame, also without `--once`.
+fn the_swarm_is_shown_in_a_frame(here: &Path) {
+    for arguments in [&["top", "a", "--once"][..], &["top", "a"]] {
+        let frame = ask(here, arguments);
+        for part in ["linked 2 of 2", "◆ ", "my contribution", "peer_up"] {
+            assert!(frame.contains(part), "no {part} in\n{frame}");
+        }
+        assert!(
+            frame.lines().all(|line| line.chars().count() <= 80),
+            "{frame}"
+        );
+    }
+    let json: Value = serde_json::from_str(&ask(here, &["top", "a", "--json"])).unwrap();
+    assert_eq!(json["swarm"]["peers"].as_array().unwrap().len(), 2);
+    assert!(
+        json["history"]["points"].as_array().unwrap().len() >= 4,
+        "{json}"
+    );
+    assert!(!json["events"].as_array().unwrap().is_empty());
 }
 
 fn logs_are_joined(here: &Path) {

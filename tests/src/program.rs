@@ -94,6 +94,7 @@ fn newest_source() -> SystemTime {
         "survey",
         "net",
         "node",
+        "top",
         "bench",
         "command",
     ];

@@ -9,7 +9,9 @@ pub(crate) const RUN: &str = "Examples:
 
 pub(crate) const LOCAL: &str = "Examples:
   murmurate local                                          four daemons learn digits together
+  murmurate local --demo                                   what a swarm survives, in a minute
   murmurate local --open-browser                           watch them on a page
+  murmurate local --top                                    watch them on the terminal
   murmurate local --nodes 8 --link 20mbit/60ms/0.5%        on slow links
   murmurate local --shards iid --kill 2@round:10:exchange  a daemon dies in the middle of a round";
 
@@ -63,6 +65,14 @@ pub(crate) const CONTROL: &str = "Examples:
   murmurate control node-0 lr 0.5x --at 300     half the learning rate from round 300 on
   murmurate control node-0 inner-steps 20       another number of inner steps
   murmurate control node-0 list                 what is directed";
+
+pub(crate) const TOP: &str = "Examples:
+  murmurate top                                   the daemon of murmurate-state
+  murmurate top node-0                            another one
+  murmurate top http://127.0.0.1:46367/           by the address of its page
+  murmurate top node-0 --once                     one frame as text
+  murmurate top node-0 --json                     all of it for a program
+  murmurate top --replay node-0/events.jsonl      a run that is over";
 
 pub(crate) const LOG: &str = "Examples:
   murmurate log                             the log of murmurate-state

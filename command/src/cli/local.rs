@@ -8,6 +8,27 @@ use murmurate_node::local::{
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+/// What `--demo` decides itself.
+const DEMO_DECIDES: [&str; 17] = [
+    "nodes",
+    "islands",
+    "preset",
+    "config",
+    "rounds",
+    "until_accuracy",
+    "until_loss",
+    "shards",
+    "kill",
+    "kill_every",
+    "late",
+    "liar",
+    "partition",
+    "heal",
+    "stop",
+    "link",
+    "nat",
+];
+
 /// Daemons are numbered from 0; daemon 0 is the one that the others join first.
 #[derive(Debug, Args)]
 pub(crate) struct LocalArgs {
@@ -56,6 +77,13 @@ pub(crate) struct LocalArgs {
     /// Open the page of the swarm in a browser
     #[arg(long)]
     pub(crate) open_browser: bool,
+    /// Show in about a minute what a swarm survives: a daemon that joins late, a network that is cut and
+    /// whole again, and a daemon that is killed during an exchange, with a sentence for each
+    #[arg(long, conflicts_with_all = DEMO_DECIDES)]
+    pub(crate) demo: bool,
+    /// Show what `murmurate top` shows, of the first daemon that lives, in place of a line for each
+    #[arg(long)]
+    pub(crate) top: bool,
     /// Print one JSON object on stdout
     #[arg(long)]
     pub(crate) json: bool,

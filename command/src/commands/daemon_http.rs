@@ -1,6 +1,7 @@
 //! Asks a running daemon over its HTTP interface, by its directory.
 
 use anyhow::{Context, anyhow};
+use murmurate_node::api::{NotedError, noted_address};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
@@ -40,24 +41,16 @@ pub(crate) struct Answer {
 
 /// The address that the daemon of a directory has noted.
 pub(crate) fn address(dir: &Path) -> anyhow::Result<SocketAddr> {
-    let file = dir.join("http.addr");
-    let text = std::fs::read_to_string(&file).with_context(|| no_daemon(dir))?;
-    let address = text.trim().parse();
-    address.with_context(|| format!("{} holds no address: restart the daemon", file.display()))
-}
-
-fn no_daemon(dir: &Path) -> String {
-    format!(
-        "no daemon runs in {}: start it, or give its directory",
-        dir.display()
-    )
+    Ok(noted_address(dir)?)
 }
 
 /// Sends a request to the daemon of a directory.
 pub(crate) fn ask(dir: &Path, request: Request<'_>) -> anyhow::Result<Answer> {
     let address = address(dir)?;
-    let stream = TcpStream::connect_timeout(&own(address), ANSWER_WAIT);
-    let mut stream = stream.with_context(|| no_daemon(dir))?;
+    let stream = TcpStream::connect_timeout(&address, ANSWER_WAIT);
+    let mut stream = stream.map_err(|_| NotedError::Missing {
+        dir: dir.to_owned(),
+    })?;
     stream.set_read_timeout(Some(ANSWER_WAIT))?;
     let Request {
         method,
@@ -87,16 +80,4 @@ pub(crate) fn ask(dir: &Path, request: Request<'_>) -> anyhow::Result<Answer> {
         .is_some_and(|line| line.contains(" 200 "));
     let content = content.to_owned();
     Ok(Answer { ok, content })
-}
-
-/// The address to use from this machine. A daemon that listens on all addresses also listens on
-/// loopback.
-fn own(mut address: SocketAddr) -> SocketAddr {
-    if address.ip().is_unspecified() {
-        address.set_ip(match address {
-            SocketAddr::V4(_) => std::net::Ipv4Addr::LOCALHOST.into(),
-            SocketAddr::V6(_) => std::net::Ipv6Addr::LOCALHOST.into(),
-        });
-    }
-    address
 }

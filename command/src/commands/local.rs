@@ -5,11 +5,23 @@ use crate::exit::{Ended, Exit};
 use crate::out;
 use anyhow::bail;
 use murmurate_node::local::{self, LocalOptions};
+use std::time::Duration;
+
+/// Time between two questions of a view to a daemon.
+const ASK_EVERY: Duration = Duration::from_millis(500);
 
 pub(crate) fn run(args: LocalArgs) -> anyhow::Result<()> {
     if !(0.0..=3600.0).contains(&args.baseline) {
         bail!("--baseline: give 0 to 3600 seconds");
     }
+    let view = match (args.top, out::size()) {
+        (true, Some(_)) => Some(murmurate_top::beside(ASK_EVERY)?),
+        (true, None) => {
+            out::tell("--top: stdout is no terminal, so there are lines");
+            None
+        }
+        (false, _) => None,
+    };
     let options = LocalOptions {
         quiet: out::is_quiet(),
         nodes: args.islands.map_or(args.nodes, |islands| islands.peers),
@@ -38,14 +50,21 @@ pub(crate) fn run(args: LocalArgs) -> anyhow::Result<()> {
         record: args.record,
         baseline_s: args.baseline,
         open_browser: args.open_browser,
+        narrated: false,
+        round_time_s: None,
         command: args.command,
         args: std::env::args().skip(1).collect(),
+    };
+    let options = if args.demo {
+        local::demo(options)
+    } else {
+        options
     };
     // A single thread, the main one, because children end with the thread that started them.
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    let report = runtime.block_on(local::run(options))?;
+    let report = runtime.block_on(local::run(options, view))?;
     let printed = match args.json {
         true => out::line(serde_json::to_string(&report)?),
         false => out::table(&local::table(&report)).and_then(|()| {

@@ -3,12 +3,9 @@
 use crate::cli::LogArgs;
 use crate::out;
 use anyhow::{Context, bail};
-use murmurate_node::events::{Entry, Skipped, chrome_trace, merge, read_dir};
-use serde_json::Value;
+use murmurate_node::api::words::short;
+use murmurate_node::events::{Entry, Skipped, chrome_trace, merge, read_dir, utc};
 use std::path::PathBuf;
-
-/// Seconds of a day.
-const DAY_S: u64 = 24 * 3600;
 
 pub(crate) fn run(args: &LogArgs) -> anyhow::Result<()> {
     let dirs = match args.dirs.is_empty() {
@@ -75,69 +72,18 @@ fn is_wanted(args: &LogArgs, entry: &Entry) -> bool {
 
 /// An entry for people.
 fn line(entry: &Entry) -> String {
-    let daemon: String = entry.daemon.chars().take(8).collect();
-    let mut line = format!(
-        "{} {daemon} round {} {}",
+    format!(
+        "{} {} round {} {}",
         utc(entry.time),
+        short(&entry.daemon),
         entry.round,
-        entry.kind.name()
-    );
-    let Ok(Value::Object(fields)) = serde_json::to_value(&entry.kind) else {
-        return line;
-    };
-    for (key, value) in fields.iter().filter(|(key, _)| *key != "kind") {
-        line.push_str(&format!(" {key}={}", words(value)));
-    }
-    line
-}
-
-/// A value for people: ids are short, numbers have few digits.
-fn words(value: &Value) -> String {
-    match value {
-        Value::String(text) if text.len() == 64 => text.chars().take(8).collect(),
-        Value::String(text) if text.contains(' ') => format!("{text:?}"),
-        Value::String(text) => text.clone(),
-        Value::Array(all) => all.iter().map(words).collect::<Vec<_>>().join(","),
-        Value::Number(number) => match number.as_f64().filter(|_| number.is_f64()) {
-            Some(number) => format!("{number:.3}"),
-            None => number.to_string(),
-        },
-        other => other.to_string(),
-    }
-}
-
-/// A Unix time as date and time of day, UTC.
-///
-/// **Source:** Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms", `civil_from_days`.
-fn utc(unix_s: f64) -> String {
-    let millis = (unix_s * 1000.0).max(0.0) as u64;
-    let (seconds, millis) = (millis / 1000, millis % 1000);
-    let (days, of_day) = (seconds / DAY_S + 719_468, seconds % DAY_S);
-    let (era, of_era) = (days / 146_097, days % 146_097);
-    let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year + year / 4 - year / 100);
-    let shifted = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * shifted + 2) / 5 + 1;
-    let month = if shifted < 10 {
-        shifted + 3
-    } else {
-        shifted - 9
-    };
-    let year = year + era * 400 + u64::from(month <= 2);
-    let (hour, minute, second) = (of_day / 3600, of_day / 60 % 60, of_day % 60);
-    format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}.{millis:03}")
+        entry.words(&short)
+    )
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn times_are_dates() {
-        assert_eq!(utc(0.0), "1970-01-01 00:00:00.000");
-        assert_eq!(utc(951_782_400.5), "2000-02-29 00:00:00.500");
-        assert_eq!(utc(1_767_225_599.999), "2025-12-31 23:59:59.999");
-    }
 
     #[test]
     fn a_line_is_short() {

@@ -20,6 +20,7 @@ pub(crate) mod shell;
 pub(crate) mod sim;
 pub(crate) mod strategies;
 pub(crate) mod survey;
+pub(crate) mod top;
 pub(crate) mod why;
 
 use murmurate_node::config::Variable;

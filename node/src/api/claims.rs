@@ -4,7 +4,7 @@
 use crate::net::SeenVitals;
 use murmurate_protocol::PeerId;
 use murmurate_protocol::vitals::RoundSeconds;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Claims are shown as stale from this age on, seconds. A daemon renews them every five.
@@ -17,7 +17,7 @@ pub struct Claims {
 }
 
 /// What one daemon says of itself. What it does not say is `None`.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Claim {
     /// Its name, which its operator chose.
     pub name: Option<String>,
@@ -52,7 +52,7 @@ pub struct Claim {
 }
 
 /// What a daemon says that it waits for.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ClaimedWait {
     /// The kind of wait, in one word as in [`WaitNow`](super::WaitNow).
     pub what: String,
@@ -61,7 +61,7 @@ pub struct ClaimedWait {
 }
 
 /// A claim with its age.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ClaimView {
     /// What the daemon says.
     #[serde(flatten)]

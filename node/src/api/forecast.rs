@@ -7,11 +7,12 @@ use crate::api::LinkStatus;
 use murmurate_protocol::Plan;
 use murmurate_strategies::grid::Strategy;
 use murmurate_strategies::plan::{Cluster, Cost, Link};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// Cost of one round of this daemon. The same fields hold predicted and measured values.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct RoundStatus {
     /// Fraction of the round's time that is spent in training, 0 to 1.
     pub utilization: f64,

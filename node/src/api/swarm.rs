@@ -7,13 +7,14 @@ use super::insight::{Insight, Point, RoundResult, Standing, WaitNow};
 use super::why::{Answer, Facts, Question, why};
 use super::{ControlStatus, EvaluationStatus, PeerStatus, RoundStatus, Status};
 use crate::goal::Target;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Rounds in a peer's strip.
 const STRIP_ROUNDS: usize = 32;
 
 /// The swarm as this daemon knows it.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Swarm {
     /// What the round does, in sentences with one action.
     pub verdict: Answer,
@@ -40,7 +41,8 @@ pub struct Swarm {
 }
 
 /// Sums over all daemons, this one included.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Totals {
     /// Daemons that are there: this one, those that it is linked with, and those whose vitals are fresh.
     pub daemons: usize,
@@ -51,7 +53,8 @@ pub struct Totals {
 }
 
 /// A goal, and how far it is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct GoalView {
     /// The accuracy to reach.
     pub accuracy: Option<f64>,
@@ -64,7 +67,8 @@ pub struct GoalView {
 }
 
 /// This daemon.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct DaemonView {
     /// The peer's id, hexadecimal.
     pub peer: String,
@@ -107,7 +111,8 @@ pub struct DaemonView {
 pub type Strip = String;
 
 /// Another peer, as this daemon knows it.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct PeerView {
     /// The peer's id, hexadecimal.
     pub peer: String,

@@ -12,7 +12,7 @@ use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use futures::stream::{self, Stream, StreamExt};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, VecDeque};
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -29,21 +29,23 @@ const ENTRIES_TOGETHER: usize = 64;
 const KEEP_ALIVE: Duration = Duration::from_secs(2);
 
 /// `/api/v1/history`.
-#[derive(Debug, Serialize)]
-struct HistoryPage {
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct HistoryPage {
     /// Rounds, oldest first; old ones are thinned.
-    points: Vec<Point>,
+    pub points: Vec<Point>,
 }
 
 /// `/api/v1/contributions`.
-#[derive(Debug, Serialize)]
-struct ContributionsPage {
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ContributionsPage {
     /// The daemon that answers.
-    me: String,
+    pub me: String,
     /// The last rounds, oldest first.
-    rounds: Vec<RoundEntry>,
+    pub rounds: Vec<RoundEntry>,
     /// Totals by peer since the daemon started.
-    totals: BTreeMap<String, PeerTotals>,
+    pub totals: BTreeMap<String, PeerTotals>,
 }
 
 /// The routes.

@@ -11,15 +11,19 @@ mod log;
 mod merge;
 mod read;
 mod recent;
+mod tail;
 mod told;
+mod words;
 
 pub use chrome::chrome_trace;
 pub use entry::{Entry, Kind, VERSION};
 pub use files::{FILE_BYTES_MAX, FILES, NAME};
 pub use log::EventLog;
 pub use merge::merge;
-pub use read::{Skipped, read_dir};
+pub use read::{Skipped, read_dir, read_file};
 pub use recent::{Line, RECENT_MAX, Recent};
+pub use tail::Tail;
+pub use words::utc;
 
 #[cfg(test)]
 mod tests;

@@ -42,12 +42,27 @@ pub fn read_dir(dir: &Path) -> io::Result<(Vec<Entry>, Skipped)> {
     }
 }
 
+/// The entries of one file of a log.
+///
+/// # Errors
+/// If the file cannot be read. Lines that are no entries are counted, not errors.
+pub fn read_file(file: &Path) -> io::Result<(Vec<Entry>, Skipped)> {
+    let mut entries = Vec::new();
+    let mut skipped = Skipped::default();
+    read(bounded(File::open(file)?), &mut entries, &mut skipped)?;
+    Ok((entries, skipped))
+}
+
 /// A file, up to the bytes that a log has: another file of its name may have no line feed and no end.
 fn bounded(file: File) -> impl BufRead {
     BufReader::new(file.take(FILE_BYTES_MAX))
 }
 
-fn read(mut from: impl BufRead, into: &mut Vec<Entry>, skipped: &mut Skipped) -> io::Result<()> {
+pub(super) fn read(
+    mut from: impl BufRead,
+    into: &mut Vec<Entry>,
+    skipped: &mut Skipped,
+) -> io::Result<()> {
     let mut line = Vec::new();
     loop {
         line.clear();

@@ -77,13 +77,39 @@ impl Base {
         };
         let config = Config::load(options.config.as_deref(), &overrides)?;
         let table = table_from(&config.effective)?;
-        Ok(Self {
+        let base = Self {
             table,
             config,
             places: Vec::new(),
             key: PathBuf::new(),
             says_when_to_evaluate: says_when_to_evaluate(options.config.as_deref()),
-        })
+        };
+        match options.round_time_s {
+            Some(seconds) => base.paced(seconds),
+            None => Ok(base),
+        }
+    }
+
+    /// The same configuration with rounds that take a time, not a number of inner steps.
+    fn paced(mut self, seconds: f64) -> Result<Self, LocalError> {
+        let mut strategy = table_from(&self.config.strategy.to_toml())?;
+        if let Some(Value::Table(pace)) = strategy.get_mut("synchronization") {
+            pace.remove("inner_steps");
+            pace.insert("round_time".to_owned(), Value::Float(seconds));
+        }
+        self.table
+            .insert("strategy".to_owned(), Value::Table(strategy));
+        self.with_table("the demo", "--demo")
+    }
+
+    /// Reads the configuration again from its table, which was changed for a flag.
+    fn with_table(mut self, name: &str, flag: &'static str) -> Result<Self, LocalError> {
+        let text = toml::to_string(&self.table).map_err(|e| LocalError::Flag {
+            flag,
+            message: e.to_string(),
+        })?;
+        self.config = Config::from_text(Path::new(name), &text, &Overrides::default())?;
+        Ok(self)
     }
 
     /// The same configuration with preset `none`. It keeps the inner optimizer only. Exchange keys
@@ -100,12 +126,7 @@ impl Base {
         self.table
             .insert("strategy".to_owned(), Value::Table(alone));
         without(&mut self.table, &WATCH_KEYS);
-        let text = toml::to_string(&self.table).map_err(|e| LocalError::Flag {
-            flag: "--baseline",
-            message: e.to_string(),
-        })?;
-        self.config = Config::from_text(Path::new("the baseline"), &text, &Overrides::default())?;
-        Ok(self)
+        self.with_table("the baseline", "--baseline")
     }
 
     /// Makes the key of a run of the swarm's own in `dir`, unless it is there from before or the

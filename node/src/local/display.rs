@@ -1,6 +1,7 @@
-//! Progress of the daemons: a live line for each on a terminal, plain lines elsewhere. All on
+//! Progress of the daemons: a view or a live line for each on a terminal, plain lines elsewhere. Lines are on
 //! stderr, because stdout is for the results.
 
+use super::view::{LivingDaemon, LocalView};
 use crate::goal::Target;
 use crate::progress::{Progress, columns, duration, is_live, optional, tell};
 use crate::report::NodeReport;
@@ -17,6 +18,7 @@ const PREFIX_WIDTH: usize = 10;
 #[derive(Debug)]
 pub(super) struct Display {
     form: Form,
+    nodes: usize,
     target: Target,
 }
 
@@ -29,31 +31,54 @@ enum Form {
     Plain {
         last: Vec<Option<Instant>>,
     },
+    /// A view, until the user closes it.
+    View(LocalView),
     Quiet,
 }
 
 impl Display {
     /// A display for `nodes` daemons, whose run also ends at `target`.
     pub(super) fn new(nodes: usize, target: Target) -> Self {
-        let form = match is_live() {
-            true => Form::live(nodes),
-            false => Form::Plain {
-                last: vec![None; nodes],
+        Self {
+            form: Form::lines(nodes),
+            nodes,
+            target,
+        }
+    }
+
+    /// As [`Display::new`], with messages alone where there is no terminal: they tell a story.
+    pub(super) fn sentences(nodes: usize, target: Target) -> Self {
+        let lines = Self::new(nodes, target);
+        match lines.form {
+            Form::Plain { .. } => Self {
+                form: Form::plain(0),
+                ..lines
             },
-        };
-        Self { form, target }
+            _ => lines,
+        }
+    }
+
+    /// As [`Display::new`], with a view in place of the lines while it is open.
+    pub(super) fn view(view: LocalView, nodes: usize, target: Target) -> Self {
+        Self {
+            form: Form::View(view),
+            nodes,
+            target,
+        }
     }
 
     /// A display that shows errors only.
     pub(super) fn quiet() -> Self {
         Self {
             form: Form::Quiet,
+            nodes: 0,
             target: Target::default(),
         }
     }
 
     /// Shows the progress of one daemon.
     pub(super) fn progress(&mut self, place: usize, progress: &Progress) {
+        self.leave_closed_view();
         let target = self.target;
         match &mut self.form {
             Form::Live { lines, .. } => {
@@ -72,7 +97,21 @@ impl Display {
                     tell(format_args!("daemon {place:>2} {words}"));
                 }
             }
-            Form::Quiet => {}
+            Form::View(_) | Form::Quiet => {}
+        }
+    }
+
+    /// Goes on with lines if the user has closed the view.
+    fn leave_closed_view(&mut self) {
+        if matches!(&self.form, Form::View(view) if view.is_closed()) {
+            self.form = Form::lines(self.nodes);
+        }
+    }
+
+    /// Tells the view which daemons live.
+    pub(super) fn living(&mut self, daemons: impl Iterator<Item = LivingDaemon>) {
+        if let Form::View(view) = &mut self.form {
+            view.living(daemons);
         }
     }
 
@@ -102,20 +141,42 @@ impl Display {
     pub(super) fn say(&self, text: &str) {
         match &self.form {
             Form::Live { all, .. } => all.suspend(|| tell(text)),
-            Form::Plain { .. } => tell(text),
+            Form::View(view) if !view.is_closed() => view.say(text),
+            Form::Plain { .. } | Form::View(_) => tell(text),
             Form::Quiet => tracing::debug!("{text}"),
         }
     }
 
-    /// Keeps the last state of every line on the terminal.
-    pub(super) fn finish(&self) {
-        if let Form::Live { lines, .. } = &self.form {
-            lines.iter().for_each(ProgressBar::abandon);
+    /// Keeps the last state of every line on the terminal, or closes the view. What is said later are plain
+    /// lines.
+    pub(super) fn finish(&mut self) {
+        let after = match self.form {
+            Form::Quiet => Form::Quiet,
+            _ => Form::plain(self.nodes),
+        };
+        match std::mem::replace(&mut self.form, after) {
+            Form::Live { lines, .. } => lines.iter().for_each(ProgressBar::abandon),
+            Form::View(view) => view.close(),
+            Form::Plain { .. } | Form::Quiet => {}
         }
     }
 }
 
 impl Form {
+    /// Lines for this many daemons.
+    fn lines(nodes: usize) -> Self {
+        match is_live() {
+            true => Self::live(nodes),
+            false => Self::plain(nodes),
+        }
+    }
+
+    fn plain(nodes: usize) -> Self {
+        Self::Plain {
+            last: vec![None; nodes],
+        }
+    }
+
     fn live(nodes: usize) -> Self {
         let all = MultiProgress::new();
         let lines = (0..nodes)

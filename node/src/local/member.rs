@@ -2,6 +2,7 @@
 
 use super::child::ChildHandle;
 use super::fault_entry::FaultEntry;
+use super::view::LivingDaemon;
 use super::{ChildPlan, LocalError};
 use crate::api::peak_rss_bytes_of;
 use crate::faults::Fault;
@@ -81,6 +82,14 @@ impl Member {
     pub(super) fn loss(&self) -> Option<f64> {
         let at_last = self.report.as_ref().and_then(|r| r.test_loss);
         at_last.or(self.progress.evaluation.map(|e| e.loss))
+    }
+
+    /// How a view finds it, while it lives.
+    pub(super) fn living(&self) -> Option<LivingDaemon> {
+        let lives = self.state == State::Running && self.ended.is_none();
+        let (peer, http) = self.peer.clone().zip(self.http.clone())?;
+        let index = self.plan.index;
+        lives.then_some(LivingDaemon { index, peer, http })
     }
 
     /// Whether it was told to lie.

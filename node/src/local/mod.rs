@@ -5,6 +5,7 @@ mod base;
 mod child;
 mod child_plan;
 mod consensus;
+mod demo;
 mod display;
 mod error;
 mod fault_entry;
@@ -29,8 +30,10 @@ mod stranger;
 mod swarm;
 mod table;
 mod total;
+mod view;
 
 pub use child::end_with_parent;
+pub use demo::{Told, demo};
 pub use error::LocalError;
 pub use fault_entry::FaultEntry;
 pub use faults::{KillAt, LateAt, StopAt};
@@ -47,10 +50,12 @@ pub use shards::ShardsArg;
 pub use stranger::StrangerEntry;
 pub use table::{notes, table};
 pub use total::Total;
+pub use view::{LivingDaemon, LocalView, ViewNews};
 
 use crate::goal::Target;
 use crate::progress::tell;
 use child_plan::ChildPlan;
+use demo::Narrator;
 use display::Display;
 use page::SwarmPage;
 use plan::LocalPlan;
@@ -62,9 +67,12 @@ use swarm::{End, Swarm};
 ///
 /// # Errors
 /// If the swarm cannot start or breaks. A missed target is no error; the report contains it.
-pub async fn run(options: LocalOptions) -> Result<LocalReport, LocalError> {
+pub async fn run(
+    options: LocalOptions,
+    view: Option<LocalView>,
+) -> Result<LocalReport, LocalError> {
     let (dir, temporary) = directory(options.dir.as_deref())?;
-    let outcome = run_in(&options, &dir).await;
+    let outcome = run_in(&options, &dir, view).await;
     match (&outcome, temporary) {
         (Ok(report), true) if report.reached != Some(false) => {
             // Only our own temporary directory is removed. A failure does not change the result.
@@ -83,7 +91,11 @@ pub async fn run(options: LocalOptions) -> Result<LocalReport, LocalError> {
     outcome
 }
 
-async fn run_in(options: &LocalOptions, dir: &Path) -> Result<LocalReport, LocalError> {
+async fn run_in(
+    options: &LocalOptions,
+    dir: &Path,
+    view: Option<LocalView>,
+) -> Result<LocalReport, LocalError> {
     let network = LocalNetwork::start(options)?;
     let places = network.as_ref().map_or(&[][..], LocalNetwork::places);
     if let Some(path) = &options.record {
@@ -93,9 +105,11 @@ async fn run_in(options: &LocalOptions, dir: &Path) -> Result<LocalReport, Local
         })?;
     }
     let plan = LocalPlan::new(options, dir, places)?;
-    let display = match options.quiet {
-        true => Display::quiet(),
-        false => Display::new(plan.children.len(), plan.target),
+    let display = match (view, options.quiet) {
+        (Some(view), _) => Display::view(view, plan.children.len(), plan.target),
+        (None, true) => Display::quiet(),
+        (None, false) if options.narrated => Display::sentences(plan.children.len(), plan.target),
+        (None, false) => Display::new(plan.children.len(), plan.target),
     };
     if let Some(note) = plan.note {
         display.say(note);
@@ -107,9 +121,16 @@ async fn run_in(options: &LocalOptions, dir: &Path) -> Result<LocalReport, Local
         // The daemons have pages of their own.
         Err(error) => swarm.display.say(&format!("no page of the swarm: {error}")),
     }
+    if options.narrated {
+        let dirs = plan.children.iter().map(|child| child.dir.as_path());
+        let sides = options.partition.as_ref().map(|split| &split.sides[..]);
+        swarm.narrator = Some(Narrator::new(dirs, sides.unwrap_or_default()));
+    }
     let end = swarm.run(plan.target, None).await?;
+    swarm.end_story();
     let mut report = LocalReport::new(&plan, options, &swarm, end);
     report.stranger = swarm.end_stranger();
+    report.story = swarm.story();
     if let Some(network) = &network {
         report.account(network);
     }

@@ -73,6 +73,10 @@ pub struct LocalOptions {
     pub stranger: bool,
     /// `--nat`: the emulated router of every daemon except the first.
     pub nat: Option<NatKind>,
+    /// Of `--demo`: seconds of training in a round, in place of a number of inner steps.
+    pub round_time_s: Option<f64>,
+    /// `--demo`: tell the story of the run in sentences.
+    pub narrated: bool,
     /// `--open-browser`: show the page of the swarm in a browser.
     pub open_browser: bool,
     /// After `--`: the training loop of every daemon.

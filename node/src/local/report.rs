@@ -1,6 +1,7 @@
 //! The report of a local swarm: one entry for each daemon, and totals.
 
 use super::consensus::distances;
+use super::demo::Told;
 use super::fault_entry::FaultEntry;
 use super::member::Member;
 use super::merge_entry::MergeEntry;
@@ -45,6 +46,9 @@ pub struct LocalReport {
     pub leaks: Option<LeakEntry>,
     /// What a stranger tried, if there was one.
     pub stranger: Option<StrangerEntry>,
+    /// What happened, in sentences, of `--demo`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub story: Vec<Told>,
 }
 
 impl LocalReport {
@@ -95,6 +99,7 @@ impl LocalReport {
             merges: swarm.split.merges.clone(),
             leaks: None,
             stranger: None,
+            story: Vec::new(),
         };
         let in_time = swarm.members.iter().zip(&report.nodes);
         report.total.first_round_s = in_time

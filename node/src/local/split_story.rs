@@ -1,6 +1,5 @@
 //! What the daemons say of a split and of the merge that follows, once for all of them.
 
-use super::display::Display;
 use super::merge_entry::MergeEntry;
 use crate::progress::merged;
 
@@ -25,27 +24,29 @@ impl SplitStory {
         }
     }
 
-    /// A daemon is cut off from others in this round, or no longer.
-    pub(super) fn told(&mut self, display: &Display, round: u64, away: usize) {
+    /// A daemon is cut off from others in this round, or no longer. Returns what there is to say, the first time.
+    pub(super) fn told(&mut self, round: u64, away: usize) -> Option<String> {
         let told = match away {
             0 => &mut self.healed,
             _ => &mut self.split,
         };
         if std::mem::replace(told, true) {
-            return;
+            return None;
         }
         let sides = self.sides.as_deref().unwrap_or_default();
-        display.say(&match away {
+        Some(match away {
             0 => format!("the split ends: the first daemon is in round {round}"),
             _ => format!("the swarm is split: {sides}, from round {round}"),
-        });
+        })
     }
 
-    /// A daemon says that sides were merged.
-    pub(super) fn merged(&mut self, display: &Display, round: u64, sides: Vec<(u16, f64)>) {
-        if self.merges.iter().all(|merge| merge.round != round) {
-            display.say(&merged(round, &sides));
-            self.merges.push(MergeEntry { round, sides });
+    /// A daemon says that sides were merged. Returns what there is to say, the first time.
+    pub(super) fn merged(&mut self, round: u64, sides: Vec<(u16, f64)>) -> Option<String> {
+        if self.merges.iter().any(|merge| merge.round == round) {
+            return None;
         }
+        let text = merged(round, &sides);
+        self.merges.push(MergeEntry { round, sides });
+        Some(text)
     }
 }

@@ -1,9 +1,11 @@
 //! Watches the daemons of a local swarm from start to end. Every wait has a deadline.
 
 mod starting;
+mod telling;
 
 use super::LocalError;
 use super::child::{ChildEvent, ChildHandle, EVENTS_CAPACITY, Events};
+use super::demo::Narrator;
 use super::display::Display;
 use super::kill_every::Killer;
 use super::member::{Member, State};
@@ -11,7 +13,6 @@ use super::page::SwarmPage;
 use super::plan::LocalPlan;
 use super::split_story::SplitStory;
 use super::stranger::{Stranger, StrangerEntry};
-use crate::faults::FaultAction;
 use crate::goal::Target;
 use crate::progress::Line;
 use rustix::process::Signal;
@@ -50,7 +51,7 @@ pub(super) enum End {
     RoundsDone,
     /// The time limit has passed.
     TimeUp,
-    /// The user pressed Ctrl+C.
+    /// The user pressed Ctrl+C, or the system told this process to end.
     Interrupted,
 }
 
@@ -74,6 +75,7 @@ pub(super) struct Swarm {
     events: Events,
     inbox: mpsc::Receiver<(usize, ChildEvent)>,
     interrupts: unix::Signal,
+    terminations: unix::Signal,
     heard: Instant,
     leaving: bool,
     /// Whether a browser is to show the page.
@@ -81,6 +83,8 @@ pub(super) struct Swarm {
     /// The page of the swarm, unless it is a quiet one for comparison.
     pub(super) page: Option<SwarmPage>,
     shown: Instant,
+    /// Tells the story of the run in place of messages.
+    pub(super) narrator: Option<Narrator>,
 }
 
 impl Swarm {
@@ -91,10 +95,14 @@ impl Swarm {
     pub(super) fn new(plan: &LocalPlan, display: Display) -> Result<Self, LocalError> {
         // One listener for the whole life of the swarm, so that no Ctrl+C between two waits is
         // lost.
-        let interrupts =
-            unix::signal(unix::SignalKind::interrupt()).map_err(|e| LocalError::Signals {
+        let listen = |kind| {
+            unix::signal(kind).map_err(|e| LocalError::Signals {
                 reason: e.to_string(),
-            })?;
+            })
+        };
+        let interrupts = listen(unix::SignalKind::interrupt())?;
+        // A view must not leave the terminal as it is when this process is told to end.
+        let terminations = listen(unix::SignalKind::terminate())?;
         let (events, inbox) = mpsc::channel(EVENTS_CAPACITY);
         Ok(Self {
             members: plan.children.iter().map(Member::new).collect(),
@@ -113,11 +121,13 @@ impl Swarm {
             events,
             inbox,
             interrupts,
+            terminations,
             heard: Instant::now(),
             leaving: false,
             open_browser: false,
             page: None,
             shown: Instant::now(),
+            narrator: None,
         })
     }
 
@@ -227,8 +237,7 @@ impl Swarm {
             let member = &self.members[place];
             let due = member.plan.late.is_some_and(|round| slowest >= round);
             if member.state == State::Waiting && due {
-                self.display
-                    .say(&format!("daemon {} starts late", member.plan.index));
+                self.starts_late(place, slowest);
                 self.start(place)?;
             }
         }
@@ -245,7 +254,7 @@ impl Swarm {
         }
     }
 
-    /// Waits for one event, a tick or Ctrl+C.
+    /// Waits for one event, a tick, Ctrl+C or the order to end.
     async fn next(&mut self) -> Result<Option<End>, LocalError> {
         self.show();
         tokio::select! {
@@ -253,11 +262,17 @@ impl Swarm {
                 if let Some((place, event)) = event {
                     self.heard = Instant::now();
                     self.take(place, event)?;
+                    let living = self.members.iter().filter_map(Member::living);
+                    self.display.living(living);
                 }
                 Ok(None)
             }
             Some(()) = self.interrupts.recv() => Ok(Some(End::Interrupted)),
-            () = tokio::time::sleep(TICK) => Ok(None),
+            Some(()) = self.terminations.recv() => Ok(Some(End::Interrupted)),
+            () = tokio::time::sleep(TICK) => {
+                self.narrate();
+                Ok(None)
+            }
         }
     }
 
@@ -271,6 +286,9 @@ impl Swarm {
                     addresses,
                     http,
                 } => {
+                    if let Some(narrator) = &mut self.narrator {
+                        narrator.is_called(member.plan.index, &peer);
+                    }
                     member.peer = Some(peer);
                     (member.addresses, member.http) = (addresses, http);
                 }
@@ -278,26 +296,9 @@ impl Swarm {
                     self.display.progress(place, &progress);
                     member.progress = progress;
                 }
-                Line::Fault { fault, round } => {
-                    let index = member.plan.index;
-                    self.display
-                        .say(&format!("daemon {index}: {fault} hits in round {round}"));
-                    let how = match fault.action {
-                        FaultAction::Kill => "killed",
-                        FaultAction::Stop => "stopped",
-                    };
-                    self.display
-                        .ended(place, &format!("{how} in round {round}"));
-                    member.state = match fault.action {
-                        FaultAction::Kill => State::Killed,
-                        FaultAction::Stop => State::Stopped,
-                    };
-                    member.fault = Some((fault, round));
-                }
-                Line::Split { round, away } => self.split.told(&self.display, round, away),
-                Line::Merged { round, sides, .. } => {
-                    self.split.merged(&self.display, round, sides);
-                }
+                Line::Fault { fault, round } => self.fault_hits(place, fault, round),
+                Line::Split { round, away } => self.is_split(round, away),
+                Line::Merged { round, sides, .. } => self.is_merged(round, sides),
                 Line::Note { text } => {
                     self.display
                         .say(&format!("daemon {}: {text}", member.plan.index));

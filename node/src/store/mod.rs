@@ -109,7 +109,7 @@ impl Store {
     /// # Errors
     /// If the directory cannot be written.
     pub fn note_http(&self, address: std::net::SocketAddr) -> Result<(), StoreError> {
-        let path = self.dir.join("http.addr");
+        let path = self.dir.join(crate::api::ADDRESS_FILE);
         write_atomically(&path, format!("{address}\n").as_bytes())
     }
 }

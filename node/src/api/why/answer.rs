@@ -52,6 +52,11 @@ pub struct Answer {
 pub(super) const NOTHING: &str = "Nothing to do.";
 
 impl Answer {
+    /// Whether there is something to do.
+    pub fn asks_to_act(&self) -> bool {
+        !self.action.is_empty() && self.action != NOTHING
+    }
+
     pub(super) fn new(what: Topic, round: u64) -> Self {
         Self {
             what,

@@ -6,7 +6,7 @@ mod answer;
 mod contribution;
 mod round;
 mod slow;
-mod words;
+pub mod words;
 
 #[cfg(test)]
 use super::{Insight, Status};

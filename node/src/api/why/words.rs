@@ -3,7 +3,7 @@
 use super::answer::Facts;
 
 /// The first digits of an id, as everything that is printed shows it.
-pub(super) fn short(peer: &str) -> String {
+pub fn short(peer: &str) -> String {
     peer.chars().take(8).collect()
 }
 
@@ -47,7 +47,7 @@ pub(super) fn described(facts: &Facts<'_>, peer: &str) -> String {
 }
 
 /// Several things in a sentence: `a`, `a and b`, `a, b and c`.
-pub(super) fn listed(things: &[String]) -> String {
+pub fn listed(things: &[String]) -> String {
     match things {
         [] => String::new(),
         [one] => one.clone(),
@@ -56,7 +56,7 @@ pub(super) fn listed(things: &[String]) -> String {
 }
 
 /// A duration, such as `3.2 s` or `4 min`.
-pub(super) fn time(seconds: f64) -> String {
+pub fn time(seconds: f64) -> String {
     match seconds {
         s if s < 0.0095 => format!("{:.1} ms", s * 1e3),
         s if s < 0.95 => format!("{:.0} ms", s * 1e3),
@@ -67,7 +67,7 @@ pub(super) fn time(seconds: f64) -> String {
 }
 
 /// A rate in bits, as links are sold.
-pub(super) fn rate(bytes_per_s: f64) -> String {
+pub fn rate(bytes_per_s: f64) -> String {
     match bytes_per_s * 8.0 {
         bits if bits < 1e6 => format!("{:.0} kbit/s", bits / 1e3),
         bits if bits < 1e9 => format!("{:.0} Mbit/s", bits / 1e6),
@@ -76,6 +76,6 @@ pub(super) fn rate(bytes_per_s: f64) -> String {
 }
 
 /// A share in percent.
-pub(super) fn percent(share: f64) -> String {
+pub fn percent(share: f64) -> String {
     format!("{:.0} %", share * 100.0)
 }

@@ -19,6 +19,11 @@ impl Swarm {
             .filter(|p| self.members[*p].plan.late.is_none())
             .collect();
         self.started_unix_s = unix_s();
+        if let Some(narrator) = &mut self.narrator {
+            let indexes = first.iter().map(|place| self.members[*place].plan.index);
+            narrator.begins(self.started_unix_s, &indexes.collect::<Vec<_>>());
+        }
+        self.narrate();
         for (started, &place) in first.iter().enumerate() {
             // The others join the first. Of many, some wait for those before them: a machine that starts a
             // hundred daemons at once is too busy to answer any of them.

@@ -1,0 +1,201 @@
+//! The loop of the view: waits for keys, news, signals and time, and draws.
+
+use crate::choice::{Choice, Wish};
+use crate::client::{AskError, Connection};
+use crate::draw::{Origin, View};
+use crate::feed::{Known, read, unix_s};
+use crate::player::Player;
+use crate::recording::Recording;
+use crate::row::Row;
+use crate::screen::Screen;
+use crate::target::Target;
+use crate::theme::Theme;
+use crate::watched::Watched;
+use crossterm::event::{Event, EventStream};
+use futures::StreamExt;
+use std::io;
+use std::time::{Duration, Instant};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::time::{MissedTickBehavior, interval};
+
+/// Time between two frames without a key.
+const FRAME: Duration = Duration::from_millis(100);
+
+/// What to show.
+#[derive(Clone, Debug)]
+pub enum Source {
+    /// A daemon that runs.
+    Live(Target),
+    /// Event logs that were recorded.
+    Recorded(Recording),
+}
+
+/// Why the view ended with an error.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TopError {
+    /// The daemon does not answer the first question.
+    #[error(transparent)]
+    Ask(#[from] AskError),
+    /// The terminal cannot be used.
+    #[error("the terminal cannot be used: {0}; --once prints one frame as text")]
+    Terminal(#[from] io::Error),
+}
+
+/// Shows a source on the terminal until the user quits. `pause` is the time between two questions.
+///
+/// # Errors
+/// If the daemon does not answer the first question, or the terminal cannot be used.
+pub async fn run(source: Source, pause: Duration) -> Result<(), TopError> {
+    let mut shown = match source {
+        Source::Live(target) => {
+            // A wrong address is told at once, on the terminal as it is.
+            read(&mut Connection::open(&target).await?, &mut Known::default()).await?;
+            Shown::Live(Watched::daemon(target, pause))
+        }
+        Source::Recorded(recording) => Shown::Recorded(Player::new(recording)),
+    };
+    let mut ends = [
+        SignalKind::terminate(),
+        SignalKind::interrupt(),
+        SignalKind::hangup(),
+    ]
+    .map(signal)
+    .into_iter()
+    .collect::<io::Result<Vec<_>>>()?;
+    let [terminated, interrupted, hung_up] = &mut ends[..] else {
+        return Ok(());
+    };
+    let ended = async {
+        tokio::select! {
+            _ = terminated.recv() => {}
+            _ = interrupted.recv() => {}
+            _ = hung_up.recv() => {}
+        }
+    };
+    let mut app = App::open()?;
+    tokio::select! {
+        end = app.show(&mut shown, || false) => Ok(end?),
+        () = ended => Ok(()),
+    }
+}
+
+/// What is shown.
+#[derive(Debug)]
+pub(crate) enum Shown {
+    Live(Watched),
+    Recorded(Player),
+}
+
+/// The view on the terminal.
+#[derive(Debug)]
+pub(crate) struct App {
+    screen: Screen,
+    keys: EventStream,
+    choice: Choice,
+    theme: Theme,
+}
+
+impl App {
+    /// Takes over the terminal.
+    pub(crate) fn open() -> io::Result<Self> {
+        Ok(Self {
+            screen: Screen::open()?,
+            keys: EventStream::new(),
+            choice: Choice::default(),
+            theme: Theme::of_environment(),
+        })
+    }
+
+    /// Shows it until the user quits, or until there is no more to show. `interrupt` takes Ctrl+C, and
+    /// says whether the view stays.
+    pub(crate) async fn show(
+        &mut self,
+        shown: &mut Shown,
+        interrupt: impl Fn() -> bool,
+    ) -> io::Result<()> {
+        let mut frames = interval(FRAME);
+        frames.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut before = Instant::now();
+        loop {
+            tokio::select! {
+                key = self.keys.next() => match key {
+                    Some(event) => match self.take(event?, shown) {
+                        Wish::Quit => return Ok(()),
+                        Wish::Interrupt if !interrupt() => return Ok(()),
+                        _ => self.draw(shown)?,
+                    },
+                    None => return Ok(()),
+                },
+                more = shown.take_news() => if !more {
+                    return Ok(());
+                },
+                _ = frames.tick() => {
+                    let passed = before.elapsed();
+                    before = Instant::now();
+                    if let Shown::Recorded(player) = shown {
+                        player.pass(passed.as_secs_f64());
+                    }
+                    self.draw(shown)?;
+                }
+            }
+        }
+    }
+
+    /// Takes a key. What it asks for is done, except to quit and to interrupt.
+    fn take(&mut self, event: Event, shown: &mut Shown) -> Wish {
+        // Any other event, such as a new size, only needs a new frame.
+        let Event::Key(key) = event else {
+            return Wish::None;
+        };
+        let rows = match shown {
+            Shown::Live(watched) => Row::all(watched.picture()),
+            Shown::Recorded(player) => Row::all(&player.picture()),
+        };
+        let wish = self.choice.press(key, &rows);
+        match (shown, wish) {
+            (Shown::Live(watched), Wish::Pause) => watched.pause(),
+            (Shown::Recorded(player), Wish::Pause) => player.pause(),
+            (Shown::Recorded(player), Wish::Seek(seconds)) => player.seek(seconds),
+            (Shown::Recorded(player), Wish::Speed(times)) => player.faster(times),
+            _ => {}
+        }
+        wish
+    }
+
+    fn draw(&mut self, shown: &Shown) -> io::Result<()> {
+        let (choice, theme) = (&self.choice, self.theme);
+        match shown {
+            Shown::Live(watched) => self.screen.show(&View {
+                picture: watched.picture(),
+                choice,
+                origin: &Origin::Live {
+                    target: watched.target(),
+                    paused: watched.is_paused(),
+                },
+                theme,
+                now: unix_s(),
+            }),
+            Shown::Recorded(player) => {
+                let moment = player.moment();
+                self.screen.show(&View {
+                    picture: &player.picture(),
+                    choice,
+                    origin: &Origin::Recorded(moment),
+                    theme,
+                    now: moment.unix_s,
+                })
+            }
+        }
+    }
+}
+
+impl Shown {
+    /// Waits for news and takes them. Returns whether there will be more.
+    async fn take_news(&mut self) -> bool {
+        match self {
+            Self::Live(watched) => watched.take_news().await,
+            Self::Recorded(_) => std::future::pending().await,
+        }
+    }
+}

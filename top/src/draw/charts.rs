@@ -1,0 +1,228 @@
+//! Small charts of the rounds: loss, accuracy, time, bytes.
+
+use super::View;
+use super::head::tenths;
+use super::stack::{self, Part};
+use crate::column::known;
+use crate::theme::Tone;
+use murmurate_node::api::Point;
+use murmurate_node::api::words::time;
+use murmurate_node::progress::bytes;
+use ratatui::buffer::Buffer;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::symbols::Marker;
+use ratatui::text::{Line, Span};
+use ratatui::widgets::{Axis, Chart, Dataset, GraphType, Widget};
+
+/// Charts of fewer rows have no room for the numbers of the rounds.
+const AXIS_ROWS: u16 = 9;
+
+/// A curve.
+struct Curve {
+    name: &'static str,
+    /// What distinguishes it from the others without colours.
+    sign: &'static str,
+    marker: Marker,
+    of: fn(&Point) -> Option<f64>,
+}
+
+const TRAINING: Curve = Curve {
+    name: "training",
+    sign: "⠤",
+    marker: Marker::Braille,
+    of: |point| point.loss,
+};
+
+const HELD_OUT: Curve = Curve {
+    name: "held-out",
+    sign: "•",
+    marker: Marker::Dot,
+    of: |point| point.eval_loss,
+};
+
+const ACCURACY: Curve = Curve {
+    name: "held-out",
+    sign: "•",
+    marker: Marker::Dot,
+    of: |point| point.accuracy,
+};
+
+/// What the time of a round consists of.
+const TIMES: [Part; 4] = [
+    Part {
+        name: "train",
+        sign: "█",
+        of: |point| point.train_s,
+    },
+    Part {
+        name: "exchange",
+        sign: "▓",
+        of: |point| point.exchange_s,
+    },
+    Part {
+        name: "wait",
+        sign: "░",
+        of: |point| point.wait_s,
+    },
+    Part {
+        name: "other",
+        sign: "·",
+        of: |point| (point.seconds - point.train_s - point.exchange_s - point.wait_s).max(0.0),
+    },
+];
+
+/// What the bytes of a round consist of.
+const BYTES: [Part; 2] = [
+    Part {
+        name: "out",
+        sign: "█",
+        of: |point| point.bytes_sent as f64,
+    },
+    Part {
+        name: "in",
+        sign: "░",
+        of: |point| point.bytes_received as f64,
+    },
+];
+
+/// Loss, accuracy and time side by side.
+pub(super) fn row(view: &View<'_>, area: Rect, buffer: &mut Buffer) {
+    let [of_loss, _, of_accuracy, _, of_time] = Layout::horizontal([
+        Constraint::Fill(5),
+        Constraint::Length(1),
+        Constraint::Fill(4),
+        Constraint::Length(1),
+        Constraint::Fill(7),
+    ])
+    .areas(area);
+    loss(view, of_loss, buffer);
+    accuracy(view, of_accuracy, buffer);
+    times(view, of_time, buffer);
+}
+
+/// Loss and accuracy above time and bytes.
+pub(super) fn square(view: &View<'_>, area: Rect, buffer: &mut Buffer) {
+    let halves = [
+        Constraint::Fill(1),
+        Constraint::Length(2),
+        Constraint::Fill(1),
+    ];
+    let rows = [Constraint::Fill(1), Constraint::Fill(1)];
+    let [above, below] = Layout::vertical(rows).areas(area);
+    let [of_loss, _, of_accuracy] = Layout::horizontal(halves).areas(above);
+    let [of_time, _, of_bytes] = Layout::horizontal(halves).areas(below);
+    loss(view, of_loss, buffer);
+    accuracy(view, of_accuracy, buffer);
+    times(view, of_time, buffer);
+    if view.picture.recorded {
+        let title = Line::styled("bytes of a round", view.theme.style(Tone::Title));
+        let [of_title, of_reason] =
+            Layout::vertical([Constraint::Length(1), Constraint::Fill(1)]).areas(of_bytes);
+        title.render(of_title, buffer);
+        let reason = Line::styled(
+            "an event log does not hold them",
+            view.theme.style(Tone::Quiet),
+        );
+        return reason.render(of_reason, buffer);
+    }
+    stack::bars(
+        view,
+        of_bytes,
+        buffer,
+        ("bytes of a round", &BYTES),
+        |value| bytes(value as u64),
+    );
+}
+
+fn loss(view: &View<'_>, area: Rect, buffer: &mut Buffer) {
+    let words = |value: f64| format!("{value:.3}");
+    curves(view, area, buffer, ("loss", &[TRAINING, HELD_OUT]), words);
+}
+
+fn accuracy(view: &View<'_>, area: Rect, buffer: &mut Buffer) {
+    curves(view, area, buffer, ("accuracy", &[ACCURACY]), tenths);
+}
+
+fn times(view: &View<'_>, area: Rect, buffer: &mut Buffer) {
+    stack::bars(view, area, buffer, ("time of a round", &TIMES), time);
+}
+
+/// Curves over rounds below a line with their names and last values.
+fn curves(
+    view: &View<'_>,
+    area: Rect,
+    buffer: &mut Buffer,
+    (title, curves): (&str, &[Curve]),
+    words: impl Fn(f64) -> String,
+) {
+    let points = &view.picture.history.points;
+    let of = |curve: &Curve| -> Vec<(f64, f64)> {
+        let values = points
+            .iter()
+            .filter_map(|p| Some((p.round as f64, (curve.of)(p)?)));
+        values.filter(|(_, value)| value.is_finite()).collect()
+    };
+    let all: Vec<Vec<(f64, f64)>> = curves.iter().map(of).collect();
+    let mut legend = vec![Span::styled(
+        title.to_owned(),
+        view.theme.style(Tone::Title),
+    )];
+    for (number, (curve, values)) in curves.iter().zip(&all).enumerate() {
+        let last = known(values.last().map(|(_, value)| *value), &words);
+        let name = if curves.len() > 1 && area.width >= 44 {
+            curve.name
+        } else {
+            ""
+        };
+        let style = view.theme.style(Tone::Curve(number));
+        legend.push(Span::styled(format!(" {}", curve.sign), style));
+        legend.push(Span::raw(format!("{name} {last}").replace("  ", " ")));
+    }
+    let [of_legend, of_chart] =
+        Layout::vertical([Constraint::Length(1), Constraint::Fill(1)]).areas(area);
+    Line::from(legend).render(of_legend, buffer);
+    let flat = || all.iter().flatten();
+    let (Some(low), Some(high)) = (
+        flat().map(|(_, value)| *value).reduce(f64::min),
+        flat().map(|(_, value)| *value).reduce(f64::max),
+    ) else {
+        let empty = Line::styled("nothing measured yet", view.theme.style(Tone::Quiet));
+        return empty.render(of_chart, buffer);
+    };
+    // A curve without height has a middle.
+    let margin = if high > low {
+        0.0
+    } else {
+        high.abs().max(1e-3) * 0.1
+    };
+    let bounds = [low - margin, high + margin];
+    let first = flat()
+        .map(|(round, _)| *round)
+        .fold(f64::INFINITY, f64::min);
+    let last = flat().map(|(round, _)| *round).fold(first + 1.0, f64::max);
+    let sets = curves
+        .iter()
+        .zip(&all)
+        .enumerate()
+        .map(|(number, (curve, values))| {
+            let graph = match curve.marker {
+                Marker::Braille => GraphType::Line,
+                _ => GraphType::Scatter,
+            };
+            Dataset::default()
+                .marker(curve.marker)
+                .graph_type(graph)
+                .style(view.theme.style(Tone::Curve(number)))
+                .data(values)
+        });
+    let mut of_rounds = Axis::default().bounds([first, last]);
+    if area.height >= AXIS_ROWS {
+        of_rounds = of_rounds.labels([format!("round {first}"), format!("{last}")]);
+    }
+    let of_values = Axis::default().bounds(bounds).labels(bounds.map(&words));
+    Chart::new(sets.collect())
+        .x_axis(of_rounds)
+        .y_axis(of_values)
+        .legend_position(None)
+        .render(of_chart, buffer);
+}

@@ -1,0 +1,101 @@
+//! One frame as text, and the picture behind it: for scripts, and where there is no terminal.
+
+use crate::app::Source;
+use crate::choice::Choice;
+use crate::client::{AskError, Connection};
+use crate::draw::{Origin, View, draw};
+use crate::feed::{Known, read, unix_s};
+use crate::follow::Follower;
+use crate::picture::Picture;
+use crate::player::Player;
+use crate::theme::Theme;
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use std::time::Duration;
+use tokio::time::timeout;
+
+/// How long the events of a daemon may take together.
+const EVENTS_WAIT: Duration = Duration::from_secs(1);
+
+/// A pause in the events that is as long as this says that all from before were sent.
+const EVENTS_PAUSE: Duration = Duration::from_millis(150);
+
+/// A picture with the moment at which it was true.
+#[derive(Clone, Debug)]
+pub struct Still {
+    /// All that is known.
+    pub picture: Picture,
+    origin: Origin,
+    now: f64,
+}
+
+impl Still {
+    /// Asks a daemon once, or plays a recording to its end.
+    ///
+    /// # Errors
+    /// If the daemon does not answer.
+    pub async fn of(source: Source) -> Result<Self, AskError> {
+        match source {
+            Source::Live(target) => {
+                let mut connection = Connection::open(&target).await?;
+                let answers = read(&mut connection, &mut Known::default()).await?;
+                let mut picture = Picture::default();
+                let now = unix_s();
+                picture.answered(answers, now);
+                let mut follower = Follower::open(&target, 0).await?;
+                let events = async {
+                    while let Ok(Some(entries)) = timeout(EVENTS_PAUSE, follower.next()).await {
+                        picture.happened(entries);
+                    }
+                };
+                // Those that came in time are shown.
+                let _ = timeout(EVENTS_WAIT, events).await;
+                let target = target.to_string();
+                let origin = Origin::Live {
+                    target,
+                    paused: false,
+                };
+                Ok(Self {
+                    picture,
+                    origin,
+                    now,
+                })
+            }
+            Source::Recorded(recording) => {
+                let mut player = Player::new(recording);
+                player.finish();
+                let moment = player.moment();
+                Ok(Self {
+                    picture: player.picture(),
+                    origin: Origin::Recorded(moment),
+                    now: moment.unix_s,
+                })
+            }
+        }
+    }
+
+    /// The frame of a terminal of this many columns and rows, without colours.
+    pub fn text(&self, (columns, rows): (u16, u16)) -> String {
+        let view = View {
+            picture: &self.picture,
+            choice: &Choice::default(),
+            origin: &self.origin,
+            theme: Theme::new(false),
+            now: self.now,
+        };
+        frame(&view, (columns, rows))
+    }
+}
+
+/// A frame as lines of text.
+pub(crate) fn frame(view: &View<'_>, (columns, rows): (u16, u16)) -> String {
+    let area = Rect::new(0, 0, columns, rows);
+    let mut buffer = Buffer::empty(area);
+    draw(view, area, &mut buffer);
+    let line = |y| {
+        let cells = (0..columns).map(|x| buffer[(x, y)].symbol());
+        let line: String = cells.collect();
+        format!("{}\n", line.trim_end())
+    };
+    (0..rows).map(line).collect()
+}

@@ -1,0 +1,223 @@
+//! All that is known about a swarm at one moment: the model that is drawn and that `--json` prints. It
+//! knows neither the network nor the terminal.
+
+use murmurate_node::api::words::short;
+use murmurate_node::api::{Answer, ContributionsPage, HistoryPage, Point, Swarm};
+use murmurate_node::events::Entry;
+use serde::Serialize;
+use std::collections::{BTreeMap, VecDeque};
+
+/// Rounds that are kept; a daemon keeps as many.
+const POINTS_MAX: usize = 4096;
+
+/// Rounds whose contributions are kept; a daemon keeps as many.
+const CONTRIBUTIONS_MAX: usize = 256;
+
+/// Usual steps of rounds that are kept among the events, and other events. Steps are many, and must not
+/// take the place of what happens seldom.
+const ENTRIES_MAX: usize = 250;
+
+/// Sentences of the swarm that are kept.
+const SAID_MAX: usize = 50;
+
+/// What one read of a daemon brings.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Answers {
+    pub(crate) swarm: Swarm,
+    pub(crate) history: HistoryPage,
+    pub(crate) contributions: ContributionsPage,
+    pub(crate) mine: Answer,
+    pub(crate) slow: Answer,
+}
+
+/// What is known.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Picture {
+    /// The swarm as the daemon knows it; none before the first answer.
+    pub swarm: Option<Swarm>,
+    /// The cost of each round.
+    pub history: HistoryPage,
+    /// Whose training counted.
+    pub contributions: ContributionsPage,
+    /// Whether the daemon's own training counted, in sentences.
+    pub mine: Answer,
+    /// What takes the time of a round, in sentences.
+    pub slow: Answer,
+    /// The last events, oldest first.
+    pub events: VecDeque<Entry>,
+    /// Names of peers by id. A peer without a name is called by the beginning of its id.
+    pub names: BTreeMap<String, String>,
+    /// What was said about the swarm as a whole, oldest first.
+    #[serde(skip_serializing_if = "VecDeque::is_empty")]
+    pub said: VecDeque<String>,
+    /// Unix time of the last answer, seconds.
+    pub answered_unix_s: Option<f64>,
+    /// Whether it comes from a log, which holds less than a daemon tells.
+    #[serde(skip)]
+    pub(crate) recorded: bool,
+    /// Why the last question has no answer, if it has none.
+    pub trouble: Option<String>,
+}
+
+impl Picture {
+    /// The name of a peer.
+    pub(crate) fn name(&self, id: &str) -> String {
+        self.names.get(id).cloned().unwrap_or_else(|| short(id))
+    }
+
+    /// The last round whose cost is known. The next read asks for those after it.
+    pub(crate) fn newest_round(&self) -> Option<u64> {
+        self.history.points.last().map(|point| point.round)
+    }
+
+    /// Takes the answers to a read.
+    pub(crate) fn answered(&mut self, answers: Answers, now: f64) {
+        if self.is_another_life(&answers.swarm) {
+            self.history = HistoryPage::default();
+            self.contributions = ContributionsPage::default();
+        }
+        let newest = self.newest_round();
+        let newer = |point: &Point| newest.is_none_or(|newest| point.round > newest);
+        let fresh = answers.history.points.into_iter().filter(newer);
+        self.history.points.extend(fresh);
+        keep_newest(&mut self.history.points, POINTS_MAX);
+        let known = self.contributions.rounds.last().map(|entry| entry.round);
+        let of_before = std::mem::take(&mut self.contributions.rounds);
+        self.contributions = answers.contributions;
+        let fresh = std::mem::take(&mut self.contributions.rounds).into_iter();
+        let fresh = fresh.filter(|entry| known.is_none_or(|known| entry.round > known));
+        self.contributions.rounds = of_before.into_iter().chain(fresh).collect();
+        keep_newest(&mut self.contributions.rounds, CONTRIBUTIONS_MAX);
+        (self.mine, self.slow) = (answers.mine, answers.slow);
+        self.swarm = Some(answers.swarm);
+        self.answered_unix_s = Some(now);
+        self.trouble = None;
+    }
+
+    /// Takes events of the daemon. Those that are known already are left out.
+    pub(crate) fn happened(&mut self, entries: impl IntoIterator<Item = Entry>) {
+        for entry in entries {
+            let last = self.events.back();
+            let known = last.is_some_and(|last| {
+                last.daemon == entry.daemon && last.seq >= entry.seq && last.time >= entry.time
+            });
+            if known {
+                continue;
+            }
+            let step = entry.kind.is_step();
+            self.events.push_back(entry);
+            let alike = |other: &Entry| other.kind.is_step() == step;
+            if self.events.iter().filter(|other| alike(other)).count() > ENTRIES_MAX {
+                let oldest = self.events.iter().position(alike);
+                oldest.and_then(|place| self.events.remove(place));
+            }
+        }
+    }
+
+    /// Takes a sentence about the swarm.
+    pub(crate) fn say(&mut self, sentence: String) {
+        self.said.push_back(sentence);
+        if self.said.len() > SAID_MAX {
+            self.said.pop_front();
+        }
+    }
+
+    /// Begins with another daemon of the same swarm.
+    pub(crate) fn begin_again(&mut self) {
+        *self = Self {
+            names: std::mem::take(&mut self.names),
+            said: std::mem::take(&mut self.said),
+            ..Self::default()
+        };
+    }
+
+    /// Whether these are answers of another daemon, or of one that started again: it counts its rounds from
+    /// a memory that is empty.
+    fn is_another_life(&self, swarm: &Swarm) -> bool {
+        let newest = self.newest_round();
+        self.swarm.as_ref().is_some_and(|before| {
+            before.daemon.peer != swarm.daemon.peer
+                || newest.is_some_and(|newest| swarm.daemon.round < newest)
+        })
+    }
+}
+
+/// Drops the oldest of a list that has become too long.
+fn keep_newest<T>(list: &mut Vec<T>, most: usize) {
+    list.drain(..list.len().saturating_sub(most));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use murmurate_node::events::{Kind, VERSION};
+
+    fn answers(peer: &str, round: u64, rounds: impl IntoIterator<Item = u64>) -> Answers {
+        let mut answers = Answers::default();
+        answers.swarm.daemon.peer = peer.to_owned();
+        answers.swarm.daemon.round = round;
+        let point = |round| Point {
+            round,
+            ..Point::default()
+        };
+        answers.history.points = rounds.into_iter().map(point).collect();
+        answers
+    }
+
+    fn rounds(picture: &Picture) -> Vec<u64> {
+        let points = picture.history.points.iter();
+        points.map(|point| point.round).collect()
+    }
+
+    #[test]
+    fn reads_add_up_until_the_daemon_starts_again() {
+        let mut picture = Picture::default();
+        picture.answered(answers("a", 3, [1, 2]), 10.0);
+        picture.answered(answers("a", 4, [2, 3]), 11.0);
+        assert_eq!(rounds(&picture), [1, 2, 3], "no round is there twice");
+        picture.trouble = Some("gone".to_owned());
+        picture.answered(answers("a", 1, [0]), 12.0);
+        assert_eq!(
+            rounds(&picture),
+            [0],
+            "another life counts from its own rounds"
+        );
+        assert_eq!(
+            (picture.trouble.as_ref(), picture.answered_unix_s),
+            (None, Some(12.0))
+        );
+        picture.answered(answers("b", 9, [8]), 13.0);
+        assert_eq!(rounds(&picture), [8], "another daemon");
+    }
+
+    #[test]
+    fn nothing_grows_without_end() {
+        let mut picture = Picture::default();
+        picture.answered(answers("a", 9000, 0..9000), 10.0);
+        assert_eq!(
+            (rounds(&picture).len(), rounds(&picture)[0]),
+            (POINTS_MAX, 4904)
+        );
+        let entry = |seq| Entry {
+            v: VERSION,
+            seq,
+            time: seq as f64,
+            daemon: "a".to_owned(),
+            round: 0,
+            kind: Kind::Saved,
+        };
+        let seldom = Entry {
+            kind: Kind::Finished,
+            ..entry(0)
+        };
+        picture.happened([seldom.clone()]);
+        picture.happened((1..900).map(entry));
+        picture.happened([entry(899), entry(5), entry(900)]);
+        assert_eq!(picture.events.len(), ENTRIES_MAX + 1);
+        assert_eq!(picture.events[0], seldom, "steps do not take its place");
+        let last: Vec<u64> = picture.events.iter().rev().map(|e| e.seq).take(2).collect();
+        assert_eq!(last, [900, 899], "known ones are left out");
+        (0..99).for_each(|n| picture.say(n.to_string()));
+        assert_eq!(picture.said.len(), SAID_MAX);
+    }
+}
