@@ -3,8 +3,8 @@
 
 mod about;
 mod branches;
-mod control;
 mod claims;
+mod control;
 mod door;
 mod figures;
 mod forecast;
@@ -31,8 +31,8 @@ mod v1;
 mod why;
 
 pub use about::About;
-pub use control::ControlStatus;
 pub use claims::{Claim, ClaimView, ClaimedWait, Claims};
+pub use control::ControlStatus;
 pub use figures::Figures;
 pub use forecast::{Basis, Forecaster, PredictedStatus, RoundStatus};
 pub use handle::{Clock, StatusHandle};
