@@ -51,9 +51,9 @@ pub async fn run(source: Source, pause: Duration) -> Result<(), TopError> {
         Source::Live(target) => {
             // A wrong address is told at once, on the terminal as it is.
             read(&mut Connection::open(&target).await?, &mut Known::default()).await?;
-            Shown::Live(Watched::daemon(target, pause))
+            Shown::Live(Box::new(Watched::daemon(target, pause)))
         }
-        Source::Recorded(recording) => Shown::Recorded(Player::new(recording)),
+        Source::Recorded(recording) => Shown::Recorded(Box::new(Player::new(recording))),
     };
     let mut ends = [
         SignalKind::terminate(),
@@ -83,8 +83,8 @@ pub async fn run(source: Source, pause: Duration) -> Result<(), TopError> {
 /// What is shown.
 #[derive(Debug)]
 pub(crate) enum Shown {
-    Live(Watched),
-    Recorded(Player),
+    Live(Box<Watched>),
+    Recorded(Box<Player>),
 }
 
 /// The view on the terminal.

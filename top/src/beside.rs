@@ -33,7 +33,7 @@ fn view(news: mpsc::Receiver<ViewNews>, pause: Duration, open: Sender<()>) {
             .enable_all()
             .build()?;
         runtime.block_on(async {
-            let mut shown = Shown::Live(Watched::swarm(news, pause));
+            let mut shown = Shown::Live(Box::new(Watched::swarm(news, pause)));
             App::open()?.show(&mut shown, interrupt).await
         })
     };

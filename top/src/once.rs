@@ -88,14 +88,19 @@ impl Still {
 }
 
 /// A frame as lines of text.
-pub(crate) fn frame(view: &View<'_>, (columns, rows): (u16, u16)) -> String {
+fn frame(view: &View<'_>, (columns, rows): (u16, u16)) -> String {
     let area = Rect::new(0, 0, columns, rows);
     let mut buffer = Buffer::empty(area);
     draw(view, area, &mut buffer);
+    lines(&buffer)
+}
+
+/// The cells of a buffer as lines of text.
+pub(crate) fn lines(buffer: &Buffer) -> String {
+    let area = buffer.area;
     let line = |y| {
-        let cells = (0..columns).map(|x| buffer[(x, y)].symbol());
-        let line: String = cells.collect();
-        format!("{}\n", line.trim_end())
+        let cells = (0..area.width).map(|x| buffer[(x, y)].symbol());
+        format!("{}\n", cells.collect::<String>().trim_end())
     };
-    (0..rows).map(line).collect()
+    (0..area.height).map(line).collect()
 }

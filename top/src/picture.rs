@@ -94,6 +94,12 @@ impl Picture {
         self.trouble = None;
     }
 
+    /// Takes a round of a log.
+    pub(crate) fn round_ended(&mut self, point: Point) {
+        self.history.points.push(point);
+        keep_newest(&mut self.history.points, POINTS_MAX);
+    }
+
     /// Takes events of the daemon. Those that are known already are left out.
     pub(crate) fn happened(&mut self, entries: impl IntoIterator<Item = Entry>) {
         for entry in entries {

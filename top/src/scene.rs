@@ -10,9 +10,6 @@ use std::collections::BTreeMap;
 /// Rounds of a strip.
 const STRIP_ROUNDS: usize = 32;
 
-/// Points that are kept: as many as the charts have columns, and more.
-const POINTS_MAX: usize = 4096;
-
 /// The waits that are for other peers to be as far, in the log's words.
 const FOR_OTHERS: [&str; 5] = ["group", "partners", "center", "lead", "results"];
 
@@ -234,8 +231,7 @@ impl Scene {
         self.end_exchange(entry.time);
         self.swarm.waiting.clear();
         let open = std::mem::take(&mut self.open);
-        let points = &mut self.picture.history.points;
-        points.push(Point {
+        self.picture.round_ended(Point {
             round: entry.round,
             unix_s: entry.time,
             seconds,
@@ -245,7 +241,6 @@ impl Scene {
             loss: self.swarm.daemon.loss.filter(|_| open.trained),
             ..Point::default()
         });
-        points.drain(..points.len().saturating_sub(POINTS_MAX));
         self.letters(|id, _| letter(&open, id));
     }
 

@@ -1,8 +1,8 @@
 //! Small charts of the rounds: loss, accuracy, time, bytes.
 
-use super::View;
 use super::head::tenths;
 use super::stack::{self, Part};
+use super::view::View;
 use crate::column::known;
 use crate::theme::Tone;
 use murmurate_node::api::Point;

@@ -1,10 +1,12 @@
 //! All that is known about one daemon of the table.
 
-use super::{View, events, table, texts};
+use super::view::View;
+use super::{events, table, texts};
 use crate::column::{STRIP_MAX, known, lag, lost, sign};
 use crate::row::Row;
 use crate::theme::Tone;
 use murmurate_node::api::words::{percent, rate, time};
+use murmurate_node::events::Entry;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
@@ -60,7 +62,7 @@ pub(super) fn peer(view: &View<'_>, row: &Row, area: Rect, buffer: &mut Buffer) 
         view.theme.style(Tone::Quiet),
     ));
     lines.push(strip);
-    let about = |entry: &&murmurate_node::events::Entry| {
+    let about = |entry: &&Entry| {
         entry.kind.peer() == Some(&row.id) || entry.kind.is_trouble() && entry.daemon == row.id
     };
     let room = usize::from(area.height).saturating_sub(lines.len());

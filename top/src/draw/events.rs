@@ -1,6 +1,6 @@
 //! The last events, the newest at the bottom.
 
-use super::View;
+use super::view::View;
 use crate::theme::Tone;
 use murmurate_node::events::{Entry, utc};
 use ratatui::buffer::Buffer;

@@ -1,6 +1,7 @@
 //! The last line: the keys, or the filter that is typed.
 
-use super::{Origin, View, texts};
+use super::texts;
+use super::view::{Origin, View};
 use crate::theme::Tone;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;

@@ -1,7 +1,7 @@
 //! The parts above the table: which daemon, what its round does, the most important figures.
 
 use super::texts::{flowed, wrapped};
-use super::{Origin, View};
+use super::view::{Origin, View};
 use crate::column::known;
 use crate::row::{PeerState, Row};
 use crate::theme::Tone;
@@ -10,7 +10,7 @@ use murmurate_node::api::words::{percent, short, time};
 use murmurate_node::events::utc;
 use murmurate_node::progress::bytes;
 use ratatui::buffer::Buffer;
-use ratatui::layout::Rect;
+use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Paragraph, Widget};
 
@@ -53,11 +53,8 @@ pub(super) fn title(view: &View<'_>, area: Rect, buffer: &mut Buffer) {
     let width = u16::try_from(right.width())
         .unwrap_or(area.width)
         .min(area.width);
-    let [_, place] = ratatui::layout::Layout::horizontal([
-        ratatui::layout::Constraint::Fill(1),
-        ratatui::layout::Constraint::Length(width),
-    ])
-    .areas(area);
+    let [_, place] =
+        Layout::horizontal([Constraint::Fill(1), Constraint::Length(width)]).areas(area);
     right.render(place, buffer);
 }
 

@@ -10,9 +10,10 @@ mod help;
 mod stack;
 mod table;
 mod texts;
+mod view;
 
-use crate::choice::Choice;
-use crate::picture::Picture;
+pub(crate) use view::{Moment, Origin, View};
+
 use crate::row::Row;
 use crate::theme::{Theme, Tone};
 use ratatui::buffer::Buffer;
@@ -31,39 +32,6 @@ const CHART_ROWS: (u16, u16) = (6, 14);
 
 /// Rows of events that are always kept free, their title included.
 const EVENT_ROWS_MIN: u16 = 3;
-
-/// Where a picture comes from.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Origin {
-    /// A daemon, and whether the picture stands still.
-    Live { target: String, paused: bool },
-    /// An event log.
-    Recorded(Moment),
-}
-
-/// A moment of a recorded run.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Moment {
-    /// Unix time, seconds.
-    pub(crate) unix_s: f64,
-    /// Seconds since the first entry.
-    pub(crate) at_s: f64,
-    /// Seconds from the first entry to the last.
-    pub(crate) of_s: f64,
-    pub(crate) speed: f64,
-    pub(crate) playing: bool,
-}
-
-/// All that a frame shows.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct View<'a> {
-    pub(crate) picture: &'a Picture,
-    pub(crate) choice: &'a Choice,
-    pub(crate) origin: &'a Origin,
-    pub(crate) theme: Theme,
-    /// Unix time, seconds.
-    pub(crate) now: f64,
-}
 
 /// Draws a frame.
 pub(crate) fn draw(view: &View<'_>, area: Rect, buffer: &mut Buffer) {

@@ -1,6 +1,6 @@
 //! Bars of parts on top of each other, one bar for each of the last rounds.
 
-use super::View;
+use super::view::View;
 use crate::theme::Tone;
 use murmurate_node::api::Point;
 use ratatui::buffer::Buffer;

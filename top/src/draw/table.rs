@@ -1,6 +1,6 @@
 //! The table of the daemons.
 
-use super::View;
+use super::view::View;
 use crate::column::{COLUMNS, Column, STRIP, STRIP_MAX, sign};
 use crate::row::{PeerState, Row};
 use crate::theme::Tone;

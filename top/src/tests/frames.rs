@@ -5,7 +5,7 @@ use super::{file, picture};
 use crate::app::Source;
 use crate::choice::Choice;
 use crate::draw::{Origin, View, draw};
-use crate::once::Still;
+use crate::once::{Still, lines};
 use crate::picture::Picture;
 use crate::player::Player;
 use crate::recording::Recording;
@@ -22,15 +22,6 @@ fn drawn(view: &View<'_>, (columns, rows): (u16, u16)) -> Buffer {
     let mut terminal = Terminal::new(TestBackend::new(columns, rows)).unwrap();
     let drawn = terminal.draw(|frame| draw(view, frame.area(), frame.buffer_mut()));
     drawn.unwrap().buffer.clone()
-}
-
-fn lines(buffer: &Buffer) -> String {
-    let area = buffer.area;
-    let line = |y| {
-        let cells = (0..area.width).map(|x| buffer[(x, y)].symbol());
-        format!("{}\n", cells.collect::<String>().trim_end())
-    };
-    (0..area.height).map(line).collect()
 }
 
 /// Compares a frame with the one that is kept under a name.

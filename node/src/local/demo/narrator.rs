@@ -5,7 +5,7 @@ use super::joiner::Joiner;
 use super::opening::Opening;
 use super::rift::Rift;
 use super::seen::{Seen, daemons};
-use crate::events::Tail;
+use crate::events::{Entry, Tail};
 use crate::report::NodeReport;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -148,21 +148,24 @@ impl Narrator {
         self.tell(now, text);
     }
 
-    /// Reads the logs of the daemons. What cannot be read is not told.
+    /// Reads the logs of the daemons, and takes what is new in the order in which it happened: all of them
+    /// have the clock of this machine. What cannot be read is not told.
     pub(in crate::local) fn look(&mut self) {
-        for index in 0..self.logs.len() {
-            let entries = self.logs[index].more().unwrap_or_default();
-            for entry in &entries {
-                let numbers = std::mem::take(&mut self.numbers);
-                let seen = Seen {
-                    index,
-                    entry,
-                    numbers: &numbers,
-                };
-                self.take(&seen);
-                self.numbers = numbers;
-            }
+        let mut fresh: Vec<(usize, Entry)> = Vec::new();
+        for (index, log) in self.logs.iter_mut().enumerate() {
+            let entries = log.more().unwrap_or_default();
+            fresh.extend(entries.into_iter().map(|entry| (index, entry)));
         }
+        fresh.sort_by(|(_, a), (_, b)| a.time.total_cmp(&b.time));
+        let numbers = std::mem::take(&mut self.numbers);
+        for (index, entry) in &fresh {
+            self.take(&Seen {
+                index: *index,
+                entry,
+                numbers: &numbers,
+            });
+        }
+        self.numbers = numbers;
     }
 
     fn take(&mut self, seen: &Seen<'_>) {

@@ -147,8 +147,8 @@ fn a_newcomer_is_told_until_its_training_counts() {
     stage.decided(3, 122.6, 18, &[0, 1, 2, 3]);
     let lines = [
         " 20.0 s  Daemon 3 starts now, when the others are in round 15.",
-        " 22.5 s  The training of daemon 3 counts from round 18 on, 2.5 s after its start.",
         " 20.8 s  Daemon 3 fetches the state of round 16 from 3 daemons at the same time.",
+        " 22.5 s  The training of daemon 3 counts from round 18 on, 2.5 s after its start.",
     ];
     assert_eq!(stage.told(), lines);
 }
