@@ -178,7 +178,9 @@ pub(super) fn figures(view: &View<'_>, rows: &[Row], area: Rect, buffer: &mut Bu
             .map(|measured| measured.bytes_per_hour as u64);
         figures.extend([
             format!("left at most {}", known(swarm.eta_s, time)),
-            known(me.inner_steps_per_s, |rate| format!("{rate:.1} inner steps/s")),
+            known(me.inner_steps_per_s, |rate| {
+                format!("{rate:.1} inner steps/s")
+            }),
             format!("out {} a round", known(last.map(|p| p.bytes_sent), bytes)),
             format!(
                 "in {} a round",
