@@ -27,7 +27,7 @@ impl Swarm {
         self.display.ended(place, &how);
     }
 
-    /// A daemon has a message. A narrator tells what matters of it in other words.
+    /// A daemon has a message. A narrator tells the important part in its own way.
     pub(super) fn notes(&self, place: usize, text: &str) {
         let index = self.members[place].plan.index;
         match self.narrator {
