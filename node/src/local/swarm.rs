@@ -299,10 +299,7 @@ impl Swarm {
                 Line::Fault { fault, round } => self.fault_hits(place, fault, round),
                 Line::Split { round, away } => self.is_split(round, away),
                 Line::Merged { round, sides, .. } => self.is_merged(round, sides),
-                Line::Note { text } => {
-                    self.display
-                        .say(&format!("daemon {}: {text}", member.plan.index));
-                }
+                Line::Note { text } => self.notes(place, &text),
                 Line::Report(report) => {
                     self.display.left(place, &report);
                     member.report = Some(*report);

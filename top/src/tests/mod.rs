@@ -6,6 +6,7 @@ mod frames;
 use crate::picture::{Answers, Picture};
 use murmurate_node::events::read_file;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 use std::path::PathBuf;
 
 /// A file of the tests.
@@ -48,21 +49,34 @@ fn picture() -> Picture {
     picture
 }
 
+/// Where a value lacks something that another one has. Fields that only the value has do not count: an older
+/// daemon does not send them.
+fn lost(value: &Value, whole: &Value) -> Option<String> {
+    match (value, whole) {
+        (Value::Object(value), Value::Object(whole)) => whole.iter().find_map(|(key, whole)| {
+            let lost = lost(value.get(key).unwrap_or(&Value::Null), whole)?;
+            Some(format!("{key}.{lost}"))
+        }),
+        (Value::Array(value), Value::Array(whole)) if value.len() == whole.len() => value
+            .iter()
+            .zip(whole)
+            .find_map(|(value, whole)| lost(value, whole)),
+        (value, whole) => (value != whole).then(|| format!(" {value} is not {whole}")),
+    }
+}
+
 #[test]
 fn what_a_daemon_answers_is_read_without_loss() {
+    let all = answers();
     for (name, read) in [
-        ("swarm.json", serde_json::to_value(answers().swarm).unwrap()),
-        (
-            "history.json",
-            serde_json::to_value(answers().history).unwrap(),
-        ),
+        ("swarm.json", serde_json::to_value(all.swarm)),
+        ("history.json", serde_json::to_value(all.history)),
         (
             "contributions.json",
-            serde_json::to_value(answers().contributions).unwrap(),
+            serde_json::to_value(all.contributions),
         ),
-        ("mine.json", serde_json::to_value(answers().mine).unwrap()),
+        ("mine.json", serde_json::to_value(all.mine)),
     ] {
-        let whole: serde_json::Value = parsed(name);
-        assert_eq!(read, whole, "{name}");
+        assert_eq!(lost(&read.unwrap(), &parsed(name)), None, "{name}");
     }
 }

@@ -1,6 +1,6 @@
 //! The story of a daemon that is killed: how the others end the round in which it dies.
 
-use super::seen::{Seen, daemons};
+use super::seen::{Seen, after};
 use crate::events::Kind;
 use std::collections::BTreeSet;
 
@@ -16,6 +16,8 @@ pub(super) struct Death {
     left: BTreeSet<usize>,
     /// Whether there is a result, and whether it contains the victim's training.
     decided: Option<bool>,
+    /// Whether its training is in a result that came after its death, and no later one is known yet.
+    lives_on: bool,
 }
 
 impl Death {
@@ -28,14 +30,32 @@ impl Death {
             ended: at,
             left: others,
             decided: None,
+            lives_on: false,
         }
     }
 
-    /// Takes an entry. Returns a sentence when the last of the others has ended the round.
+    /// Takes an entry. Returns a sentence when the last of the others has ended the round, and when they first
+    /// decide one without the victim.
     pub(super) fn take(&mut self, seen: &Seen<'_>) -> Option<String> {
-        if seen.entry.round != self.round {
-            return None;
+        let without = seen
+            .contributors()
+            .is_some_and(|all| !all.contains(&self.victim));
+        if without && self.lives_on && seen.entry.round > self.round {
+            self.lives_on = false;
+            let after = after(seen.entry.time - self.at);
+            let round = seen.entry.round;
+            return Some(format!(
+                "The others waited for it in round {round}, and decided that without it {after}."
+            ));
         }
+        match seen.entry.round == self.round {
+            true => self.of_its_round(seen),
+            false => None,
+        }
+    }
+
+    /// Takes an entry of the round in which the victim died.
+    fn of_its_round(&mut self, seen: &Seen<'_>) -> Option<String> {
         if let Some(contributors) = seen.contributors() {
             self.decided = Some(contributors.contains(&self.victim));
         }
@@ -47,19 +67,14 @@ impl Death {
         if !self.left.is_empty() {
             return None;
         }
-        let after = self.ended - self.at;
-        let round = self.round;
+        self.lives_on = self.decided == Some(true);
+        let (round, after) = (self.round, after(self.ended - self.at));
         Some(match self.decided {
-            Some(false) => {
-                format!("The others decided round {round} without it after {after:.1} s.")
-            }
+            Some(false) => format!("The others decided round {round} without it {after}."),
             Some(true) => format!(
-                "{} had sent its training before: the others decided round {round} with it after {after:.1} s.",
-                daemons([&self.victim])
+                "It had sent its training before, so the others decided round {round} with it."
             ),
-            None => {
-                format!("The others went on without a result of round {round} after {after:.1} s.")
-            }
+            None => format!("The others went on without a result of round {round} {after}."),
         })
     }
 }

@@ -1,6 +1,6 @@
 //! The story of a split: how each side goes on.
 
-use super::seen::{Seen, daemons};
+use super::seen::{Seen, after, daemons};
 use std::collections::BTreeSet;
 
 /// A swarm that is split.
@@ -33,9 +33,9 @@ impl Rift {
         let alone = |side: &BTreeSet<usize>| contributors.is_subset(side);
         let place = self.left.iter().position(alone)?;
         let side = self.left.remove(place);
-        let (round, after) = (seen.entry.round, seen.entry.time - self.at);
+        let (round, after) = (seen.entry.round, after(seen.entry.time - self.at));
         Some(format!(
-            "{} go on among themselves from round {round}, {after:.1} s after the cut.",
+            "{} go on among themselves {after}, from round {round} on.",
             daemons(&side)
         ))
     }

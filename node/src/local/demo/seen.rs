@@ -29,3 +29,11 @@ pub(super) fn daemons<'a>(indexes: impl IntoIterator<Item = &'a usize>) -> Strin
     let word = if all.len() == 1 { "Daemon" } else { "Daemons" };
     format!("{word} {}", crate::api::words::listed(&all))
 }
+
+/// How long after something else.
+pub(super) fn after(seconds: f64) -> String {
+    match seconds < 0.05 {
+        true => "at once".to_owned(),
+        false => format!("after {seconds:.1} s"),
+    }
+}

@@ -122,16 +122,21 @@ fn training_that_was_sent_before_a_death_counts() {
     stage.ended(0, 110.5, 10);
     let lines = stage.told();
     assert!(
-        lines[1].contains("decided round 10 with it after 0.5 s"),
+        lines[1].contains("the others decided round 10 with it."),
         "{lines:?}"
     );
+    stage.decided(0, 112.6, 11, &[0]);
+    stage.decided(0, 112.7, 12, &[0]);
+    let line =
+        " 12.6 s  The others waited for it in round 11, and decided that without it after 2.6 s.";
+    assert_eq!(stage.told(), [line]);
     stage
         .narrator
         .killed(120.0, (1, 20, "train"), BTreeSet::from([0]));
     stage.ended(0, 121.0, 20);
     let lines = stage.told();
     assert!(
-        lines[1].contains("went on without a result of round 20"),
+        lines[1].contains("went on without a result of round 20 after 1.0 s"),
         "{lines:?}"
     );
 }
@@ -164,8 +169,8 @@ fn a_split_is_told_from_the_cut_to_the_merge() {
     stage.decided(2, 133.0, 41, &[2, 3]);
     let lines = [
         " 30.0 s  The network is cut in round 40: daemons 0 and 1 cannot reach daemons 2 and 3.",
-        " 32.0 s  Daemons 0 and 1 go on among themselves from round 40, 2.0 s after the cut.",
-        " 32.5 s  Daemons 2 and 3 go on among themselves from round 40, 2.5 s after the cut.",
+        " 32.0 s  Daemons 0 and 1 go on among themselves after 2.0 s, from round 40 on.",
+        " 32.5 s  Daemons 2 and 3 go on among themselves after 2.5 s, from round 40 on.",
     ];
     assert_eq!(stage.told(), lines);
     stage.narrator.healed(140.0, 55);

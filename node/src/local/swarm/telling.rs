@@ -27,6 +27,15 @@ impl Swarm {
         self.display.ended(place, &how);
     }
 
+    /// A daemon has a message. A narrator tells the important part in its own way.
+    pub(super) fn notes(&self, place: usize, text: &str) {
+        let index = self.members[place].plan.index;
+        match self.narrator {
+            Some(_) => tracing::debug!("daemon {index}: {text}"),
+            None => self.display.say(&format!("daemon {index}: {text}")),
+        }
+    }
+
     /// A daemon starts when the others are in this round.
     pub(super) fn starts_late(&mut self, place: usize, round: u64) {
         let index = self.members[place].plan.index;
