@@ -1,6 +1,6 @@
 //! The planner with every preset.
 
-use murmurate_sim::plan::{Cluster, Groups, PlanReport, Verdict, plan};
+use murmurate_sim::plan::{Choice, Cluster, Cost, Groups, PlanReport, Verdict, plan};
 use murmurate_strategies::grid::Strategy;
 use murmurate_strategies::grid::registry::PRESETS;
 
@@ -119,4 +119,57 @@ fn the_answer_begins_with_configurations_and_says_each_reason_once() {
     assert_eq!(first.matches("[strategy]").count(), 3, "{first}");
     let reason = "one peer alone takes more inner steps a second";
     assert_eq!(rest.matches(reason).count(), 1, "{rest}");
+}
+
+fn chosen(parameters: f64, link: &str, peers: usize) -> (Cluster, Vec<Choice>) {
+    let cluster = Cluster::new(parameters, 250.0, link, peers, 0.8).expect("a cluster");
+    let report = plan(&cluster).expect("every preset can be planned for");
+    (cluster, report.best)
+}
+
+#[test]
+fn what_is_chosen_can_be_pasted_and_reaches_the_target() {
+    for (parameters, link, peers) in [
+        (1e8, "100mbit/40ms", 8),
+        (1e6, "10gbit/100us", 4),
+        (1e8, "1gbit/30ms", 1000),
+        (1e9, "20mbit/100mbit/60ms", 16),
+    ] {
+        let (cluster, best) = chosen(parameters, link, peers);
+        for choice in best {
+            let file: toml::Table = choice.toml.parse().expect("TOML");
+            let strategy = toml::to_string(&file["strategy"]).expect("a table");
+            let strategy: Strategy = strategy.parse().expect("a strategy");
+            let cost = Cost::of(&strategy, &cluster).expect("a cost");
+            assert_eq!(cost, choice.cost, "{}", choice.toml);
+            assert!(cost.utilization >= 0.8, "{}", choice.toml);
+            let ceiling = strategy.deadlines().ceiling.as_secs_f64();
+            assert!(cost.exchange_s <= ceiling, "{}", choice.toml);
+        }
+    }
+}
+
+#[test]
+fn on_a_fast_network_every_step_is_exchanged_as_it_is() {
+    let (_, best) = chosen(1e6, "10gbit/100us", 4);
+    assert_eq!((best[0].preset, &*best[0].codec), ("bsp", "f32"));
+    assert!(!best[0].toml.contains("inner_steps"), "{}", best[0].toml);
+}
+
+#[test]
+fn the_three_differ_in_more_than_their_optimizers_and_begin_with_the_most_frequent() {
+    let (_, best) = chosen(1e8, "100mbit/40ms", 8);
+    assert_eq!(best.len(), 3);
+    let steps = |choice: &Choice| choice.cost.inner_steps as u64;
+    for (at, choice) in best.iter().enumerate() {
+        for before in &best[..at] {
+            let (one, other) = (
+                (steps(before), &before.codec),
+                (steps(choice), &choice.codec),
+            );
+            assert!(one != other || before.agrees != choice.agrees, "{best:?}");
+            let earlier = (!before.agrees, steps(before)) <= (!choice.agrees, steps(choice));
+            assert!(earlier, "{best:?}");
+        }
+    }
 }

@@ -4,10 +4,10 @@
 //! as far as they are known to cost little quality; smaller exchanges on the slowest link; and
 //! fewer peers if all of that is not enough.
 
-use super::{Cluster, Cost};
 use murmurate_protocol::{Contribution, StepBudget};
 use murmurate_strategies::grid::registry::CODECS;
 use murmurate_strategies::grid::{Strategy, StrategyError};
+use murmurate_strategies::plan::{Cluster, Cost};
 use serde::Serialize;
 
 /// Inner steps of a round up to which DiLoCo loses little quality (Douillard et al. 2023, arXiv

@@ -1,9 +1,10 @@
 //! The presets to try first on a cluster, as configurations to paste.
 
-use super::advice::ceiling_ms;
-use super::{Cluster, Cost, PresetPlan, Verdict};
+use super::advice::{Verdict, ceiling_ms};
+use super::preset::PresetPlan;
 use murmurate_protocol::{Contribution, StepBudget};
 use murmurate_strategies::grid::{DEFAULT_PRESET, Strategy, StrategyError};
+use murmurate_strategies::plan::{Cluster, Cost};
 use serde::Serialize;
 use std::fmt::Write;
 
@@ -106,59 +107,4 @@ fn toml(strategy: &Strategy, cost: &Cost) -> String {
         table("deadlines", format!("ceiling_ms = {ms}"));
     }
     text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::plan::plan;
-
-    fn chosen(parameters: f64, link: &str, peers: usize) -> Vec<Choice> {
-        let cluster = Cluster::new(parameters, 250.0, link, peers, 0.8).unwrap();
-        plan(&cluster).unwrap().best
-    }
-
-    #[test]
-    fn what_is_chosen_can_be_pasted_and_reaches_the_target() {
-        for (parameters, link, peers) in [
-            (1e8, "100mbit/40ms", 8),
-            (1e6, "10gbit/100us", 4),
-            (1e8, "1gbit/30ms", 1000),
-            (1e9, "20mbit/100mbit/60ms", 16),
-        ] {
-            let cluster = Cluster::new(parameters, 250.0, link, peers, 0.8).unwrap();
-            for choice in chosen(parameters, link, peers) {
-                let file: toml::Table = choice.toml.parse().unwrap();
-                let strategy = file["strategy"].as_table().unwrap();
-                let strategy: Strategy = toml::to_string(strategy).unwrap().parse().unwrap();
-                let cost = Cost::of(&strategy, &cluster).unwrap();
-                assert_eq!(cost, choice.cost, "{}", choice.toml);
-                assert!(cost.utilization >= 0.8, "{}", choice.toml);
-                let ceiling = strategy.deadlines().ceiling.as_secs_f64();
-                assert!(cost.exchange_s <= ceiling, "{}", choice.toml);
-            }
-        }
-    }
-
-    #[test]
-    fn on_a_fast_network_every_step_is_exchanged_as_it_is() {
-        let chosen = chosen(1e6, "10gbit/100us", 4);
-        assert_eq!((chosen[0].preset, &*chosen[0].codec), ("bsp", "f32"));
-        assert!(
-            !chosen[0].toml.contains("inner_steps"),
-            "{}",
-            chosen[0].toml
-        );
-    }
-
-    #[test]
-    fn three_differ_in_more_than_their_optimizers() {
-        let chosen = chosen(1e8, "100mbit/40ms", 8);
-        assert_eq!(chosen.len(), CHOICES);
-        for (at, choice) in chosen.iter().enumerate() {
-            let before = &chosen[..at];
-            assert!(before.iter().all(|other| other.shape() != choice.shape()));
-            assert!(before.iter().all(|other| other.rank() <= choice.rank()));
-        }
-    }
 }

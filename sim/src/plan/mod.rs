@@ -6,12 +6,14 @@
 
 mod advice;
 mod choice;
+mod preset;
 mod report;
 
 pub use advice::{Advice, Verdict};
 pub use choice::Choice;
 pub use murmurate_strategies::plan::{Cluster, ClusterError, Cost, GridShape, Groups, Link};
-pub use report::{PlanReport, PresetPlan};
+pub use preset::PresetPlan;
+pub use report::PlanReport;
 
 use murmurate_strategies::grid::registry::PRESETS;
 use murmurate_strategies::grid::{Strategy, StrategyError};

@@ -1,26 +1,12 @@
 //! The planner's answer as a table and as JSON.
 
-use super::advice::seconds;
-use super::{Advice, Choice, Cluster, Cost, Groups, Verdict};
+use super::advice::{Verdict, seconds};
+use super::choice::Choice;
+use super::preset::PresetPlan;
 use murmurate_strategies::grid::DEFAULT_PRESET;
-use murmurate_strategies::plan::exact_or_cells;
+use murmurate_strategies::plan::{Cluster, Cost, Groups, exact_or_cells};
 use serde::Serialize;
 use std::fmt;
-
-/// One preset.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct PresetPlan {
-    /// Its name.
-    pub preset: &'static str,
-    /// What it does.
-    pub summary: &'static str,
-    /// Cost of one round.
-    #[serde(flatten)]
-    pub cost: Cost,
-    /// The advice.
-    #[serde(flatten)]
-    pub advice: Advice,
-}
 
 /// All presets on one cluster.
 #[derive(Clone, Debug, PartialEq, Serialize)]
