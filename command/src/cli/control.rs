@@ -27,24 +27,29 @@ pub(crate) struct FromArgs {
 #[derive(Debug, Subcommand)]
 pub(crate) enum ControlCommand {
     /// Begin no more rounds until the run is resumed
+    #[command(after_help = "Example:\n  murmurate control pause --at 300")]
     Pause {
         #[command(flatten)]
         from: FromArgs,
     },
     /// Go on after a pause, or cancel one that is to come
+    #[command(after_help = "Example:\n  murmurate control resume")]
     Resume,
     /// End the run before a round
+    #[command(after_help = "Example:\n  murmurate control stop --at 500")]
     Stop {
         /// The round that does not begin: the number of rounds in all
         #[arg(long, value_name = "ROUND")]
         at: u64,
     },
     /// Change the number of rounds in all
+    #[command(after_help = "Example:\n  murmurate control rounds 800")]
     Rounds {
         /// Rounds in all; 0 for no end
         count: u64,
     },
     /// Change the learning rate
+    #[command(after_help = "Example:\n  murmurate control lr 0.5x --at 300")]
     Lr {
         /// A multiple of the configured learning rate: 0.5x is half of it, 1x is it
         #[arg(value_name = "FACTORx", value_parser = factor)]
@@ -53,6 +58,7 @@ pub(crate) enum ControlCommand {
         from: FromArgs,
     },
     /// Change the number of inner steps of a round
+    #[command(after_help = "Example:\n  murmurate control inner-steps 20")]
     InnerSteps {
         /// Inner steps of every round from then on
         #[arg(value_parser = clap::value_parser!(u32).range(1..))]
@@ -61,6 +67,7 @@ pub(crate) enum ControlCommand {
         from: FromArgs,
     },
     /// List what is directed
+    #[command(after_help = "Example:\n  murmurate control list --json")]
     List,
 }
 

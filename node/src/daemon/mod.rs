@@ -249,13 +249,12 @@ async fn drive(
     }
     driver.tell_directives();
     driver.feed(start);
-    driver
-        .run(Sources {
-            answers,
-            events,
-            interrupts,
-        })
-        .await;
+    let sources = Sources {
+        answers,
+        events,
+        interrupts,
+    };
+    driver.run(sources).await;
     finish(driver, setup.supervisor).await
 }
 

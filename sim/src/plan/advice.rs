@@ -73,10 +73,9 @@ impl Advice {
             seconds(cost.idle_s()),
             seconds(cost.round_s)
         );
-        let carried_s = carried_s(cost, cluster);
         let overload = format!(
             "each round sends what the link carries in {}, and lasts {}",
-            seconds(carried_s),
+            seconds(carried_s(cost, cluster)),
             seconds(cost.round_s)
         );
         let carried = is_carried(cost, cluster);
@@ -105,21 +104,16 @@ impl Advice {
             seconds(cluster.step.as_secs_f64()),
             seconds(cluster.exchange_seconds_f32())
         );
+        let fewer_peers = |peers, words: &str| Self {
+            fewer_peers: Some(peers),
+            ..plain(Verdict::FewerPeers, format!("{intensity}: {words}"))
+        };
         Ok(match fewer {
-            Some(1) => Self {
-                fewer_peers: fewer,
-                ..plain(
-                    Verdict::FewerPeers,
-                    format!("{intensity}: one peer alone takes more inner steps a second"),
-                )
-            },
-            Some(peers) => Self {
-                fewer_peers: fewer,
-                ..plain(
-                    Verdict::FewerPeers,
-                    format!("{intensity}: {peers} peers take more inner steps a second than all"),
-                )
-            },
+            Some(1) => fewer_peers(1, "one peer alone takes more inner steps a second"),
+            Some(peers) => fewer_peers(
+                peers,
+                &format!("{peers} peers take more inner steps a second than all"),
+            ),
             None if carried => plain(Verdict::NotAdvised, format!("{intensity}: {idle}{waits}")),
             None => plain(Verdict::NotAdvised, overload),
         })
