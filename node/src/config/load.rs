@@ -303,7 +303,9 @@ fn daemon(raw: &RawConfig) -> Result<DaemonConfig, Wrong> {
 }
 
 fn name(text: &str) -> Result<DaemonName, Wrong> {
-    let wrong = |e| Wrong::new("daemon.name", format!("`daemon.name` is `{text}`: {e}"));
+    // A terminal would obey some of the characters that a name may not have.
+    let shown = text.escape_debug();
+    let wrong = |e| Wrong::new("daemon.name", format!("`daemon.name` is `{shown}`: {e}"));
     DaemonName::new(text).map_err(wrong)
 }
 

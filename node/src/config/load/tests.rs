@@ -104,6 +104,11 @@ fn wrong_files_are_named_by_line() {
              `.` and spaces, and no space at its ends",
         ),
         (
+            "[daemon]\nname = \"a\\u001b[2J\"\n",
+            "node.toml:2: `daemon.name` is `a\\u{1b}[2J`: a name has 1 to 32 bytes of letters, digits, `-`, \
+             `_`, `.` and spaces, and no space at its ends",
+        ),
+        (
             "[daemon]\nsave_every_s = -1.0\n",
             "node.toml:2: `daemon.save_every_s` must be 0 to 31536000 seconds",
         ),
