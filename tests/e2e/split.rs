@@ -57,7 +57,9 @@ fn a_side_that_cannot_be_merged_saves_its_branch() {
     assert!(outcome.stderr.contains("branch-1"), "{}", outcome.stderr);
     let branches = (0..4).map(|node| dir.path().join(format!("swarm/node-{node}/branch-1")));
     let saved: Vec<_> = branches.filter(|branch| branch.exists()).collect();
-    assert!(!saved.is_empty() && saved.len() < 4, "{saved:?}");
+    // Mostly two of them. Those that take a state over may decide its next round before its own side
+    // does, which then replaces a round of that side, and is saved too.
+    assert!(!saved.is_empty(), "{saved:?}");
     let model = dir.path().join("branch.safetensors");
     let (branch, model) = (saved[0].to_str().unwrap(), model.to_str().unwrap());
     let export = murmurate(dir.path(), &["export", branch, "--to", model]);
