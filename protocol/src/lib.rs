@@ -132,7 +132,9 @@ pub use roll::{
 };
 pub use route::{Lane, Route};
 pub use sampling::Sampling;
-pub use schedule::{Schedule, ScheduleCost};
+pub use schedule::{
+    LinkTable, LinkTableError, Packing, PackingCertificate, PackingError, Schedule, ScheduleCost,
+};
 pub use seal_memory::SealMemory;
 pub use signature::{Signature, Signed};
 pub use slice::{Attempt, Part, PushOutcome, Settlement, SliceId, SliceMeta, Tag};

@@ -14,6 +14,27 @@ pub const FRAME_BYTES_MAX: usize = 64 * 1024;
 /// Peers in one exchange's group: contributor sets are 64-bit masks.
 pub const GROUP_MEMBERS_MAX: usize = 64;
 
+/// Members of a group whose trees are packed onto measured links: a parent has four bits, and the bound
+/// of a packing goes through all sets of members.
+pub const SYNTHESIZED_MEMBERS_MAX: usize = 16;
+
+/// Trees of such a packing: each is a shard, which costs messages of its own.
+pub const SYNTHESIZED_TREES_MAX: usize = 16;
+
+/// Ranks between a leaf and its root, with the root. Each one more costs two latencies and rounds sums
+/// once more; one rank in between is enough to go around a slow link.
+pub const SYNTHESIZED_DEPTH_MAX: usize = 2;
+
+/// Passes over all trees in which a packing may still improve. Most end after fewer than ten.
+pub const SYNTHESIS_PASSES_MAX: usize = 64;
+
+/// Times that a packing is disturbed and improved again: twice as many find nothing more for the tables
+/// of the tests.
+pub const SYNTHESIS_KICKS: usize = 8;
+
+/// Megabits per second of a measured link: a terabit, faster than any.
+pub const LINK_MBIT_MAX: u32 = 1_000_000;
+
 /// Peers that one peer knows. Up to here views are complete.
 pub const VIEW_PEERS_MAX: usize = 256;
 

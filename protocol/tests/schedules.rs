@@ -19,14 +19,14 @@ use common::peer;
 use core::time::Duration;
 use murmurate_protocol::wire::{FragmentMessage, Message, Scoped, ShardVersion};
 use murmurate_protocol::{
-    Digest, Event, ExchangeKind, FragmentId, GroupTag, Members, Part, PeerId, Phase, PushOutcome,
-    Round, Schedule, SliceId,
+    Digest, Event, ExchangeKind, FragmentId, GroupTag, LinkTable, Members, Part, PeerId, Phase,
+    PushOutcome, Round, Schedule, SliceId,
 };
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 /// Every schedule, the hierarchical one with small and with large islands.
-const SCHEDULES: [Schedule; 8] = [
+const NAMED: [Schedule; 8] = [
     Schedule::Ring,
     Schedule::RecursiveDoubling,
     Schedule::HalvingDoubling,
@@ -36,6 +36,19 @@ const SCHEDULES: [Schedule; 8] = [
     Schedule::Hierarchical { island: 2 },
     Schedule::Hierarchical { island: 3 },
 ];
+
+/// These, and trees packed for five to seven members of which the second has a slow line. Groups of
+/// other sizes go along the butterfly.
+fn schedules() -> Vec<Schedule> {
+    let packed = [5, 6, 7].map(|n| {
+        let slow = |i, j| if i == 1 || j == 1 { 5 } else { 100 };
+        let rows = (0..n).map(|i| (0..n).map(|j| slow(i, j)).collect());
+        let schedule = Schedule::synthesized(&LinkTable::new(rows.collect()).unwrap());
+        assert!(matches!(schedule, Schedule::Packed(_)));
+        schedule
+    });
+    NAMED.into_iter().chain(packed).collect()
+}
 
 fn finished(club: &Club) -> bool {
     let mut all = club.members.values();
@@ -69,7 +82,7 @@ fn together(club: &mut Club) {
 #[test]
 fn counted_pushes_and_bytes_are_those_of_the_formula() {
     let direct = [Schedule::Butterfly];
-    for schedule in SCHEDULES.iter().chain(&direct) {
+    for schedule in schedules().iter().chain(&direct) {
         for n in 2..=33u8 {
             let mut club = Club::scheduled(n, *schedule, 2);
             let words = Rc::new(Cell::new(0));
@@ -108,7 +121,7 @@ fn counted_pushes_and_bytes_are_those_of_the_formula() {
 
 #[test]
 fn members_hold_the_same_bits_round_after_round() {
-    for schedule in SCHEDULES {
+    for schedule in schedules() {
         for n in [2, 3, 5, 6, 8, 12] {
             let mut club = Club::scheduled(n, schedule, 4);
             together(&mut club);
@@ -123,7 +136,7 @@ fn members_hold_the_same_bits_round_after_round() {
 
 #[test]
 fn the_same_inputs_give_the_same_pushes() {
-    for schedule in SCHEDULES {
+    for schedule in schedules() {
         let pushes = || {
             let mut club = Club::scheduled(7, schedule, 3);
             together(&mut club);
@@ -135,7 +148,7 @@ fn the_same_inputs_give_the_same_pushes() {
 
 #[test]
 fn pushes_that_are_lost_once_are_sent_again() {
-    for schedule in SCHEDULES {
+    for schedule in schedules() {
         let mut club = Club::scheduled(6, schedule, 3);
         let mut seen = std::collections::BTreeSet::new();
         club.fate = Box::new(move |from, to, slice| {
@@ -157,7 +170,7 @@ fn pushes_that_are_lost_once_are_sent_again() {
 
 #[test]
 fn whatever_is_lost_survivors_hold_the_same_bits() {
-    for schedule in SCHEDULES {
+    for schedule in schedules() {
         for seed in 0..100u64 {
             let mut club = Club::scheduled(5, schedule, 4);
             let mut draw = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
@@ -311,7 +324,7 @@ fn a_death_at_any_message_leaves_survivors_with_the_same_bits() {
         Kind::Reduced,
         Kind::Vote,
     ];
-    for schedule in SCHEDULES {
+    for schedule in schedules() {
         for n in [3, 4, 6, 7] {
             for kind in kinds {
                 for moment in [Moment::Before, Moment::During, Moment::After] {
@@ -334,7 +347,7 @@ fn a_death_at_any_message_leaves_survivors_with_the_same_bits() {
 
 #[test]
 fn a_second_death_in_the_repairing_ballot_does_no_harm() {
-    for schedule in SCHEDULES {
+    for schedule in schedules() {
         for kind in [Kind::Prepare, Kind::Promise, Kind::Repair] {
             for moment in [Moment::Before, Moment::During, Moment::After] {
                 for victim in [1, 3, 6] {
@@ -361,7 +374,7 @@ fn others_finish(club: &mut Club, but: PeerId) {
 
 #[test]
 fn one_that_stalls_for_ever_costs_one_deadline_and_is_left_out() {
-    for schedule in SCHEDULES {
+    for schedule in schedules() {
         for n in [3, 5, 8] {
             for victim in 1..=n {
                 // Six rounds to measure how long waits take, then it falls silent in the middle of
@@ -393,7 +406,7 @@ fn one_that_stalls_for_ever_costs_one_deadline_and_is_left_out() {
 
 #[test]
 fn a_member_that_answers_but_contributes_nothing_is_left_out() {
-    for schedule in SCHEDULES {
+    for schedule in schedules() {
         for victim in 1..=5 {
             let mut club = Club::scheduled(5, schedule, 8);
             let idle = peer(victim);
@@ -414,7 +427,7 @@ fn a_member_that_answers_but_contributes_nothing_is_left_out() {
 
 #[test]
 fn a_member_that_encodes_at_random_is_found_out_and_no_other() {
-    for schedule in SCHEDULES {
+    for schedule in schedules() {
         for n in [4, 5, 8] {
             for liar in [1, 2, n] {
                 let mut club = Club::scheduled(n, schedule, 60);

@@ -12,10 +12,13 @@
 //! - `model` lists tensors and FLOPs of the real architectures.
 //! - `engine` runs tasks on resources; `schedule` expresses the seven methods as graphs of tasks.
 //! - `report` prints the predictions and their errors.
+//! - `fabric` models networks that no peer of a swarm has: summing switches, rails, jobs that take
+//!   turns, RDMA.
 
 mod constants;
 mod engine;
 mod error;
+pub mod fabric;
 mod measured;
 mod model;
 mod report;

@@ -2,6 +2,7 @@
 
 use crate::constants::Constants;
 use crate::error::SurveyError;
+use crate::fabric::{self, Figure};
 use crate::measured::Measured;
 use crate::model::ModelProfile;
 use crate::schedule::{Method, Setting};
@@ -85,6 +86,8 @@ pub struct SurveyReport {
     pub cells: Vec<Cell>,
     /// Their accuracy.
     pub summary: Summary,
+    /// Models of networks that exist in the simulator only, with the figures of their papers.
+    pub simulated: Vec<Figure>,
 }
 
 /// Calibrates the bandwidths and predicts all cells.
@@ -130,6 +133,7 @@ pub(crate) fn predict(
         constants: *constants,
         cells,
         summary,
+        simulated: fabric::figures(constants)?,
     })
 }
 
@@ -241,7 +245,16 @@ impl fmt::Display for SurveyReport {
                  inside one machine) is not physics of a network"
             )?;
         }
-        self.summary.fmt(f)
+        self.summary.fmt(f)?;
+        writeln!(
+            f,
+            "in the simulator only, whatever the file measures:\n{:<23} {:<56} {:>9} {:<9} published",
+            "method", "case", "predicted", ""
+        )?;
+        for figure in &self.simulated {
+            writeln!(f, "{figure}")?;
+        }
+        Ok(())
     }
 }
 

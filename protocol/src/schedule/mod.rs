@@ -2,7 +2,7 @@
 //! the aggregate. Data only, made by pure functions of the algorithm, the number of members and a
 //! rank. The agreed exchange carries them out (`exchange/agreed/carry_out.rs`).
 //!
-//! One file an algorithm, with its cost model. All but recursive doubling are trees: every shard's
+//! One file an algorithm, with its cost model; `packing` is one whose trees `synthesis` finds. All but recursive doubling are trees: every shard's
 //! partial sums climb one tree to the shard's owner, and its aggregate descends another. A tree
 //! has n - 1 edges whatever its shape, so that all of them send 2 (n - 1) m bytes in all for m
 //! bytes of a fragment; they differ in how many steps depend on one another and in who sends most.
@@ -12,14 +12,18 @@ mod butterfly;
 mod double_tree;
 mod halving_doubling;
 mod hierarchical;
+mod packing;
 mod program;
 mod recursive_doubling;
 mod ring;
 mod shape;
+mod synthesis;
 mod torus;
 
+pub use packing::{Packing, PackingCertificate, PackingError};
 pub(crate) use program::{Program, Role};
 pub use shape::ScheduleCost;
+pub use synthesis::{LinkTable, LinkTableError};
 
 use serde::{Deserialize, Serialize};
 use shape::Trees;
@@ -48,6 +52,8 @@ pub enum Schedule {
         /// Members of an island.
         island: u16,
     },
+    /// Trees that were packed onto measured links.
+    Packed(Packing),
 }
 
 impl Schedule {
@@ -62,6 +68,7 @@ impl Schedule {
             Self::DoubleTree => "double-tree",
             Self::Torus => "torus",
             Self::Hierarchical { .. } => "hierarchical",
+            Self::Packed(_) => "synthesized",
         }
     }
 
@@ -109,6 +116,7 @@ impl Schedule {
             Self::Hierarchical { island } => Box::new(hierarchical::Hierarchical {
                 island: usize::from(island.max(1)),
             }),
+            Self::Packed(packing) => Box::new(packing),
         })
     }
 }

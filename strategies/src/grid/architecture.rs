@@ -56,11 +56,13 @@ pub(super) fn read(tables: &Tables) -> Result<Architecture, StrategyError> {
             None
         }
     };
+    let (schedule, links) = match facts.has_schedule {
+        true => schedule::read(table, &only(table, of_schedule))?,
+        false => (schedule::none(table, spec.name)?, None),
+    };
     Ok(Architecture {
-        schedule: match facts.has_schedule {
-            true => schedule::read(&table.schedule, &only(table, of_schedule))?,
-            false => schedule::none(&table.schedule, spec.name)?,
-        },
+        schedule,
+        links,
         kind: chosen.kind,
         arrivals: chosen.arrivals,
         contribution: contribution.map_or(spec.contribution, |(_, kind)| *kind),

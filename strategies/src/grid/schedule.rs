@@ -1,11 +1,11 @@
 //! Schedules of an all-reduce: from the written table to the plan, and back.
 
 use super::StrategyError;
-use super::registry::{GROUP, SCHEDULES};
+use super::registry::{GROUP, LINKS, SCHEDULES};
 use super::tables::Architecture;
-use super::validate::{absent, choose};
+use super::validate::{absent, choose, refuse_foreign};
 use crate::parameter::{self, Parameters};
-use murmurate_protocol::Schedule;
+use murmurate_protocol::{LinkTable, Schedule};
 
 const KEY: &str = "architecture.schedule";
 
@@ -19,14 +19,20 @@ pub(super) fn parameter_names() -> Vec<&'static str> {
     parameter::names(SCHEDULES.iter().map(|entry| entry.parameters))
 }
 
-/// The schedule of an exchange without one: refuses the key.
-pub(super) fn none(name: &Option<String>, exchange: &str) -> Result<Schedule, StrategyError> {
-    absent(name, KEY, exchange).map(|()| Schedule::Butterfly)
+/// The schedule of an exchange without one: refuses its keys.
+pub(super) fn none(table: &Architecture, exchange: &str) -> Result<Schedule, StrategyError> {
+    absent(&table.schedule, KEY, exchange)?;
+    absent(&table.link_mbit, LINKS.name, exchange)?;
+    Ok(Schedule::Butterfly)
 }
 
-/// A schedule by its name, with its own keys.
-pub(super) fn read(name: &Option<String>, own: &toml::Table) -> Result<Schedule, StrategyError> {
-    let name = choose(name, "butterfly", KEY, &SCHEDULES)?;
+/// A schedule by its name, with its own keys, and the links that it was found for.
+pub(super) fn read(
+    written: &Architecture,
+    own: &toml::Table,
+) -> Result<(Schedule, Option<LinkTable>), StrategyError> {
+    let name = choose(&written.schedule, "butterfly", KEY, &SCHEDULES)?;
+    refuse_foreign("architecture", written, &SCHEDULES, name)?;
     let entry = SCHEDULES.iter().find(|entry| entry.name == name);
     let (method, list) = entry.map_or(("", &[][..]), |entry| (entry.name, entry.parameters));
     let table = "architecture";
@@ -36,7 +42,7 @@ pub(super) fn read(name: &Option<String>, own: &toml::Table) -> Result<Schedule,
         list,
     }
     .read(own)?;
-    Ok(match name {
+    let schedule = match name {
         "ring" => Schedule::Ring,
         "recursive-doubling" => Schedule::RecursiveDoubling,
         "halving-doubling" => Schedule::HalvingDoubling,
@@ -46,17 +52,49 @@ pub(super) fn read(name: &Option<String>, own: &toml::Table) -> Result<Schedule,
         "hierarchical" => Schedule::Hierarchical {
             island: own[0] as u16,
         },
+        "synthesized" => {
+            let links = links(&written.link_mbit)?;
+            return Ok((Schedule::synthesized(&links), Some(links)));
+        }
         _ => Schedule::Butterfly,
-    })
+    };
+    Ok((schedule, None))
+}
+
+/// The table of measured links.
+fn links(value: &Option<toml::Value>) -> Result<LinkTable, StrategyError> {
+    let Some(value) = value else {
+        return Err(StrategyError::Missing {
+            key: LINKS.name,
+            needed: LINKS.range,
+        });
+    };
+    let range = |found: String| StrategyError::Range {
+        key: LINKS.name.to_owned(),
+        found,
+        needed: LINKS.range,
+    };
+    let rows: Result<Vec<Vec<u32>>, _> = value.clone().try_into();
+    let rows = rows.map_err(|_| range(value.to_string()))?;
+    LinkTable::new(rows).map_err(|error| range(format!("no such table ({error})")))
 }
 
 impl Architecture {
     /// Writes a schedule down.
-    pub(super) fn set_schedule(&mut self, schedule: Schedule) {
-        self.schedule = Some(schedule.name().to_owned());
+    pub(super) fn set_schedule(&mut self, schedule: Schedule, links: Option<&LinkTable>) {
+        // Links for which the butterfly is best are still links to find a schedule for.
+        let name = links.map_or(schedule.name(), |_| "synthesized");
+        self.schedule = Some(name.to_owned());
         if let Schedule::Hierarchical { island } = schedule {
             let group = toml::Value::Integer(i64::from(island));
             self.parameters.insert(GROUP.name.to_owned(), group);
         }
+        self.link_mbit = links.map(|links| {
+            let row = |row: &Vec<u32>| {
+                let rates = row.iter().map(|rate| toml::Value::from(i64::from(*rate)));
+                toml::Value::Array(rates.collect())
+            };
+            toml::Value::Array(links.rows().iter().map(row).collect())
+        });
     }
 }

@@ -17,8 +17,8 @@ use crate::outer::{OuterKind, StatePrecision, StoredOuter};
 use crate::topology::TopologyKind;
 pub(super) use common::{HELD, HELD_MEMBERS};
 use murmurate_protocol::{
-    Contribution, DeadlinePlan, ExchangeKind, Grouping, Schedule, StepBudget, Synchronization,
-    Topology,
+    Contribution, DeadlinePlan, ExchangeKind, Grouping, LinkTable, Schedule, StepBudget,
+    Synchronization, Topology,
 };
 
 /// Bytes of a state transfer besides its f32: counts, names and lengths.
@@ -53,11 +53,13 @@ struct Rounds {
 }
 
 /// Which peers exchange what.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) struct Architecture {
     pub(super) kind: ExchangeKind,
     pub(super) arrivals: CenterRule,
     pub(super) schedule: Schedule,
+    /// The links that the schedule was found for.
+    pub(super) links: Option<LinkTable>,
     pub(super) contribution: Contribution,
     pub(super) topology: Option<TopologyKind>,
     pub(super) rate: Option<f64>,
@@ -104,6 +106,11 @@ impl Strategy {
     /// Which way an all-reduce sums up.
     pub const fn schedule(&self) -> Schedule {
         self.architecture.schedule
+    }
+
+    /// The links that the schedule was found for.
+    pub(super) const fn links(&self) -> Option<&LinkTable> {
+        self.architecture.links.as_ref()
     }
 
     /// What a contribution is.

@@ -57,6 +57,8 @@ pub(super) struct Architecture {
     pub(super) schedule: Option<String>,
     pub(super) contribution: Option<String>,
     pub(super) topology: Option<String>,
+    /// Measured links, for a schedule that is found for them.
+    pub(super) link_mbit: Option<toml::Value>,
     /// Keys of the exchange, the topology and the schedule.
     #[serde(flatten, skip_deserializing)]
     pub(super) parameters: toml::Table,
@@ -82,7 +84,8 @@ pub(super) struct Overlap {
     pub(super) fragments: Option<usize>,
     pub(super) layers: Option<String>,
     pub(super) stagger: Option<usize>,
-    pub(super) late_steps: Option<u32>,
+    /// Inner steps, or a share of the round's.
+    pub(super) late_steps: Option<toml::Value>,
     pub(super) latency_ms: Option<f64>,
     pub(super) mbit_s: Option<f64>,
     pub(super) backward_ms: Option<f64>,

@@ -29,6 +29,7 @@ fn given(key: &str) -> &'static str {
     match key {
         "aggregation.liars" => "1",
         "aggregation.radius" => "1.0",
+        "architecture.link_mbit" => "[[0, 10, 90], [10, 0, 90], [90, 90, 0]]",
         "synchronization.switch_round" | "synchronization.decay_every" => "10",
         _ => "0.01",
     }

@@ -865,6 +865,14 @@ fn what_can_work_is_not_refused() {
             "[architecture]\nschedule = \"hierarchical\"\ngroup = 6",
         ),
         (
+            "diloco",
+            "[architecture]\nschedule = \"synthesized\"\nlink_mbit = [[0, 9, 90], [9, 0, 90], [90, 90, 0]]",
+        ),
+        (
+            "diloco",
+            "[architecture]\nschedule = \"synthesized\"\nlink_mbit = [[0, 9], [9, 0]]",
+        ),
+        (
             "bsp",
             "[architecture]\nschedule = \"ring\"\n[compression]\ncodec = \"top-k\"\ndensity = 0.05",
         ),

@@ -8,7 +8,7 @@ use crate::grid::Strategy;
 use crate::plan::{Cluster, GridShape, Traffic};
 use core::time::Duration;
 use murmurate_protocol::limits::GROUP_MEMBERS_MAX;
-use murmurate_protocol::{Contribution, ExchangeKind, Grouping, Plan};
+use murmurate_protocol::{Contribution, ExchangeKind, Grouping, Plan, Schedule};
 
 /// Its entry in the list.
 pub(super) const SPEC: ExchangeSpec = ExchangeSpec {
@@ -22,7 +22,11 @@ pub(super) const SPEC: ExchangeSpec = ExchangeSpec {
     contribution: Contribution::Delta,
     label: |kind| matches!(kind, ExchangeKind::AllReduce).then_some("all-reduce"),
     read: |_| Ok(Chosen::plain(ExchangeKind::AllReduce)),
-    write: |strategy, tables| tables.architecture.set_schedule(strategy.schedule()),
+    write: |strategy, tables| {
+        tables
+            .architecture
+            .set_schedule(strategy.schedule(), strategy.links());
+    },
     check: agreed::check,
     mixing: |strategy| Mixing::Agreed {
         rule: strategy.aggregation().build(),
@@ -38,6 +42,9 @@ pub(super) const SPEC: ExchangeSpec = ExchangeSpec {
 /// busiest member. Half of these pushes are partial sums (C bytes; in the butterfly,
 /// contributions), and half are aggregates (A bytes): T = max(b, h / F) / S (C + A) / 2 / min(up,
 /// down) + (h + 3) latencies, with F fragments, one after another. The 3 are ready, propose, vote.
+///
+/// Trees that were packed onto measured links take what their certificate says in place of the bytes of
+/// the busiest over an equal link, if the cluster has as many peers.
 ///
 /// Special cases: more peers than the largest group form rows and columns, whose cost is
 /// [`GridShape::traffic`]; if they cannot, they take turns in one group of that size. For the butterfly, b / S (C + A) / 2 = (g-1)/g (C + A).
@@ -57,11 +64,17 @@ fn traffic(_: &Strategy, plan: &Plan, cluster: &Cluster) -> Traffic {
     let slower = cluster.link.up.min(cluster.link.down);
     let hops = u32::try_from(cost.hops).unwrap_or(u32::MAX);
     let latency: Duration = cluster.link.latency * hops.saturating_add(agreed::HOPS);
+    let moving = match plan.schedule {
+        Schedule::Packed(packing) if packing.members() == members => {
+            f64::from(packing.certificate().micros) * 1e-12 * whole
+        }
+        _ => bytes.max(chain) / slower,
+    };
     let values = Traffic::exchanged(plan, cluster);
     Traffic {
         up: bytes,
         down: bytes,
-        seconds: bytes.max(chain) / slower + latency.as_secs_f64(),
+        seconds: moving + latency.as_secs_f64(),
         // Encode all, sum up one shard of every member, apply all.
         values: 3.0 * values,
         held: contribution + aggregate + share * contribution,

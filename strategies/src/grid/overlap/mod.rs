@@ -3,6 +3,7 @@
 
 mod check;
 mod cuts;
+mod late;
 mod layers;
 mod merged;
 
@@ -15,7 +16,7 @@ use crate::executor::Blend;
 pub(super) use check::check;
 use cuts::Cuts;
 use murmurate_protocol::limits::FRAGMENTS_MAX;
-use murmurate_protocol::{ExchangeFacts, OverlapPlan};
+use murmurate_protocol::{ExchangeFacts, OverlapPlan, StepBudget};
 use std::ops::Range;
 
 /// The rules without a number.
@@ -31,8 +32,8 @@ pub(super) struct Overlap {
     pub(super) blend: Blend,
 }
 
-/// Reads the table.
-pub(super) fn read(table: &Table) -> Result<Overlap, StrategyError> {
+/// Reads the table, for rounds of this budget.
+pub(super) fn read(table: &Table, budget: StepBudget) -> Result<Overlap, StrategyError> {
     let words = "from 1 to 1024";
     let bounded =
         |key: &str, value: usize| count(key, value, [1, FRAGMENTS_MAX], words).map(|c| c as u16);
@@ -41,7 +42,7 @@ pub(super) fn read(table: &Table) -> Result<Overlap, StrategyError> {
         bounded("overlap.fragments", fragments)?;
     }
     let stagger = bounded("overlap.stagger", table.stagger.unwrap_or(1))?;
-    let late_steps = table.late_steps.unwrap_or(0);
+    let late_steps = late::read(&table.late_steps, budget)?;
     if late_steps == 0 {
         absent(&table.blend, "overlap.blend", "late_steps = 0")?;
     }
@@ -86,7 +87,7 @@ impl Table {
         let mut table = Self {
             layers: Some(layers::name(overlap.plan.layers)),
             stagger: Some(usize::from(overlap.plan.stagger)),
-            late_steps: Some(overlap.plan.late_steps),
+            late_steps: Some(i64::from(overlap.plan.late_steps).into()),
             ..Self::default()
         };
         overlap.cuts.write(&mut table);

@@ -1,6 +1,6 @@
 //! Schedules of an all-reduce and contributions, by name.
 
-use super::Entry;
+use super::{Entry, Key, required};
 use crate::parameter::{Parameter, Range};
 
 /// The key of a schedule with islands.
@@ -11,10 +11,17 @@ pub(in crate::grid) const GROUP: Parameter = Parameter {
     about: "peers of an island",
 };
 
+/// The key of a schedule that is found for measured links.
+pub(in crate::grid) const LINKS: Key = required(
+    "architecture.link_mbit",
+    "a square table of whole numbers, 1 to 1000000, for 2 to 16 peers",
+    "Mbit/s that row i reached sending to column j alone, peers by their ids; the diagonal is not used",
+);
+
 /// Values of `architecture.schedule`: the order in which an all-reduce of n members and m bytes
 /// forms its sums. Each equation says how much the busiest member sends, and how many pushes depend
 /// on one another.
-pub const SCHEDULES: [Entry; 8] = [
+pub const SCHEDULES: [Entry; 9] = [
     Entry::new(
         "binary-tree",
         "up and down one binary tree; fragments follow one another through it",
@@ -64,6 +71,13 @@ pub const SCHEDULES: [Entry; 8] = [
         "2 m (n-1)/n, 2 (r-1) + 2 (c-1) hops, r the largest divisor of n up to sqrt n",
         "Mikami et al., arXiv 1811.05233",
     ),
+    Entry::new(
+        "synthesized",
+        "trees packed onto measured links, where they save a tenth of the butterfly's time",
+        "min over trees of max over links of (shards over it) / (k rate), up to 4 hops; else butterfly",
+        "Wang et al., MLSys 2020 (Blink)",
+    )
+    .with(&[LINKS]),
 ];
 
 /// Values of `architecture.contribution`.

@@ -10,8 +10,8 @@ mod paces;
 mod rates;
 mod rules;
 
-pub(super) use architecture::GROUP;
 pub use architecture::{CONTRIBUTIONS, SCHEDULES};
+pub(super) use architecture::{GROUP, LINKS};
 pub use codecs::CODECS;
 pub use optimizers::{CORRECTIONS, INNERS, OUTERS};
 pub use overlaps::{CUTS, LAYERS};

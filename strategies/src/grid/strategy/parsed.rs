@@ -72,24 +72,26 @@ impl Strategy {
 
     fn from_tables(name: String, tables: &Tables) -> Result<Self, StrategyError> {
         let architecture = architecture::read(tables)?;
-        let compression = compression(&tables.compression, architecture.kind.facts())?;
+        let kind = architecture.kind;
+        let compression = compression(&tables.compression, kind.facts())?;
         let deadlines = tables.deadlines.clone().unwrap_or_default();
         let when = &tables.synchronization;
+        let budget = validate::budget(when)?;
         let optimizer = optimizers::inner(&tables.inner)?;
         let strategy = Self {
             name,
             rounds: Rounds {
-                budget: validate::budget(when)?,
-                synchronization: synchronization::read(architecture.kind, when)?,
+                budget,
+                synchronization: synchronization::read(kind, when)?,
             },
             architecture,
             compression,
-            overlap: overlap::read(&tables.overlap)?,
+            overlap: overlap::read(&tables.overlap, budget)?,
             outer: optimizers::outer(&tables.outer)?,
             outer_state: optimizers::outer_state(&tables.outer)?,
             aggregation: aggregation::read(&tables.aggregation)?,
-            liars: agreement::read(architecture.kind, &tables.agreement)?,
-            grouping: grouping::read(architecture.kind, &tables.agreement)?,
+            liars: agreement::read(kind, &tables.agreement)?,
+            grouping: grouping::read(kind, &tables.agreement)?,
             inner: Inner {
                 optimizer,
                 correction: optimizers::correction(&tables.inner)?,

@@ -1,0 +1,20 @@
+//! Networks that the peers of a swarm do not have, as models with names of their own: switches that
+//! sum, networks built for a job, jobs that take turns on a link, and RDMA. Nothing here can be
+//! chosen in a run.
+//!
+//! [`figures`] holds each model against the figures that its paper states, where it states some.
+
+mod figure;
+mod jobs;
+mod published;
+mod switch;
+mod topology;
+mod transport;
+
+pub use figure::{Figure, Published};
+pub use jobs::{Job, Sharing, compatibility, mean_iterations};
+pub use switch::{FixedPoint, Switch};
+pub use topology::{RailOnly, Rings};
+pub use transport::Transport;
+
+pub(crate) use published::figures;
