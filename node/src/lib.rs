@@ -22,5 +22,6 @@ pub mod report;
 mod spans;
 pub mod splits;
 pub mod store;
+pub mod telemetry;
 pub mod traffic;
 pub mod unit;

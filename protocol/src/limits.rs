@@ -73,6 +73,12 @@ pub const ADDRESS_BYTES_MAX: usize = 256;
 /// Peer records in one message.
 pub const RECORDS_PER_MESSAGE_MAX: usize = 32;
 
+/// Settings in one message: a configuration has fewer keys.
+pub const SETTINGS_MAX: usize = 256;
+
+/// Bytes of a setting's key: the longest of a configuration have half of it.
+pub const SETTING_KEY_BYTES_MAX: usize = 64;
+
 /// Bytes of the records in one message: a frame must hold them, however long each is.
 pub const RECORDS_BYTES_MAX: usize = FRAME_BYTES_MAX - 1024;
 

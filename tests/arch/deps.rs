@@ -8,7 +8,7 @@ use std::process::Command;
 /// Each package's name to those it depends on. Two versions of a package are one.
 type Graph = BTreeMap<String, BTreeSet<String>>;
 
-const OURS: [&str; 14] = [
+const OURS: [&str; 15] = [
     "murmurate-protocol",
     "murmurate-trust",
     "murmurate-strategies",
@@ -17,6 +17,7 @@ const OURS: [&str; 14] = [
     "murmurate-sim",
     "murmurate-survey",
     "murmurate-net",
+    "murmurate-otlp",
     "murmurate-node",
     "murmurate-top",
     "murmurate-bench",
@@ -172,6 +173,16 @@ fn sim_knows_neither_network_nor_burn() {
 #[test]
 fn survey_depends_on_none_of_ours() {
     forbid("murmurate-survey", &["tokio", "libp2p", "burn"], &[]);
+}
+
+#[test]
+fn otlp_depends_on_none_of_ours_and_brings_no_second_network() {
+    let families = ["tokio", "libp2p", "burn", "hyper", "reqwest", "tonic"];
+    forbid("murmurate-otlp", &families, &[]);
+    // A daemon that was not built for it has none of it.
+    let graph = graph();
+    assert!(!ways(&graph, "murmurate").contains_key("opentelemetry"));
+    assert_eq!(direct_users(&graph, "opentelemetry"), ["murmurate-otlp"]);
 }
 
 #[test]

@@ -4,13 +4,14 @@ use crate::files::{rust_files, text};
 use crate::rust_text::{code_only, has_word, with_braces_written_out};
 
 /// The directories with code of the crates.
-pub(crate) const SOURCES: [&str; 10] = [
+pub(crate) const SOURCES: [&str; 11] = [
     "protocol/src",
     "strategies/src",
     "tasks/src",
     "sim/src",
     "survey/src",
     "net/src",
+    "otlp/src",
     "node/src",
     "top/src",
     "bench/src",

@@ -1,8 +1,8 @@
 //! The whole system, in real processes on loopback. The tests of this binary take turns (see
 //! `murmurate_tests::turn`), because two swarms on two cores would slow each other down.
 //!
-//! `protocol/tests/properties.rs` tests the answer to a peer of another wire version, because frames
-//! can be forged there. To measure the memory of a model of 50 million parameters, run the following
+//! `node/src/net/gate/tests.rs` tests that daemons without a wire version in common refuse each other, because
+//! a program of a later release can be played there. To measure the memory of a model of 50 million parameters, run the following
 //! by hand; it is not a test, because the two daemons hold 4 GB and take a minute:
 //!
 //! ```text
@@ -21,6 +21,7 @@
 mod attach;
 mod control;
 mod data;
+mod demo;
 mod faults;
 mod files;
 mod grid;
@@ -42,4 +43,5 @@ mod shown;
 mod split;
 mod swarm;
 mod tracking;
+mod upgrade;
 mod why;

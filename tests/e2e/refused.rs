@@ -42,7 +42,7 @@ fn another_run_is_refused() {
 fn another_model_is_refused() {
     let line = refused(|s| s.task = "hidden = 64".to_owned());
     assert!(
-        line.contains("it trains another model (compare the `[task]`"),
+        line.contains("it trains another model; `task.hidden` is not the same in both"),
         "{line}"
     );
 }
@@ -51,7 +51,7 @@ fn another_model_is_refused() {
 fn another_plan_is_refused() {
     let line = refused(|s| s.preset = "local-sgd".to_owned());
     assert!(
-        line.contains("it follows another plan (compare seed, rounds and strategy"),
+        line.contains("it follows another plan; `strategy.preset`, `strategy."),
         "{line}"
     );
 }
@@ -60,6 +60,19 @@ fn another_plan_is_refused() {
 #[test]
 fn another_seed_is_refused() {
     let line = refused(|s| s.seed = 7);
+    assert!(
+        line.contains("it follows another plan; `run.seed` is not the same in both"),
+        "{line}"
+    );
+}
+
+/// A daemon of the release before has no word for its settings, so the refusal names none.
+#[test]
+fn another_seed_is_refused_by_a_daemon_of_the_release_before() {
+    let line = refused(|s| {
+        s.seed = 7;
+        s.wire_versions = Some([7, 7]);
+    });
     assert!(line.contains("(compare seed, rounds"), "{line}");
 }
 

@@ -33,6 +33,8 @@ pub struct Settings {
     pub stay: bool,
     /// `run.open`: without it, a daemon needs an invite or a key.
     pub open: bool,
+    /// `network.wire_versions`; `None` leaves all that the program speaks.
+    pub wire_versions: Option<[u8; 2]>,
     /// Where it listens: UDP, then TCP. Zero takes any free port.
     pub ports: [u16; 2],
 }
@@ -56,6 +58,7 @@ impl Default for Settings {
             evaluate_every: 0,
             stay: false,
             open: true,
+            wire_versions: None,
             ports: [0, 0],
         }
     }
@@ -98,6 +101,9 @@ impl Settings {
         line(format_args!("[network]\nmdns = false\nlisten = ["));
         line(format_args!("\"/ip4/127.0.0.1/udp/{udp}/quic-v1\","));
         line(format_args!("\"/ip4/127.0.0.1/tcp/{tcp}\"]"));
+        if let Some(versions) = self.wire_versions {
+            line(format_args!("wire_versions = {versions:?}"));
+        }
         line(format_args!("[daemon]\ndir = {dir:?}"));
         line(format_args!("save_every_s = {:?}", self.save_every_s));
         line(format_args!("evaluate_every = {}", self.evaluate_every));

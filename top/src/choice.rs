@@ -160,6 +160,8 @@ mod tests {
             lost: None,
             bytes_per_s: None,
             path: None,
+            accuracy: None,
+            version: None,
         }
     }
 

@@ -38,7 +38,7 @@ pub(crate) enum Key {
 pub(crate) const STRIP: usize = 3;
 
 /// All columns, from left to right.
-pub(crate) const COLUMNS: [Column; 10] = [
+pub(crate) const COLUMNS: [Column; 12] = [
     Column {
         head: "peer",
         width: 10,
@@ -109,6 +109,20 @@ pub(crate) const COLUMNS: [Column; 10] = [
         text: |row| known(row.path.clone(), |path| path),
         key: |row| row.path.clone().map_or(Key::Unknown, Key::Text),
     },
+    Column {
+        head: "accuracy",
+        width: 8,
+        rank: 7,
+        text: |row| known(row.accuracy, accuracy),
+        key: |row| number(row.accuracy),
+    },
+    Column {
+        head: "version",
+        width: 10,
+        rank: 8,
+        text: |row| known(row.version.clone(), |version| version),
+        key: |row| row.version.clone().map_or(Key::Unknown, Key::Text),
+    },
 ];
 
 impl Key {
@@ -150,6 +164,11 @@ pub(crate) fn lost(share: f64) -> String {
         true => format!("{:.2} %", 100.0 * share),
         false => percent(share),
     }
+}
+
+/// An accuracy. Near its end each tenth of a percent counts.
+pub(crate) fn accuracy(share: f64) -> String {
+    format!("{:.1} %", 100.0 * share)
 }
 
 /// The sign of a round in a strip.

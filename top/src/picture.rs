@@ -47,6 +47,10 @@ pub struct Picture {
     pub events: VecDeque<Entry>,
     /// Names of peers by id. A peer without a name is called by the beginning of its id.
     pub names: BTreeMap<String, String>,
+    /// The names that daemons gave themselves, by id. Two may claim the same one: then the beginning of the
+    /// id follows it.
+    #[serde(skip)]
+    pub(crate) claimed: BTreeMap<String, String>,
     /// What was said about the swarm as a whole, oldest first.
     #[serde(skip_serializing_if = "VecDeque::is_empty")]
     pub said: VecDeque<String>,
@@ -60,9 +64,10 @@ pub struct Picture {
 }
 
 impl Picture {
-    /// The name of a peer.
+    /// The name of a peer: what it is called here, what it calls itself, or the beginning of its id.
     pub(crate) fn name(&self, id: &str) -> String {
-        self.names.get(id).cloned().unwrap_or_else(|| short(id))
+        let name = self.names.get(id).or_else(|| self.claimed.get(id));
+        name.cloned().unwrap_or_else(|| short(id))
     }
 
     /// The last round whose cost is known. The next read asks for those after it.
@@ -89,6 +94,7 @@ impl Picture {
         self.contributions.rounds = of_before.into_iter().chain(fresh).collect();
         keep_newest(&mut self.contributions.rounds, CONTRIBUTIONS_MAX);
         (self.mine, self.slow) = (answers.mine, answers.slow);
+        self.claimed = claimed(&answers.swarm);
         self.swarm = Some(answers.swarm);
         self.answered_unix_s = Some(now);
         self.trouble = None;
@@ -148,6 +154,28 @@ impl Picture {
     }
 }
 
+/// The names that daemons gave themselves, each for one of them only.
+fn claimed(swarm: &Swarm) -> BTreeMap<String, String> {
+    let own = (&swarm.daemon.peer, swarm.daemon.name.as_deref());
+    let others = swarm.peers.iter().map(|peer| {
+        let says = peer.says.as_ref();
+        (&peer.peer, says.and_then(|says| says.claim.name.as_deref()))
+    });
+    let named = std::iter::once(own).chain(others);
+    let named: Vec<(&String, &str)> = named.filter_map(|(id, name)| Some((id, name?))).collect();
+    let mut count: BTreeMap<&str, usize> = BTreeMap::new();
+    for (_, name) in &named {
+        *count.entry(name).or_default() += 1;
+    }
+    let name = |id: &str, name: &str| match count.get(name) {
+        Some(1) => name.to_owned(),
+        _ => format!("{name} {}", short(id)),
+    };
+    let all = named.iter();
+    all.map(|(id, text)| ((*id).clone(), name(id, text)))
+        .collect()
+}
+
 /// Drops the oldest of a list that has become too long.
 fn keep_newest<T>(list: &mut Vec<T>, most: usize) {
     list.drain(..list.len().saturating_sub(most));
@@ -156,6 +184,7 @@ fn keep_newest<T>(list: &mut Vec<T>, most: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use murmurate_node::api::{ClaimView, PeerView};
     use murmurate_node::events::{Kind, VERSION};
 
     fn answers(peer: &str, round: u64, rounds: impl IntoIterator<Item = u64>) -> Answers {
@@ -194,6 +223,48 @@ mod tests {
         );
         picture.answered(answers("b", 9, [8]), 13.0);
         assert_eq!(rounds(&picture), [8], "another daemon");
+    }
+
+    #[test]
+    fn a_daemon_is_called_as_it_calls_itself_unless_another_one_does_too() {
+        let mut all = answers("aaaaaaaabbbb", 3, [1]);
+        all.swarm.daemon.name = Some("gpu".to_owned());
+        let claim = |name: &str| ClaimView {
+            claim: serde_json::from_value(serde_json::json!({
+                "name": name, "version": "0.1.0", "round": 3, "phase": "train", "unix_s": 9.0,
+            }))
+            .unwrap(),
+            age_s: 1.0,
+            stale: false,
+        };
+        let peer = |id: &str, name: Option<&str>| PeerView {
+            peer: id.to_owned(),
+            says: name.map(claim),
+            ..PeerView::default()
+        };
+        all.swarm.peers = vec![
+            peer("ccccccccdddd", Some("gpu")),
+            peer("eeeeeeeeffff", Some("cpu")),
+            peer("1111111122222", None),
+            peer("3333333344444", Some("mine")),
+        ];
+        let mut picture = Picture::default();
+        picture
+            .names
+            .insert("3333333344444".to_owned(), "node-3".to_owned());
+        picture.answered(all, 10.0);
+        let called = [
+            "aaaaaaaabbbb",
+            "ccccccccdddd",
+            "eeeeeeeeffff",
+            "1111111122222",
+            "3333333344444",
+        ]
+        .map(|id| picture.name(id));
+        assert_eq!(
+            called,
+            ["gpu aaaaaaaa", "gpu cccccccc", "cpu", "11111111", "node-3"]
+        );
     }
 
     #[test]

@@ -67,6 +67,10 @@ pub(crate) struct Row {
     pub(crate) lost: Option<f64>,
     pub(crate) bytes_per_s: Option<f64>,
     pub(crate) path: Option<String>,
+    /// Its accuracy on held-out data, in its own words.
+    pub(crate) accuracy: Option<f64>,
+    /// The version of its program, in its own words.
+    pub(crate) version: Option<String>,
 }
 
 impl Row {
@@ -100,6 +104,8 @@ impl Row {
             lost: None,
             bytes_per_s: None,
             path: None,
+            accuracy: daemon.evaluation.as_ref().and_then(|found| found.accuracy),
+            version: Some(daemon.version.clone()).filter(|version| !version.is_empty()),
         }
     }
 
@@ -110,6 +116,7 @@ impl Row {
             (true, false, true) => PeerState::Awaited,
             (true, false, false) => PeerState::Linked,
         };
+        let fresh = peer.says.as_ref().filter(|says| !says.stale);
         Self {
             id: peer.peer.clone(),
             name: picture.name(&peer.peer),
@@ -124,6 +131,8 @@ impl Row {
             lost: peer.loss,
             bytes_per_s: peer.bytes_per_s,
             path: peer.path.clone(),
+            accuracy: fresh.and_then(|says| says.claim.accuracy).map(f64::from),
+            version: peer.says.as_ref().map(|says| says.claim.version.clone()),
         }
     }
 
@@ -132,11 +141,18 @@ impl Row {
         matches!(self.state, PeerState::This(_))
     }
 
-    /// Whether a filter finds it: by id, name, state or path.
+    /// Whether a filter finds it: by id, name, state, path or version.
     pub(crate) fn matches(&self, filter: &str) -> bool {
         let filter = filter.to_lowercase();
         let path = self.path.as_deref().unwrap_or("");
-        let texts = [self.id.as_str(), &self.name, self.state.word(), path];
+        let version = self.version.as_deref().unwrap_or("");
+        let texts = [
+            self.id.as_str(),
+            &self.name,
+            self.state.word(),
+            path,
+            version,
+        ];
         texts
             .iter()
             .any(|text| text.to_lowercase().contains(&filter))

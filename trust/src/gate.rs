@@ -5,6 +5,9 @@
 //!    only that it does not know the tag, so a stranger learns that there is a gate.
 //! 3. The dialer sends its certificates, the listener its verdict, and the dialer says when it is ready.
 //!
+//! With their certificates both say which versions of the wire they speak. They use the newest that they
+//! share. Where they share none, each knows both ranges and ends the connection.
+//!
 //! Both ids are authenticated by the connection below, and the tags name them in order, so no one
 //! can use a tag on another connection.
 
@@ -14,7 +17,7 @@ use crate::limits::{GATE_MESSAGE_MAX, NEWS_BYTES_MAX};
 use crate::news::News;
 use crate::register::Refusal;
 use crate::run::Run;
-use murmurate_protocol::wire::{WireError, decode_value, encode_value};
+use murmurate_protocol::wire::{WireError, WireVersions, decode_value, encode_value};
 use murmurate_protocol::{Digest, PeerId};
 use serde::{Deserialize, Serialize};
 
@@ -34,6 +37,8 @@ pub enum Message {
         chain: Chain,
         /// Digest of the listener's register.
         register: Digest,
+        /// The versions of the wire that the listener speaks.
+        wire: WireVersions,
     },
     /// The dialer's certificates.
     Proof {
@@ -41,6 +46,8 @@ pub enum Message {
         chain: Chain,
         /// Digest of the dialer's register.
         register: Digest,
+        /// The versions of the wire that the dialer speaks.
+        wire: WireVersions,
     },
     /// Whether the listener lets the dialer in.
     Verdict(Result<(), Refusal>),

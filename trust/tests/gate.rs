@@ -1,5 +1,6 @@
 //! The words at the gate.
 
+use murmurate_protocol::wire::WireVersions;
 use murmurate_protocol::{Digest, PeerId};
 use murmurate_trust::gate::{Message, answer, ask, same};
 use murmurate_trust::{News, Refusal, RunKey};
@@ -40,10 +41,12 @@ fn messages_come_back_as_they_were() {
             tag: answer(&key.run(), &a, &b),
             chain: chain.clone(),
             register,
+            wire: WireVersions::OURS,
         },
         Message::Proof {
             chain: chain.clone(),
             register,
+            wire: WireVersions::claimed(9, 3),
         },
         Message::Verdict(Ok(())),
         Message::Verdict(Err(Refusal::InviteUsed { uses: 3 })),

@@ -77,7 +77,7 @@ pub(crate) const STEPS: &[Step] = &[
         "the feature wgpu, on a Vulkan driver for the processor",
         devices::check,
     ),
-    Step::new("features", "cargo check with cuda", features),
+    Step::new("features", "cargo check with cuda, and with otlp", features),
     Step::new("deny", "licences, bans and sources", deny::check),
     Step::new("book", "the book by mdBook, every link in it", book::check),
 ];
@@ -125,5 +125,6 @@ fn features() -> Result<(), Failure> {
         "cargo",
         &["check", "-p", "murmurate", "--features", "cuda"],
         &[("DOCS_RS", "1")],
-    )
+    )?;
+    run("cargo", &["check", "-p", "murmurate", "--features", "otlp"])
 }

@@ -9,12 +9,11 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 /// What `--demo` decides itself.
-const DEMO_DECIDES: [&str; 17] = [
+const DEMO_DECIDES: [&str; 16] = [
     "nodes",
     "islands",
     "preset",
     "config",
-    "rounds",
     "until_accuracy",
     "until_loss",
     "shards",
@@ -78,7 +77,8 @@ pub(crate) struct LocalArgs {
     #[arg(long)]
     pub(crate) open_browser: bool,
     /// Show in about a minute what a swarm survives: a daemon that joins late, a network that is cut and
-    /// whole again, and a daemon that is killed during an exchange, with a sentence for each
+    /// whole again, and a daemon that is killed during an exchange, with a sentence for each. --rounds makes
+    /// it shorter or longer than 110 rounds
     #[arg(long, conflicts_with_all = DEMO_DECIDES)]
     pub(crate) demo: bool,
     /// Show what `murmurate top` shows, of the first daemon that lives, in place of a line for each

@@ -130,9 +130,10 @@ fn margin(now: &Now) -> u64 {
 
 fn said(args: &ControlArgs, directive: &Directive, now: Option<&Now>) -> anyhow::Result<()> {
     let round = now.map(|now| now.round);
+    let note = now.and_then(|now| of_schedule(now, directive.change));
     if args.json {
         let directive = DirectiveStatus::new(directive, "signed");
-        return out::line(json!({ "directive": directive, "round": round }));
+        return out::line(json!({ "directive": directive, "round": round, "note": note }));
     }
     let dir = args.office.dir.display();
     let told = match round {
@@ -142,7 +143,24 @@ fn said(args: &ControlArgs, directive: &Directive, now: Option<&Now>) -> anyhow:
         None => format!("the daemon in {dir} tells the others when it runs"),
     };
     let (number, words) = (directive.number, directive_words(directive));
-    out::line(format_args!("directive {number}: {words}; {told}"))
+    out::line(format_args!("directive {number}: {words}; {told}"))?;
+    match note {
+        Some(note) => out::line(note),
+        None => Ok(()),
+    }
+}
+
+/// What a changed number of rounds leaves as it is.
+fn of_schedule(now: &Now, change: Change) -> Option<String> {
+    let (Change::Rounds(rounds), Some(ends)) = (change, now.control.rate_ends) else {
+        return None;
+    };
+    (rounds as f64 != ends).then(|| {
+        format!(
+            "the learning rate's schedule does not move with it: it ends after {ends} rounds, as configured \
+             (`murmurate control lr FACTORx` changes the rate from then on)"
+        )
+    })
 }
 
 fn list(dir: &Path, now: Option<Now>, as_json: bool) -> anyhow::Result<()> {
@@ -221,6 +239,24 @@ mod tests {
         assert_eq!(
             line,
             "--at 40: the run is in round 40 already; give a later one, such as --at 45"
+        );
+    }
+
+    #[test]
+    fn a_schedule_that_does_not_move_is_told() {
+        let mut now = at(40, 1.0);
+        assert_eq!(
+            of_schedule(&now, Change::Rounds(800)),
+            None,
+            "there is none"
+        );
+        now.control.rate_ends = Some(750.0);
+        assert_eq!(of_schedule(&now, Change::Rounds(750)), None);
+        assert_eq!(of_schedule(&now, Change::Pause), None);
+        let note = of_schedule(&now, Change::Rounds(800)).unwrap();
+        assert!(
+            note.contains("it ends after 750 rounds, as configured"),
+            "{note}"
         );
     }
 

@@ -43,6 +43,8 @@ pub(crate) enum Code {
     OtherDaemon = 23,
     /// No daemon of this version answers.
     OtherProgram = 24,
+    /// Other daemons of the run have other settings.
+    OtherSettings = 25,
     /// The clock is wrong.
     Clock = 30,
     /// The certificate no longer lets this daemon in.
@@ -67,7 +69,7 @@ mod tests {
     use super::Code::*;
     use super::*;
 
-    const ALL: [Code; 25] = [
+    const ALL: [Code; 26] = [
         Configuration,
         Version,
         Directory,
@@ -88,6 +90,7 @@ mod tests {
         Unreachable,
         OtherDaemon,
         OtherProgram,
+        OtherSettings,
         Clock,
         Certificate,
         CertificateEnds,

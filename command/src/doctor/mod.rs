@@ -8,6 +8,7 @@ mod finding;
 mod home;
 mod machine;
 mod member;
+mod peers;
 mod ports;
 mod reach;
 mod redact;
@@ -76,6 +77,7 @@ pub(crate) fn examine(question: &Question) -> anyhow::Result<Report> {
     found.extend(home::secrets(&subject));
     found.push(home::clock(&subject));
     found.push(member::membership(&subject));
+    found.extend(peers::settings(&subject.dir));
     if let Some(config) = &subject.config {
         let sizes = size::sizes(&subject, config);
         if size::fits(&sizes) {

@@ -18,7 +18,11 @@ impl Observer {
 
     /// Stores what the owner has directed, and the number of rounds that follows from it.
     pub fn set_control(&mut self, control: ControlStatus, rounds: u64) {
-        self.status.control = control;
+        let rate = self.about.rate.as_ref();
+        self.status.control = ControlStatus {
+            rate_ends: rate.and_then(|rate| rate.factor.ends()),
+            ..control
+        };
         self.status.rounds = rounds;
     }
 

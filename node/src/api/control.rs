@@ -18,6 +18,9 @@ pub struct ControlStatus {
     pub inner_steps_least: Option<u32>,
     /// The factor on the learning rate in the present round.
     pub learning_rate: f64,
+    /// The round at which the configured schedule of the learning rate ends, if there is one. Another number
+    /// of rounds does not move it.
+    pub rate_ends: Option<f64>,
     /// The directives that count now or later, in their order.
     pub directives: Vec<DirectiveStatus>,
 }
@@ -46,6 +49,8 @@ impl ControlStatus {
             },
             inner_steps_least: inner_steps_least(peer.plan()),
             learning_rate: in_force.training.rate.get(),
+            // The observer knows the configuration.
+            rate_ends: None,
             directives: all.iter().map(shown).collect(),
         }
     }

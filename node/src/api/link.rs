@@ -2,6 +2,7 @@
 
 use super::Traffic;
 use crate::net::{BulkPath, LinkView};
+use murmurate_protocol::wire::WireVersion;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -37,6 +38,8 @@ pub struct LinkStatus {
     pub congestion_window: Option<u64>,
     /// Time that pushes waited for their turn, seconds, smoothed.
     pub queueing_s: Option<f64>,
+    /// The version of the wire protocol that both ends use.
+    pub wire_version: Option<u8>,
     /// Bytes sent to the peer. `wire` counts its connections over QUIC and TLS since the link came up.
     pub sent: Traffic,
     /// Bytes received from the peer.
@@ -64,6 +67,7 @@ impl LinkStatus {
             lost_bytes: quic.map(|quic| quic.lost),
             congestion_window: quic.map(|quic| quic.congestion_window),
             queueing_s: view.queueing.map(|wait| wait.as_secs_f64()),
+            wire_version: view.wire.map(WireVersion::number),
             sent: Traffic {
                 payload: payload_sent,
                 encoded: view.traffic.bulk_out,

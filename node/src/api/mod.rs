@@ -36,7 +36,7 @@ pub use control::ControlStatus;
 pub use figures::Figures;
 pub use forecast::{Basis, Forecaster, PredictedStatus, RoundStatus};
 pub use handle::{Clock, StatusHandle};
-use insight::wait_word;
+pub(crate) use insight::wait_word;
 pub use insight::{
     Counters, History, Incident, IncidentKind, Incidents, Insight, Ledger, PeerTotals, Point,
     RoundEntry, RoundResult, Share, Standing, WaitNow,

@@ -15,6 +15,7 @@ use murmurate_net::congestion::Limits;
 use murmurate_protocol::Site;
 use murmurate_protocol::limits::SITE_BYTES_MAX;
 use murmurate_protocol::vitals::DaemonName;
+use murmurate_protocol::wire::WireVersions;
 use murmurate_strategies::grid::Strategy;
 use murmurate_tasks::TaskConfig;
 use murmurate_tasks::data::Shards;
@@ -205,6 +206,7 @@ fn network(raw: &RawConfig) -> Result<NetworkConfig, Wrong> {
         })?,
         bulk_port: raw.network.bulk_port,
         payload_max: payload_max(raw.network.payload_max)?,
+        wire: wire(raw.network.wire_versions)?,
         site: raw.network.site.as_deref().map(site).transpose()?,
         max_rate: Limits {
             peer: rate("network.max_rate_per_peer", &raw.network.max_rate_per_peer)?,
@@ -224,6 +226,20 @@ fn payload_max(bytes: Option<u16>) -> Result<Option<u16>, Wrong> {
         }
         fits => Ok(fits),
     }
+}
+
+fn wire(versions: Option<[u8; 2]>) -> Result<WireVersions, Wrong> {
+    let ours = WireVersions::OURS;
+    let Some([oldest, newest]) = versions else {
+        return Ok(ours);
+    };
+    WireVersions::of_ours(oldest, newest).ok_or_else(|| {
+        let message = format!(
+            "`network.wire_versions` is [{oldest}, {newest}]: give the oldest and the newest of {ours}, which \
+             this program speaks, or leave it out for all of them"
+        );
+        Wrong::new("network.wire_versions", message)
+    })
 }
 
 fn site(label: &str) -> Result<Site, Wrong> {

@@ -26,6 +26,7 @@ use libp2p::Multiaddr;
 use murmurate_net::congestion::{Congestion, Limits};
 use murmurate_net::tcp::BulkChoice;
 use murmurate_protocol::vitals::DaemonName;
+use murmurate_protocol::wire::WireVersions;
 use murmurate_protocol::{Digest, RunId, Site};
 use murmurate_strategies::grid::Strategy;
 use murmurate_tasks::data::Shards;
@@ -108,6 +109,8 @@ pub struct NetworkConfig {
     pub bulk_port: Option<u16>,
     /// The largest UDP payload that is tried; `None` leaves it to the route.
     pub payload_max: Option<u16>,
+    /// The versions of the wire that it speaks.
+    pub wire: WireVersions,
     /// The label of this daemon's site, if it is not to be measured.
     pub site: Option<Site>,
     /// Hard limits on bytes sent per second.

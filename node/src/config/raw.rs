@@ -96,6 +96,8 @@ pub(super) struct RawNetwork {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) payload_max: Option<u16>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) wire_versions: Option<[u8; 2]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) site: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) max_rate: Option<RawRate>,
@@ -116,6 +118,7 @@ impl Default for RawNetwork {
             bulk: "auto".to_owned(),
             bulk_port: None,
             payload_max: None,
+            wire_versions: None,
             site: None,
             max_rate: None,
             max_rate_per_peer: None,
@@ -149,6 +152,8 @@ pub(super) struct RawDaemon {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) metrics_dir: Option<PathBuf>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) otlp: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) ema: Option<f64>,
 }
 
@@ -170,6 +175,7 @@ impl Default for RawDaemon {
             patience_rounds: 0,
             keep_best: None,
             metrics_dir: None,
+            otlp: None,
             ema: None,
         }
     }

@@ -3,6 +3,7 @@
 use super::raw::RawDaemon;
 use super::wrong::Wrong;
 use crate::goal::Target;
+use crate::telemetry::{Collector, collector};
 use std::path::PathBuf;
 
 /// When this daemon leaves by itself, and what it keeps of its run.
@@ -16,6 +17,8 @@ pub struct WatchConfig {
     pub keep_best: bool,
     /// Directory of metrics.
     pub metrics_dir: Option<PathBuf>,
+    /// Where traces and metrics go, in builds with the feature `otlp`.
+    pub otlp: Option<Collector>,
     /// Decay of the moving average of the anchor.
     pub ema: Option<f64>,
 }
@@ -35,7 +38,10 @@ pub(super) fn watch(raw: &RawDaemon) -> Result<WatchConfig, Wrong> {
         let message = "`daemon.ema` must be in [0, 1), such as 0.999";
         return Err(Wrong::new("daemon.ema", message));
     }
+    let otlp = raw.otlp.as_deref().map(collector).transpose();
+    let otlp = otlp.map_err(|why| Wrong::new("daemon.otlp", format!("`daemon.otlp`: {why}")))?;
     Ok(WatchConfig {
+        otlp,
         target: Target {
             accuracy: raw.until_accuracy,
             loss: raw.until_loss,

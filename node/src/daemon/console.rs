@@ -1,9 +1,12 @@
 //! Output for the operator: the status over HTTP and the printed lines.
 
 use crate::api::StatusHandle;
+use crate::config::Config;
+use crate::daemon::DaemonError;
 use crate::daemon::voice::Voice;
 use crate::events::EventLog;
 use crate::progress::Printer;
+use crate::telemetry::Telemetry;
 use std::time::Instant;
 
 /// The status and the printer, with the values that both show.
@@ -14,6 +17,8 @@ pub(super) struct Console {
     pub(super) printer: Printer,
     /// The event log.
     pub(super) log: EventLog,
+    /// Traces and metrics for a collector, if the configuration names one.
+    pub(super) telemetry: Option<Telemetry>,
     /// Address of the HTTP server.
     pub(super) http: Option<String>,
     /// When the links were last read.
@@ -38,12 +43,24 @@ impl Console {
             status,
             printer,
             log,
+            telemetry: None,
             http,
             links_read: Instant::now(),
             voice,
             addresses: Vec::new(),
             open,
         }
+    }
+
+    /// The same, which also exports traces and metrics if the configuration names a collector.
+    pub(super) fn exporting(mut self, config: &Config) -> Result<Self, DaemonError> {
+        if let Some(collector) = &config.daemon.watch.otlp {
+            let status = self.status.status();
+            let started = Telemetry::start(collector, &status);
+            let telemetry = started.map_err(|reason| DaemonError::Telemetry { reason })?;
+            self.telemetry = Some(telemetry);
+        }
+        Ok(self)
     }
 
     /// Shows an address at which others can join.

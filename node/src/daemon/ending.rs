@@ -162,7 +162,7 @@ mod tests {
 
     fn refuse(ending: &mut Ending, peer: PeerId) -> bool {
         let reason = Reason::OtherRun;
-        ending.refused(RefusedBy { peer, reason }, true);
+        ending.refused(RefusedBy::new(peer, reason), true);
         ending.left
     }
 

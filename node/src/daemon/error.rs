@@ -20,6 +20,51 @@ pub struct RefusedBy {
     pub peer: PeerId,
     /// The reason of the refusal.
     pub reason: Reason,
+    /// The keys of the configuration that differ, as far as the other peer has said it.
+    pub keys: Vec<String>,
+}
+
+/// Keys that a refusal names.
+const KEYS_NAMED_MAX: usize = 4;
+
+impl RefusedBy {
+    /// A refusal of which no more is known.
+    pub const fn new(peer: PeerId, reason: Reason) -> Self {
+        Self {
+            peer,
+            reason,
+            keys: Vec::new(),
+        }
+    }
+
+    /// Whether the two have other settings.
+    pub(super) const fn is_for_settings(&self) -> bool {
+        matches!(self.reason, Reason::OtherModel | Reason::OtherPlan)
+    }
+
+    /// The reason in words, with the keys that differ.
+    fn why(&self) -> String {
+        let what = match self.reason {
+            Reason::OtherModel => "it trains another model",
+            Reason::OtherPlan => "it follows another plan",
+            reason => return reason.to_string(),
+        };
+        let named: Vec<String> = self.keys.iter().map(|key| format!("`{key}`")).collect();
+        let Some((last, others)) = named.split_last() else {
+            return self.reason.to_string();
+        };
+        let keys = match (others.len(), named.len().checked_sub(KEYS_NAMED_MAX)) {
+            (0, _) => format!("{last} is"),
+            (_, Some(more @ 1..)) => {
+                format!(
+                    "{} and {more} more keys are",
+                    named[..KEYS_NAMED_MAX].join(", ")
+                )
+            }
+            _ => format!("{} and {last} are", others.join(", ")),
+        };
+        format!("{what}; {keys} not the same in both configurations (make them the same)")
+    }
 }
 
 impl fmt::Display for RefusedBy {
@@ -27,7 +72,8 @@ impl fmt::Display for RefusedBy {
         write!(
             f,
             "peer {} and this one do not fit: {}",
-            self.peer, self.reason
+            self.peer,
+            self.why()
         )
     }
 }
@@ -138,6 +184,12 @@ pub enum DaemonError {
         #[source]
         source: std::io::Error,
     },
+    /// Traces and metrics cannot be exported.
+    #[error("`daemon.otlp`: {reason}")]
+    Telemetry {
+        /// The exporter's error.
+        reason: String,
+    },
     /// The operator pressed Ctrl+C twice.
     #[error("interrupted before the checkpoint was written; the previous one is intact")]
     Interrupted,
@@ -165,5 +217,28 @@ impl DaemonError {
 impl From<RefusedBy> for DaemonError {
     fn from(refused: RefusedBy) -> Self {
         Self::Refused(refused)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_names_some_of_the_keys_that_differ() {
+        let why = |keys: &[&str]| {
+            let refused = RefusedBy {
+                keys: keys.iter().map(|key| (*key).to_owned()).collect(),
+                ..RefusedBy::new(PeerId::from_bytes([1; 32]), Reason::OtherPlan)
+            };
+            refused.why()
+        };
+        assert!(why(&[]).contains("compare seed, rounds and strategy"));
+        let one = "it follows another plan; `run.seed` is not the same in both configurations (make them \
+                   the same)";
+        assert_eq!(why(&["run.seed"]), one);
+        assert!(why(&["a", "b"]).contains("; `a` and `b` are not"));
+        assert!(why(&["a", "b", "c", "d"]).contains("`a`, `b`, `c` and `d` are"));
+        assert!(why(&["a", "b", "c", "d", "e", "f"]).contains("`c`, `d` and 2 more keys are"));
     }
 }

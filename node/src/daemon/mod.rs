@@ -228,13 +228,14 @@ async fn drive(
             Some(api.address().to_string()),
             config.run.open,
             Voice::new(&config.daemon),
-        ),
+        )
+        .exporting(&config)?,
         on_request: OnRequest {
             faults: Faults::new(options.faults),
             splits: Splits::new(options.splits),
             liar,
         },
-        ending: ending(&config.network.join),
+        ending: ending(&config),
         recording,
         judge: Judge::new(&config.daemon.watch, setup.best),
         metrics,
@@ -294,7 +295,7 @@ async fn finish(driver: Driver, supervisor: Option<Supervisor>) -> Result<NodeRe
     let Driver {
         net,
         lanes,
-        console,
+        mut console,
         ending,
         recording,
         contacts,
@@ -310,6 +311,9 @@ async fn finish(driver: Driver, supervisor: Option<Supervisor>) -> Result<NodeRe
         console.printer.note(&line);
     }
     net.shutdown(Instant::now() + SHUTDOWN_WAIT).await;
+    if let Some(telemetry) = console.telemetry.take() {
+        tokio::task::block_in_place(|| telemetry.finish());
+    }
     if let Some(error) = ending.error {
         return Err(error);
     }

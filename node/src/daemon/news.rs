@@ -8,7 +8,7 @@ use libp2p::Multiaddr;
 use murmurate_protocol::wire::{self, MembershipMessage, Message, PeerRecord};
 use murmurate_protocol::{FetchId, Input, Part, PeerId, Phase, PushOutcome, SliceId};
 use murmurate_trust::Role;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 impl Driver {
     /// Handles one network event.
@@ -49,6 +49,7 @@ impl Driver {
             }
             NetEvent::LinkDown(peer) => {
                 self.contacts.site.lost(peer);
+                self.release_refusals(Some(peer));
                 self.feed(Input::LinkDown(peer));
             }
             NetEvent::Frame { from, bytes } => self.on_frame(from, &bytes),
@@ -151,9 +152,12 @@ impl Driver {
     }
 
     fn on_frame(&mut self, from: PeerId, bytes: &[u8]) {
-        match wire::decode(bytes) {
+        match wire::decode_within(bytes, self.net.wire()) {
             Ok(Message::Membership(MembershipMessage::Records(records))) => {
                 self.on_records(from, records);
+            }
+            Ok(Message::Membership(MembershipMessage::Settings(settings))) => {
+                self.settings_of(from, &settings);
             }
             Ok(message) => {
                 if !self.vouched(from, &message) {
@@ -187,6 +191,12 @@ impl Driver {
             (None, _) if error == GateError::OtherRun && self.ending.is_new_stranger(peer) => {
                 let text = format!("found the daemon {peer} near here: {error}");
                 self.console.printer.note(&text);
+            }
+            (None, _) if matches!(error, GateError::OtherVersion { .. }) => {
+                if self.ending.told.tell(peer, Instant::now()) {
+                    let text = format!("the daemon {peer}: {error}");
+                    self.console.printer.note(&text);
+                }
             }
             // A member that was thrown out, or whose certificate has ended, would go on alone.
             (None, _) if self.ending.is_new_refusal(error) => {

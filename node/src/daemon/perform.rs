@@ -3,15 +3,20 @@
 use crate::api::Clock;
 use crate::daemon::RefusedBy;
 use crate::daemon::driver::Driver;
+use crate::daemon::refusals::Held;
+use crate::events::Kind;
 use crate::faults::Fault;
 use crate::membership::Roll;
 use crate::progress::duration;
-use murmurate_protocol::wire::{self, Message};
+use murmurate_protocol::wire::{MembershipMessage, Message, Setting};
 use murmurate_protocol::{Evaluation, Event, Input, Output, PeerId, Phase, PushOutcome, Wait};
 use std::time::Instant;
 
 /// Missing daemons that one line names.
 const MISSING_NAMED_MAX: usize = 4;
+
+/// Keys of another configuration that the event log names.
+const KEYS_LOGGED_MAX: usize = 16;
 
 impl Driver {
     /// Performs an output. Returns a fault that must be triggered after all outputs are performed.
@@ -64,7 +69,10 @@ impl Driver {
                 let _ = self.net.dial(record);
             }
             Output::Disconnect { peer, .. } => {
-                let _ = self.net.disconnect(peer);
+                // A peer that does not fit may still say which of its settings are others.
+                if !self.ending.told.ends_later(peer) {
+                    let _ = self.net.disconnect(peer);
+                }
             }
             Output::Emit(event) => return self.emitted(&event),
             Output::Left => self.ending.left = true,
@@ -80,8 +88,8 @@ impl Driver {
         if self.on_request.splits.hides(&to) {
             return;
         }
-        if let Err(busy) = self.net.try_send(to, wire::encode(message)) {
-            tracing::debug!(peer = %to, %busy, "message dropped: the queue to this peer is full");
+        if let Err(busy) = self.net.say(to, message) {
+            tracing::debug!(peer = %to, %busy, "message dropped");
         }
     }
 
@@ -99,6 +107,10 @@ impl Driver {
         if let Some(metrics) = &mut self.metrics {
             let status = &self.console.status;
             metrics.observe(event, || status.with(|observer| observer.figures()));
+        }
+        if let Some(telemetry) = &mut self.console.telemetry {
+            let status = &self.console.status;
+            telemetry.observe(event, || status.with(|observer| observer.figures()));
         }
         self.console.log.observe(now, self.peer.round().0, event);
         self.tell(event);
@@ -214,7 +226,58 @@ impl Driver {
         }
     }
 
+    /// Notes a refusal. If the two ends can find out which of their settings differ, it tells the other
+    /// end its own, and the operator once it knows.
     fn refused(&mut self, refused: RefusedBy) {
+        let peer = refused.peer;
+        let settings = self.ending.told.settings();
+        let version = self.net.wire_with(&peer);
+        let message = Message::from(MembershipMessage::Settings(settings.to_vec()));
+        let can_say = version.is_some_and(|version| message.since() <= version.number());
+        if !refused.is_for_settings() || settings.is_empty() || !can_say {
+            return self.told_of(refused);
+        }
+        if self.ending.told.waits_for(refused, Instant::now()) {
+            self.send(peer, &message);
+        }
+    }
+
+    /// A peer that does not fit says its settings.
+    pub(super) fn settings_of(&mut self, peer: PeerId, theirs: &[Setting]) {
+        if let Some(held) = self.ending.told.compared(peer, theirs) {
+            self.release(held);
+        }
+    }
+
+    /// Goes on with refusals whose other end has gone, or has said nothing in time.
+    pub(super) fn release_refusals(&mut self, gone: Option<PeerId>) {
+        for held in self.ending.told.overdue(gone, Instant::now()) {
+            self.release(held);
+        }
+    }
+
+    fn release(&mut self, held: Held) {
+        if held.ends {
+            let _ = self.net.disconnect(held.refused.peer);
+        }
+        let keys: Vec<String> = held
+            .refused
+            .keys
+            .iter()
+            .take(KEYS_LOGGED_MAX)
+            .cloned()
+            .collect();
+        if !keys.is_empty() {
+            let peer = held.refused.peer.to_hex();
+            let (now, round) = (self.clock.now(), self.peer.round().0);
+            self.console
+                .log
+                .add(now, round, Kind::Differs { peer, keys });
+        }
+        self.told_of(held.refused);
+    }
+
+    fn told_of(&mut self, refused: RefusedBy) {
         if self.ending.told.tell(refused.peer, Instant::now()) {
             self.console.printer.note(&refused.to_string());
         }
@@ -244,10 +307,9 @@ fn clock_off(peer: Option<PeerId>, ahead: i64) -> String {
 /// The refusal that an event reports, if any.
 fn refusal(event: &Event) -> Option<RefusedBy> {
     match event {
-        Event::Refused { peer, reason } | Event::RefusedBy { peer, reason } => Some(RefusedBy {
-            peer: *peer,
-            reason: *reason,
-        }),
+        Event::Refused { peer, reason } | Event::RefusedBy { peer, reason } => {
+            Some(RefusedBy::new(*peer, *reason))
+        }
         _ => None,
     }
 }

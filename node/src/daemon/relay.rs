@@ -52,7 +52,7 @@ pub(super) async fn serve(
         peer: peer.to_hex(),
         printer: Printer::new(log),
         contacts: Contacts::new(config, entered.membership, known),
-        ending: ending(&config.network.join),
+        ending: ending(config),
         addresses: Vec::new(),
         open: config.run.open,
     };

@@ -178,6 +178,7 @@ pub(super) fn network_config(
     net.bulk = config.network.bulk;
     net.bulk_port = config.network.bulk_port;
     net.payload_max = config.network.payload_max;
+    net.wire = config.network.wire;
     net.max_rate.set(config.network.max_rate);
     net.locality = finder(store.identity().peer(), &config.network).locality();
     net

@@ -5,6 +5,7 @@ use crate::api::{Clock, ControlStatus, LinkStatus, Traffic, TransferStatus};
 use crate::daemon::driver::Driver;
 use crate::daemon::recording::Recording;
 use crate::metrics::Metrics;
+use crate::telemetry::Telemetry;
 use murmurate_protocol::{PeerId, Phase, Round};
 use std::time::{Duration, Instant};
 
@@ -38,6 +39,10 @@ impl Driver {
         if let Some(line) = self.metrics.as_mut().and_then(Metrics::trouble) {
             self.console.printer.note(&line);
         }
+        if let Some(line) = self.console.telemetry.as_ref().and_then(Telemetry::news) {
+            self.console.printer.note(&line);
+        }
+        self.release_refusals(None);
         let addresses = self.console.addresses();
         self.contacts.look(&self.net, self.peer.view(), addresses);
         self.read_traffic();

@@ -1,6 +1,8 @@
 //! What a daemon says and knows when it starts.
 
+use super::agreed;
 use super::ending::{Ending, Join};
+use super::refusals::Refusals;
 use super::setup::Setup;
 use crate::config::Config;
 use crate::lanes::Sealer;
@@ -20,10 +22,12 @@ pub(super) fn log_start(config: &Config, setup: &Setup) {
     );
 }
 
-/// What is known of the end of a daemon that joins these addresses.
-pub(super) fn ending(join: &[Multiaddr]) -> Ending {
+/// What is known of the end of a daemon with this configuration.
+pub(super) fn ending(config: &Config) -> Ending {
+    let join = &config.network.join;
     Ending {
         join: Join::new(join),
+        told: Refusals::new(agreed::settings(config)),
         bootstrap: unanswered(join),
         ..Ending::default()
     }

@@ -65,6 +65,13 @@ pub enum Kind {
         /// Why.
         reason: String,
     },
+    /// A peer that does not fit has said which settings it has.
+    Differs {
+        /// The peer's id, hexadecimal.
+        peer: String,
+        /// Keys of the configuration in which the two differ.
+        keys: Vec<String>,
+    },
     /// A phase of the round began.
     Phase {
         /// The phase of the round.
@@ -266,6 +273,7 @@ impl Kind {
             | Self::Suspected { peer }
             | Self::Refused { peer, .. }
             | Self::RefusedBy { peer, .. }
+            | Self::Differs { peer, .. }
             | Self::Misbehaved { peer, .. }
             | Self::Lied { peer, .. }
             | Self::Absent { peer, .. } => Some(peer),

@@ -45,6 +45,7 @@ impl Kind {
                 | Self::Suspected { .. }
                 | Self::Refused { .. }
                 | Self::RefusedBy { .. }
+                | Self::Differs { .. }
                 | Self::Voided { .. }
                 | Self::Alone { .. }
                 | Self::Waiting { .. }

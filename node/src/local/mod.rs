@@ -33,7 +33,7 @@ mod total;
 mod view;
 
 pub use child::end_with_parent;
-pub use demo::{Told, demo};
+pub use demo::{DEMO_ROUNDS_MIN, Told, demo};
 pub use error::LocalError;
 pub use fault_entry::FaultEntry;
 pub use faults::{KillAt, LateAt, StopAt};

@@ -6,6 +6,7 @@ use libp2p::Multiaddr;
 use libp2p::identity::Keypair;
 use murmurate_net::congestion::{Congestion, MaxRate};
 use murmurate_net::tcp::BulkChoice;
+use murmurate_protocol::wire::WireVersions;
 use murmurate_protocol::{Locality, RunId};
 use std::fmt;
 use std::sync::Arc;
@@ -47,6 +48,8 @@ pub struct NetConfig {
     pub payload_max: Option<u16>,
     /// What this peer's record says of its place in the network at the start.
     pub locality: Locality,
+    /// The versions of the wire that it speaks.
+    pub wire: WireVersions,
     /// Limits on the sending rate. A clone of the handle can change them at any time.
     pub max_rate: MaxRate,
 }
@@ -72,6 +75,7 @@ impl NetConfig {
             bulk_port: None,
             payload_max: None,
             locality: Locality::default(),
+            wire: WireVersions::OURS,
             max_rate: MaxRate::default(),
         }
     }

@@ -86,7 +86,8 @@ pub enum NetEvent {
         /// What it did, in words that follow its name.
         what: String,
     },
-    /// A peer that this daemon dialled is no member of the run, or refused this daemon.
+    /// A peer that this daemon dialled is no member of the run, or refused this daemon; or a peer that
+    /// either end dialled speaks no version of the wire that this daemon speaks.
     TurnedAway {
         /// The peer.
         peer: PeerId,

@@ -13,7 +13,7 @@ use crate::net::{NetConfig, NetError, NetEvent, quic};
 use crate::traffic::{CounterSnapshot, Counters};
 use murmurate_net::congestion::MaxRate;
 use murmurate_protocol::limits::{FRAME_BYTES_MAX, OUTPUTS_MAX};
-use murmurate_protocol::wire::PeerRecord;
+use murmurate_protocol::wire::{self, Message, PeerRecord, WireVersion, WireVersions};
 use murmurate_protocol::{FetchId, Locality, PeerId, SliceId, SliceMeta};
 use murmurate_trust::News;
 use std::collections::{BTreeMap, BTreeSet};
@@ -38,6 +38,7 @@ pub struct Net {
     views: Views,
     vitals: VitalsBoard,
     max_rate: MaxRate,
+    wire: WireVersions,
 }
 
 impl fmt::Debug for Net {
@@ -84,6 +85,7 @@ pub fn start(
         views: views.clone(),
         vitals: vitals.clone(),
         max_rate: config.max_rate.clone(),
+        wire: config.wire,
     };
     let parts = Parts {
         views,
@@ -104,6 +106,29 @@ pub fn start(
 }
 
 impl Net {
+    /// Queues a message, in the version of the wire that is used with the peer. What that version cannot
+    /// say is not sent.
+    ///
+    /// # Errors
+    /// As [`Net::try_send`].
+    pub fn say(&self, to: PeerId, message: &Message) -> Result<(), Busy> {
+        let version = self.outboxes.wire(&to).ok_or(Busy::NotLinked)?;
+        match wire::encode_for(message, version) {
+            Some(frame) => self.try_send(to, frame),
+            None => Ok(()),
+        }
+    }
+
+    /// The versions of the wire that this daemon speaks.
+    pub fn wire(&self) -> WireVersions {
+        self.wire
+    }
+
+    /// The version of the wire that is used with a linked peer.
+    pub fn wire_with(&self, peer: &PeerId) -> Option<WireVersion> {
+        self.outboxes.wire(peer)
+    }
+
     /// Queues a control frame.
     ///
     /// # Errors
@@ -222,7 +247,11 @@ impl Net {
 
     /// The state of the link to each linked peer.
     pub fn links(&self) -> BTreeMap<PeerId, LinkView> {
-        self.views.read(&self.counters)
+        let mut links = self.views.read(&self.counters);
+        for (peer, link) in &mut links {
+            link.wire = self.outboxes.wire(peer);
+        }
+        links
     }
 
     /// Breaks the connection over TCP to a peer, as a router that drops it would.

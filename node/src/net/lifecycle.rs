@@ -18,6 +18,7 @@ use libp2p::{Stream, identity, ping};
 use murmurate_net::quic::{BulkConnection, CloseCode};
 use murmurate_net::tcp;
 use murmurate_protocol::PeerId;
+use murmurate_protocol::wire::WireVersion;
 use std::collections::BTreeSet;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -243,7 +244,10 @@ impl Network {
         let Some((link, queue)) = self.links.up(&peer) else {
             return;
         };
-        self.outboxes.open(peer, queue, link.end.tally.clone());
+        let carrier = link.connections.carrier();
+        let wire = carrier.map_or(WireVersion::NEWEST, |carrier| carrier.wire);
+        self.outboxes
+            .open(peer, queue, link.end.tally.clone(), wire);
         self.bulk.link_up(peer, &mut self.tasks);
         let path = link.path();
         let role = self.gate.role_of(&peer);

@@ -4,6 +4,7 @@ use crate::net::control::FRAMES_WAITING_MAX;
 use crate::traffic::Tally;
 use murmurate_protocol::PeerId;
 use murmurate_protocol::limits::FRAME_BYTES_MAX;
+use murmurate_protocol::wire::WireVersion;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::mpsc;
@@ -31,6 +32,8 @@ pub enum Busy {
 struct Outbox {
     queue: mpsc::Sender<Vec<u8>>,
     tally: Tally,
+    /// The version of its frames.
+    wire: WireVersion,
 }
 
 /// The frame queues of all links that are up.
@@ -46,8 +49,19 @@ impl Outboxes {
     }
 
     /// Adds the queue of a link that is up.
-    pub(super) fn open(&self, peer: PeerId, queue: mpsc::Sender<Vec<u8>>, tally: Tally) {
-        self.lock().insert(peer, Outbox { queue, tally });
+    pub(super) fn open(
+        &self,
+        peer: PeerId,
+        queue: mpsc::Sender<Vec<u8>>,
+        tally: Tally,
+        wire: WireVersion,
+    ) {
+        self.lock().insert(peer, Outbox { queue, tally, wire });
+    }
+
+    /// The version of the wire that is used with a linked peer.
+    pub(super) fn wire(&self, peer: &PeerId) -> Option<WireVersion> {
+        self.lock().get(peer).map(|outbox| outbox.wire)
     }
 
     /// Removes a peer's queue. Its writer ends after it has written the queued frames.

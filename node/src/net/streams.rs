@@ -47,7 +47,7 @@ impl Kind {
     /// Name of the stream's protocol.
     const fn name(self) -> &'static str {
         match self {
-            Self::Gate => "/murmurate/gate/1",
+            Self::Gate => "/murmurate/gate/2",
             Self::Control => "/murmurate/control/1",
             Self::Bulk => "/murmurate/bulk/1",
             Self::Vitals => "/murmurate/vitals/1",

@@ -139,7 +139,7 @@ impl Network {
             vitals,
             relays: config.relay,
             links: Links::default(),
-            gate: Gate::new(Arc::clone(&config.membership)),
+            gate: Gate::new(Arc::clone(&config.membership), config.wire),
             bootstrap: Bootstrap::new(config.join, Instant::now()),
             me,
             run: config.run,

@@ -9,6 +9,7 @@ use murmurate_net::mux::Volume;
 use murmurate_net::quic::{self, Kind, LinkStats, Traffic as Gone};
 use murmurate_net::tcp::Endpoint;
 use murmurate_protocol::PeerId;
+use murmurate_protocol::wire::WireVersion;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -29,6 +30,8 @@ pub struct LinkView {
     pub quic: Option<QuicView>,
     /// Bytes over TLS and TCP since the peer was linked.
     pub tls: Volume,
+    /// The version of the wire that is used with it.
+    pub wire: Option<WireVersion>,
 }
 
 /// Measurements of a peer's QUIC connections. Estimates are those of the open connections; bytes
@@ -130,6 +133,7 @@ fn view(
             lost: past.lost + sum(|link| link.path.lost_bytes),
         }),
         tls: Volume::default(),
+        wire: None,
     }
 }
 

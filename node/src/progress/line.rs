@@ -83,7 +83,7 @@ pub struct Progress {
     pub transfer: Option<TransferStatus>,
     /// Unix time in seconds at the end of its first round.
     pub first_round_unix_s: Option<f64>,
-    /// Estimated seconds until the last round ends; `None` if the run has no last round.
+    /// Estimated seconds until the last round ends; `None` if the run has no last round, or is paused.
     pub left_s: Option<f64>,
 }
 
@@ -91,6 +91,9 @@ impl From<&Status> for Progress {
     fn from(status: &Status) -> Self {
         let left = status.rounds.saturating_sub(status.round);
         let known = status.rounds > 0 && status.round > 0 && status.wall_s > 0.0;
+        // The last rounds, without pauses between them; before they are measured, all of them.
+        let measured = status.measured.as_ref().map(|measured| measured.round_s);
+        let each = measured.unwrap_or(status.wall_s / status.round.max(1) as f64);
         Self {
             round: status.round,
             rounds: status.rounds,
@@ -105,7 +108,7 @@ impl From<&Status> for Progress {
             wall_s: status.wall_s,
             transfer: status.transfer,
             first_round_unix_s: status.first_round_unix_s,
-            left_s: known.then(|| status.wall_s / status.round as f64 * left as f64),
+            left_s: (known && !status.control.paused).then_some(each * left as f64),
         }
     }
 }
@@ -186,6 +189,7 @@ fn fitting(parts: &[(u8, Option<String>)], width: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::api::RoundStatus;
 
     #[test]
     fn a_newcomer_shows_how_far_its_state_is() {
@@ -252,6 +256,18 @@ mod tests {
             ..Status::default()
         };
         assert_eq!(Progress::from(&status).left_s, Some(15.0));
+        // An hour of pause is no part of a round. In a pause the time is unknown.
+        let mut after = Status {
+            wall_s: 3605.0,
+            measured: Some(RoundStatus {
+                round_s: 0.5,
+                ..RoundStatus::default()
+            }),
+            ..status.clone()
+        };
+        assert_eq!(Progress::from(&after).left_s, Some(15.0));
+        after.control.paused = true;
+        assert_eq!(Progress::from(&after).left_s, None);
         let endless = Status {
             rounds: 0,
             ..status

@@ -311,7 +311,9 @@ impl Peer {
                 (*muster, branch.as_deref().copied()),
             ),
             // Handled before the sender has to have greeted.
-            MembershipMessage::Hello(_) | MembershipMessage::Goodbye(_) => {}
+            MembershipMessage::Hello(_)
+            | MembershipMessage::Goodbye(_)
+            | MembershipMessage::Settings(_) => {}
         }
         Ok(())
     }

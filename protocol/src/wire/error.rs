@@ -1,6 +1,6 @@
 //! Why bytes from the network are not a message.
 
-use crate::wire::WIRE_VERSION;
+use crate::wire::WireVersions;
 use serde::{Deserialize, Serialize};
 
 /// Why bytes are not a message.
@@ -11,7 +11,7 @@ pub enum WireError {
     #[error("empty frame")]
     Empty,
     /// Another version of the protocol.
-    #[error("wire version {theirs} (this build speaks {WIRE_VERSION})")]
+    #[error("wire version {theirs} (this build speaks {})", WireVersions::OURS)]
     Version {
         /// The version byte that was found.
         theirs: u8,

@@ -2,7 +2,7 @@
 
 use crate::limits::RECORDS_PER_MESSAGE_MAX;
 use crate::wire::check::ok;
-use crate::wire::{PeerRecord, Rates, WireError};
+use crate::wire::{PeerRecord, Rates, Setting, WireError};
 use crate::{Branch, Digest, LayoutHash, PlanHash, Round, RunId};
 use core::fmt;
 use serde::{Deserialize, Serialize};
@@ -74,7 +74,8 @@ impl fmt::Display for Reason {
                 "it follows another plan (compare seed, rounds and strategy in both configs)"
             }
             Self::OtherVersion => {
-                "it speaks another version of the protocol (install the same release on both)"
+                "it speaks another version of the protocol (upgrade the older of the two: the same release \
+                 on both, or the one after it)"
             }
             Self::Misbehaved => "it broke the protocol's rules too often",
             Self::Full => "the run has as many peers as one group can hold",
@@ -107,6 +108,9 @@ pub enum MembershipMessage {
     },
     /// The rates of the sender's links.
     Rates(Rates),
+    /// The settings on which the sender's model and plan depend, before it refuses the receiver for another
+    /// model or plan. Hosts make and compare them; for a [`Peer`](crate::Peer) they mean nothing.
+    Settings(Vec<Setting>),
 }
 
 impl MembershipMessage {
@@ -118,6 +122,7 @@ impl MembershipMessage {
             Self::Goodbye(_) => "goodbye",
             Self::Alive { .. } => "alive",
             Self::Rates(_) => "rates",
+            Self::Settings(_) => "settings",
         }
     }
 
@@ -131,6 +136,7 @@ impl MembershipMessage {
                 branch.as_ref().map_or(Ok(()), |branch| branch.check())
             }
             Self::Rates(rates) => rates.check(),
+            Self::Settings(settings) => Setting::check_all(settings),
             Self::Goodbye(_) => Ok(()),
         }
     }

@@ -1,7 +1,7 @@
 //! The control message: one family for each part of a peer that talks to its counterpart.
 
 use crate::exchange::{AgreedMessage, ExchangeMessage};
-use crate::wire::{MembershipMessage, PeerRecord, TransferMessage, WireError};
+use crate::wire::{MembershipMessage, PeerRecord, TransferMessage, WIRE_VERSION_OLDEST, WireError};
 use crate::{FoundingMessage, PeerId, Round, RunId, Signed};
 use serde::{Deserialize, Serialize};
 
@@ -26,6 +26,14 @@ impl Message {
             Self::Transfer(message) => message.name(),
             Self::Exchange(message) => message.name(),
             Self::Founding(message) => message.name(),
+        }
+    }
+
+    /// The first version of the wire that has this message.
+    pub const fn since(&self) -> u8 {
+        match self {
+            Self::Membership(MembershipMessage::Settings(_)) => 8,
+            _ => WIRE_VERSION_OLDEST,
         }
     }
 

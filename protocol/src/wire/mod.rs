@@ -12,6 +12,7 @@ mod message;
 mod rates;
 pub(crate) mod raw;
 mod record;
+mod settings;
 mod transfer;
 mod version;
 
@@ -24,10 +25,11 @@ pub use crate::exchange::{
 pub(crate) use codec::decode_limited;
 pub use codec::{canonical, decode_value, encode_value};
 pub use error::WireError;
-pub use frame::{decode, encode, frame_bytes};
+pub use frame::{decode, decode_within, encode, encode_for, frame_bytes};
 pub use membership::{Hello, MembershipMessage, Muster, Reason};
 pub use message::Message;
 pub use rates::Rates;
 pub use record::{PeerRecord, RecordFields};
+pub use settings::Setting;
 pub use transfer::TransferMessage;
-pub use version::WIRE_VERSION;
+pub use version::{WIRE_VERSION, WIRE_VERSION_OLDEST, WireVersion, WireVersions};

@@ -13,7 +13,7 @@ use core::time::Duration;
 use murmurate_protocol::wire::{
     Ballot, CellsMessage, CenterMessage, FormingMessage, FragmentMessage, GridMessage, Held, Hello,
     Member, MembershipMessage, MergeSide, Message, Muster, PeerRecord, Promise, PullMessage,
-    Reason, RecordFields, Said, Scoped, ShardPlan, ShardVersion, TransferMessage,
+    Reason, RecordFields, Said, Scoped, Setting, ShardPlan, ShardVersion, TransferMessage,
 };
 use murmurate_protocol::{
     Attempt, Base, Branch, BytesBound, Contribution, DeadlinePlan, Digest, ExchangeKind,
@@ -406,6 +406,13 @@ pub(crate) fn any_state() -> impl Strategy<Value = StateId> {
     })
 }
 
+fn any_settings(keys: Vec<String>) -> MembershipMessage {
+    let settings = keys
+        .iter()
+        .map(|key| Setting::new(key, key).expect("a key"));
+    MembershipMessage::Settings(settings.collect())
+}
+
 /// Any message that passes its own checks. Families are boxed: their trees would fill a thread's stack.
 pub(crate) fn any_message() -> impl Strategy<Value = Message> {
     let bits = || (any_round(), 0u8..4, any::<bool>());
@@ -425,6 +432,7 @@ pub(crate) fn any_message() -> impl Strategy<Value = Message> {
         4 => any_hello(),
         2 => vec(any_record(), 0..4).prop_map(MembershipMessage::Records),
         1 => any_reason().prop_map(MembershipMessage::Goodbye),
+        1 => vec("[a-z._-]{1,64}", 0..4).prop_map(any_settings),
         2 => alive,
     ];
     let transfer = prop_oneof![

@@ -121,6 +121,11 @@ impl Rate {
         end: 0.0,
     };
 
+    /// The time in rounds at which the factor stops to change; none if it does not change after warm-up.
+    pub fn ends(&self) -> Option<f64> {
+        (self.shape != RateShape::Constant).then_some(self.end)
+    }
+
     /// The factor in `[0, 1]` at a time in rounds.
     pub fn at(&self, time: f64) -> f64 {
         if time < self.warmup {

@@ -2,7 +2,7 @@
 
 use super::view::View;
 use super::{events, table, texts};
-use crate::column::{STRIP_MAX, known, lag, lost, sign};
+use crate::column::{STRIP_MAX, accuracy, known, lag, lost, sign};
 use crate::row::Row;
 use crate::theme::Tone;
 use murmurate_node::api::words::{percent, rate, time};
@@ -41,6 +41,8 @@ pub(super) fn peer(view: &View<'_>, row: &Row, area: Rect, buffer: &mut Buffer) 
         format!("lost {}", known(row.lost, lost)),
         format!("rate {}", known(row.bytes_per_s, rate)),
         format!("path {}", known(row.path.clone(), |path| path)),
+        format!("says of itself: accuracy {}", known(row.accuracy, accuracy)),
+        format!("version {}", known(row.version.clone(), |version| version)),
     ];
     if let Some(totals) = view.picture.contributions.totals.get(&row.id) {
         figures.push(format!(

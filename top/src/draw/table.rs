@@ -103,8 +103,8 @@ mod tests {
             let heads: Vec<&str> = places.iter().map(|place| COLUMNS[*place].head).collect();
             (heads.join(" "), strip)
         };
-        let all = "peer state round last rounds share waited RTT lost rate path";
-        assert_eq!(heads(120), (all.to_owned(), 32));
+        let all = "peer state round last rounds share waited RTT lost rate path accuracy version";
+        assert_eq!(heads(120), (all.to_owned(), 17));
         assert_eq!(
             heads(80),
             (

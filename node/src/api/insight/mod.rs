@@ -19,7 +19,7 @@ pub use incidents::{Incident, IncidentKind, Incidents};
 use ledger::ROUNDS_MAX;
 pub use ledger::{Ledger, PeerTotals, RoundEntry, RoundResult, Share, Standing};
 pub use waits::WaitNow;
-pub(super) use waits::word as wait_word;
+pub(crate) use waits::word as wait_word;
 
 use history::Open;
 use murmurate_protocol::{Event, Phase, Time, Wait, Waiting};

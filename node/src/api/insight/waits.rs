@@ -45,7 +45,7 @@ impl From<&Waiting> for WaitNow {
 }
 
 /// A wait in one word.
-pub(in crate::api) const fn word(wait: Wait) -> &'static str {
+pub(crate) const fn word(wait: Wait) -> &'static str {
     match wait {
         Wait::Peers => "peers",
         Wait::State => "state",

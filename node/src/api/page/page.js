@@ -11,7 +11,7 @@ const SVG = "http://www.w3.org/2000/svg";
 const STRIP = { c: "█", p: "▄", l: "▁", k: "↷", a: "·", n: "×", m: "~", "?": "?" };
 const STEPS = new Set(["phase", "trained", "group", "decided", "round_ended", "evaluated", "saved", "mixed", "waited", "seated"]);
 const BAD = new Set(["peer_down", "suspected", "misbehaved", "lied", "work_failed", "voided", "alone", "absent", "waiting",
-  "join_failed", "clock_off", "lost", "refused", "refused_by"]);
+  "join_failed", "clock_off", "lost", "refused", "refused_by", "differs"]);
 
 const LOCAL = document.body.dataset.swarm === "local";
 // Of a local swarm: what its process says, the daemon that is asked, and its events.

@@ -236,3 +236,22 @@ fn what_checkpoints_keep_of_the_configuration_says_nothing_of_the_machine() {
     assert_eq!(again.task, config.task);
     assert_eq!(again.strategy, config.strategy);
 }
+
+#[test]
+fn wire_versions_are_some_of_those_that_the_program_speaks() {
+    let of = |text: &str| {
+        let config = Config::from_text(Path::new("node.toml"), text, &Overrides::default());
+        config.map(|config| config.network.wire)
+    };
+    assert_eq!(of("").unwrap(), WireVersions::OURS);
+    let before = of("[network]\nwire_versions = [7, 7]\n").unwrap();
+    assert_eq!(before.to_string(), "wire version 7");
+    for wrong in ["[6, 8]", "[8, 7]", "[7, 9]"] {
+        let text = format!("[network]\nwire_versions = {wrong}\n");
+        let expected = format!(
+            "node.toml:2: `network.wire_versions` is {wrong}: give the oldest and the newest of wire versions \
+             7 to 8, which this program speaks, or leave it out for all of them"
+        );
+        assert_eq!(line(&text, &Overrides::default()), expected);
+    }
+}

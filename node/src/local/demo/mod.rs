@@ -19,8 +19,11 @@ use crate::faults::FaultPhase;
 /// Daemons of the demo.
 const NODES: usize = 4;
 
-/// Rounds of the demo.
+/// Rounds of the demo, unless another number is given. What happens keeps its place among them.
 const ROUNDS: u64 = 110;
+
+/// Fewer rounds leave too few between one thing that happens and the next.
+pub const DEMO_ROUNDS_MIN: u64 = 50;
 
 /// Seconds of training in a round: enough for people to follow, on a machine of any speed.
 const ROUND_TIME_S: f64 = 0.35;
@@ -29,17 +32,25 @@ const ROUND_TIME_S: f64 = 0.35;
 #[must_use]
 pub fn demo(options: LocalOptions) -> LocalOptions {
     let sides = vec![vec![0, 1], vec![2, 3]];
+    let rounds = options.rounds.unwrap_or(ROUNDS);
+    let at = |usual: u64| rounds.saturating_mul(usual) / ROUNDS;
     LocalOptions {
         nodes: NODES,
-        rounds: Some(ROUNDS),
+        rounds: Some(rounds),
         // Without a daemon the others must still see all classes.
         shards: Some(ShardsArg::Iid),
-        lates: vec![LateAt { node: 3, round: 15 }],
-        partition: Some(PartitionAt { sides, round: 40 }),
-        heal: Some(HealAt { round: 55 }),
+        lates: vec![LateAt {
+            node: 3,
+            round: at(15),
+        }],
+        partition: Some(PartitionAt {
+            sides,
+            round: at(40),
+        }),
+        heal: Some(HealAt { round: at(55) }),
         kills: vec![KillAt {
             node: 2,
-            round: 90,
+            round: at(90),
             phase: FaultPhase::Exchange,
         }],
         round_time_s: Some(ROUND_TIME_S),

@@ -1,6 +1,6 @@
 //! The story that the logs of four daemons tell.
 
-use super::{Narrator, demo};
+use super::{DEMO_ROUNDS_MIN, Narrator, demo};
 use crate::events::{Entry, Kind, NAME, VERSION};
 use crate::local::LocalOptions;
 use crate::local::base::Base;
@@ -214,4 +214,25 @@ fn the_demo_is_a_set_of_options_that_can_work() {
     assert_eq!(budget, StepBudget::Time(Duration::from_millis(350)));
     assert_eq!(base.config.strategy.name(), "diloco");
     assert_eq!(options.faults_of(2).len(), 1);
+}
+
+#[test]
+fn a_demo_of_any_length_has_the_same_story() {
+    for rounds in [DEMO_ROUNDS_MIN, 60, 110, 1000] {
+        let options = demo(LocalOptions {
+            rounds: Some(rounds),
+            ..LocalOptions::default()
+        });
+        options.check().unwrap();
+        assert_eq!(options.rounds, Some(rounds));
+        let moments = [
+            options.lates[0].round,
+            options.partition.as_ref().unwrap().round,
+            options.heal.unwrap().round,
+            options.kills[0].round,
+            rounds,
+        ];
+        let apart = moments.windows(2).all(|pair| pair[1] >= pair[0] + 6);
+        assert!(apart && moments[0] >= 6, "{moments:?}");
+    }
 }

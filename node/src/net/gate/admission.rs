@@ -11,7 +11,7 @@ use crate::net::swarm::Network;
 use libp2p::swarm::ConnectionId;
 use libp2p::{Stream, identity};
 use murmurate_protocol::PeerId;
-use murmurate_protocol::wire::WireError;
+use murmurate_protocol::wire::{WireError, WireVersion};
 use murmurate_trust::{Chain, Learned, News};
 use std::sync::Arc;
 use std::time::Duration;
@@ -49,6 +49,7 @@ impl Network {
     fn end_of(&self, connection: ConnectionId, peer: PeerId) -> End {
         End {
             membership: Arc::clone(&self.gate.membership),
+            wire: self.gate.wire,
             network: self.opener.network.clone(),
             connection,
             peer,
@@ -102,10 +103,11 @@ impl Network {
         match step {
             Step::Admitted {
                 chain,
+                wire,
                 fresh,
                 differs,
                 heard,
-            } => self.admit(connection, chain, (fresh, differs), heard),
+            } => self.admit(connection, (chain, wire), (fresh, differs), heard),
             Step::Ready => self.let_in(connection),
             Step::Failed(error) => self.turn_away(connection, error),
         }
@@ -115,7 +117,7 @@ impl Network {
     fn admit(
         &mut self,
         id: ConnectionId,
-        chain: Chain,
+        (chain, wire): (Chain, WireVersion),
         (fresh, differs): (bool, bool),
         [one, two]: [oneshot::Sender<()>; 2],
     ) {
@@ -123,6 +125,7 @@ impl Network {
             return;
         };
         waiting.admitted = true;
+        waiting.connection.wire = wire;
         let (theirs, peer) = (waiting.theirs, waiting.peer);
         self.nat.members.add(theirs);
         self.gate.chains.insert(peer, chain.clone());
@@ -178,7 +181,9 @@ impl Network {
         self.swarm.close_connection(id);
         self.forget_unlinked(peer, &theirs);
         let join = self.bootstrap.failed(id, Instant::now());
-        if waiting.dials {
+        // Where versions differ, the operators of both ends must know.
+        let for_both = matches!(error, GateError::OtherVersion { .. });
+        if waiting.dials || for_both {
             if error != GateError::Broken {
                 self.avoid(theirs, AVOID);
             }

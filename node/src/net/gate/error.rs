@@ -1,5 +1,6 @@
 //! Why a connection did not pass the gate.
 
+use murmurate_protocol::wire::WireVersions;
 use murmurate_trust::Refusal;
 use std::fmt;
 
@@ -16,6 +17,13 @@ pub enum GateError {
     Refused(Refusal),
     /// This daemon refuses the other end's certificates.
     Refuses(Refusal),
+    /// The two have no version of the wire in common.
+    OtherVersion {
+        /// What this daemon speaks.
+        ours: WireVersions,
+        /// What the other end speaks, in its own words.
+        theirs: WireVersions,
+    },
     /// The other end was too slow, or the connection broke.
     Broken,
 }
@@ -33,6 +41,17 @@ impl fmt::Display for GateError {
             Self::Stranger => f.write_str("it does not know this run"),
             Self::Refused(refusal) => write!(f, "it refuses this daemon: {refusal}"),
             Self::Refuses(refusal) => write!(f, "its certificate is not accepted: {refusal}"),
+            Self::OtherVersion { ours, theirs } => {
+                let older = match theirs.is_before(ours) {
+                    true => "the other machine",
+                    false => "this machine",
+                };
+                write!(
+                    f,
+                    "it speaks {theirs}, this daemon {ours}: upgrade murmurate on {older} to a release that \
+                     shares a version with the other (see \"Upgrade a run\" in docs/operations.md)"
+                )
+            }
             Self::Broken => f.write_str("the connection broke before it had proven anything"),
         }
     }

@@ -8,6 +8,7 @@ use crate::net::opener::Internal;
 use futures::io::{AsyncReadExt, AsyncWriteExt};
 use libp2p::Stream;
 use libp2p::swarm::ConnectionId;
+use murmurate_protocol::wire::{WireVersion, WireVersions};
 use murmurate_protocol::{Digest, PeerId};
 use murmurate_trust::Chain;
 use murmurate_trust::gate::{Message, answer, ask, same};
@@ -30,6 +31,8 @@ const ASK_MAX: usize = 64;
 /// One end of the gate.
 pub(in crate::net) struct End {
     pub(super) membership: Arc<Membership>,
+    /// The versions of the wire that this end speaks.
+    pub(super) wire: WireVersions,
     pub(super) network: mpsc::Sender<Internal>,
     pub(super) connection: ConnectionId,
     pub(super) peer: PeerId,
@@ -61,26 +64,35 @@ impl End {
         write(&mut stream, &Message::Ask { tag })
             .await
             .map_err(broken)?;
-        let (chain, theirs) = match read(&mut stream, GATE_MESSAGE_MAX).await.map_err(broken)? {
-            Message::Answer { tag, .. } if !same(tag, answer(run, &me, &self.peer)) => {
-                return Err(GateError::Stranger);
-            }
-            Message::Answer {
-                chain, register, ..
-            } => (chain, register),
-            Message::Unknown => return Err(GateError::OtherRun),
-            _ => return Err(GateError::Stranger),
-        };
+        let (chain, theirs, wire) =
+            match read(&mut stream, GATE_MESSAGE_MAX).await.map_err(broken)? {
+                Message::Answer { tag, .. } if !same(tag, answer(run, &me, &self.peer)) => {
+                    return Err(GateError::Stranger);
+                }
+                Message::Answer {
+                    chain,
+                    register,
+                    wire,
+                    ..
+                } => (chain, register, wire),
+                Message::Unknown => return Err(GateError::OtherRun),
+                _ => return Err(GateError::Stranger),
+            };
         let (_, fresh) = membership
             .admit(&chain, &self.peer)
             .map_err(GateError::Refuses)?;
+        let wire = match self.shared(wire) {
+            Ok(wire) => wire,
+            // The other end finds the same, once it knows what this end speaks.
+            Err(error) => return Err(refuse(&mut stream, self.proof(), error).await),
+        };
         write(&mut stream, &self.proof()).await.map_err(broken)?;
         match read(&mut stream, GATE_MESSAGE_MAX).await.map_err(broken)? {
             Message::Verdict(Ok(())) => {}
             Message::Verdict(Err(refusal)) => return Err(GateError::Refused(refusal)),
             _ => return Err(GateError::Stranger),
         }
-        self.admitted(chain, fresh, theirs).await?;
+        self.admitted(chain, wire, (fresh, theirs)).await?;
         write(&mut stream, &Message::Ready).await.map_err(broken)?;
         self.tell(Step::Ready).await;
         // The other end has read everything, or is gone.
@@ -102,10 +114,16 @@ impl End {
             tag: answer(run, &self.peer, &me),
             chain: membership.chain().clone(),
             register: membership.register().digest(),
+            wire: self.wire,
         };
         write(&mut stream, &own).await.map_err(broken)?;
         let proof = read(&mut stream, GATE_MESSAGE_MAX).await.map_err(broken)?;
-        let Message::Proof { chain, register } = proof else {
+        let Message::Proof {
+            chain,
+            register,
+            wire,
+        } = proof
+        else {
             return Err(GateError::Stranger);
         };
         let fresh = match membership.admit(&chain, &self.peer) {
@@ -115,7 +133,8 @@ impl End {
                 return Err(refuse(&mut stream, verdict, GateError::Refuses(refusal)).await);
             }
         };
-        self.admitted(chain, fresh, register).await?;
+        let wire = self.shared(wire)?;
+        self.admitted(chain, wire, (fresh, register)).await?;
         write(&mut stream, &Message::Verdict(Ok(())))
             .await
             .map_err(broken)?;
@@ -130,16 +149,30 @@ impl End {
         Message::Proof {
             chain: self.membership.chain().clone(),
             register: self.membership.register().digest(),
+            wire: self.wire,
         }
     }
 
+    /// The version of the wire to use with an end that speaks these.
+    fn shared(&self, theirs: WireVersions) -> Result<WireVersion, GateError> {
+        let ours = self.wire;
+        let shared = ours.newest_shared(&theirs);
+        shared.ok_or(GateError::OtherVersion { ours, theirs })
+    }
+
     /// Waits until this end accepts the other's streams.
-    async fn admitted(&self, chain: Chain, fresh: bool, theirs: Digest) -> Result<(), GateError> {
+    async fn admitted(
+        &self,
+        chain: Chain,
+        wire: WireVersion,
+        (fresh, theirs): (bool, Digest),
+    ) -> Result<(), GateError> {
         let differs = self.membership.register().digest() != theirs;
         let (one, first) = oneshot::channel();
         let (two, second) = oneshot::channel();
         self.tell(Step::Admitted {
             chain,
+            wire,
             fresh,
             differs,
             heard: [one, two],

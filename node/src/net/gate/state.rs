@@ -5,6 +5,7 @@ use super::pending::PendingPeers;
 use super::repeat::Repeat;
 use libp2p::Stream;
 use murmurate_protocol::PeerId;
+use murmurate_protocol::wire::WireVersions;
 use murmurate_trust::{Chain, Role, Roles};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -20,6 +21,8 @@ pub(in crate::net) struct Gate {
     /// Connections that have not passed yet.
     pub(in crate::net) pending: PendingPeers,
     pub(super) membership: Arc<Membership>,
+    /// The versions of the wire that this daemon speaks.
+    pub(super) wire: WireVersions,
     /// The certificates of the peers that have passed.
     pub(super) chains: BTreeMap<PeerId, Chain>,
     /// Peers whose news are being read, with their streams that wait for that.
@@ -31,10 +34,11 @@ pub(in crate::net) struct Gate {
 
 impl Gate {
     /// A gate that no one has come to.
-    pub(in crate::net) fn new(membership: Arc<Membership>) -> Self {
+    pub(in crate::net) fn new(membership: Arc<Membership>, wire: WireVersions) -> Self {
         Self {
             pending: PendingPeers::default(),
             membership,
+            wire,
             chains: BTreeMap::new(),
             telling: BTreeMap::new(),
             repeat: Repeat::new(),

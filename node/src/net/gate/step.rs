@@ -2,6 +2,7 @@
 
 use super::error::GateError;
 use libp2p::swarm::ConnectionId;
+use murmurate_protocol::wire::WireVersion;
 use murmurate_trust::Chain;
 use tokio::sync::oneshot;
 
@@ -21,6 +22,8 @@ pub(in crate::net) enum Step {
     Admitted {
         /// The certificates.
         chain: Chain,
+        /// The version of the wire that both ends use.
+        wire: WireVersion,
         /// Whether they were not known.
         fresh: bool,
         /// Whether the other end's register is another.

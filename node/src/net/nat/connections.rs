@@ -5,6 +5,7 @@ use libp2p::Multiaddr;
 use libp2p::core::ConnectedPoint;
 use libp2p::core::transport::PortUse;
 use libp2p::swarm::ConnectionId;
+use murmurate_protocol::wire::WireVersion;
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -24,6 +25,8 @@ pub(in crate::net) struct Connection {
     pub(in crate::net) from_listening_port: bool,
     /// The dialled address, or the source address of the peer's packets.
     pub(in crate::net) remote: Multiaddr,
+    /// The version of the wire that both ends use; known once it has passed the gate.
+    pub(in crate::net) wire: WireVersion,
     since: Instant,
     /// Whether both ends are known to use this connection.
     proven: bool,
@@ -39,6 +42,7 @@ impl Connection {
             inbound: endpoint.is_listener(),
             from_listening_port: reused(endpoint),
             remote: endpoint.get_remote_address().clone(),
+            wire: WireVersion::NEWEST,
             since: now,
             // The dialling end uses the connection. The other end cannot know that, as it may be a
             // probe.
@@ -166,6 +170,7 @@ mod tests {
             },
             inbound,
             from_listening_port: !inbound,
+            wire: WireVersion::NEWEST,
             remote: Multiaddr::empty(),
             since,
             proven: !inbound,
