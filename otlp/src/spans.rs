@@ -2,7 +2,7 @@
 
 use crate::expired::Expired;
 use crate::instruments::Values;
-use opentelemetry::trace::{Span, SpanBuilder, Status, TraceContextExt, Tracer, TracerProvider};
+use opentelemetry::trace::{SpanBuilder, Status, TraceContextExt, Tracer, TracerProvider};
 use opentelemetry::{Context, KeyValue};
 use opentelemetry_sdk::trace::{SdkTracer, SdkTracerProvider};
 use std::time::{Duration, SystemTime};
