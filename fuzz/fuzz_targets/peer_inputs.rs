@@ -6,9 +6,9 @@ use libfuzzer_sys::arbitrary::{self, Arbitrary};
 use libfuzzer_sys::fuzz_target;
 use murmurate_protocol::limits::OUTPUTS_MAX;
 use murmurate_protocol::{
-    Attempt, BytesBound, CenterPlan, Contribution, DeadlinePlan, Digest, Done, ExchangeKind, FetchId, FragmentId,
+    Attempt, BytesBound, CenterPlan, Contribution, CopyPlan, DeadlinePlan, Digest, Done, ExchangeKind, FetchId, FragmentId,
     FragmentPlan, GroupTag, Grouping, Input, LayoutHash, LeadPlan, Members, Order, OrderId, Output, Part, Peer, PeerConfig, PeerId, Plan,
-    PushOutcome, Roll, Round, RunId, SNAPSHOT_VERSION, Schedule, ServerPlan, SliceId, SliceMeta, Snapshot, StateId, StepBudget, Synchronization, Tag, Time,
+    PullPlan, PushOutcome, Roll, Round, RunId, SNAPSHOT_VERSION, Schedule, ServerPlan, SliceId, SliceMeta, Snapshot, StateId, StepBudget, Synchronization, Tag, Time,
     TrainSummary,
     WorkError, wire,
 };
@@ -106,8 +106,8 @@ fn peer(id: u8) -> PeerId {
 }
 
 fn exchange(which: u8) -> ExchangeKind {
-    let owners = u16::from(which / 11 % 3) + 1;
-    match which % 11 {
+    let owners = u16::from(which / 12 % 3) + 1;
+    match which % 12 {
         0 => ExchangeKind::None,
         1 => ExchangeKind::Gossip,
         2 => ExchangeKind::Push,
@@ -116,15 +116,16 @@ fn exchange(which: u8) -> ExchangeKind {
         5 => ExchangeKind::Gathered,
         6 => ExchangeKind::Server(ServerPlan { owners }),
         7 => ExchangeKind::Center(CenterPlan { owners, lead: (owners > 1).then_some(LeadPlan { least: 2, most: 5 }), buffer: owners }),
-        8 => ExchangeKind::Pull,
+        8 => ExchangeKind::Pull(PullPlan { staleness: u32::from(owners), sync_every: 3, ..PullPlan::FREE }),
         9 => ExchangeKind::RelaySum,
+        10 => ExchangeKind::Differences(CopyPlan::Parameters),
         _ => ExchangeKind::AllReduce,
     }
 }
 
 /// The exchange of a grid, whose peer opens with a roll of all peers.
 fn is_grid(which: u8) -> bool {
-    which % 11 == 10 && which >= 128
+    which % 12 == 11 && which >= 128
 }
 
 fn plan(exchange: ExchangeKind, fragments: u8) -> Plan {

@@ -5,6 +5,7 @@
 //! each kind: its state machine (`exchange::build`), its mixer, and its entry in the grid's
 //! methods.
 
+use crate::PullPlan;
 use crate::limits::GROUP_MEMBERS_MAX;
 use serde::{Deserialize, Serialize};
 
@@ -32,11 +33,13 @@ pub enum ExchangeKind {
     /// A parameter server whose peers need not be in the same round.
     Center(CenterPlan),
     /// Ask the round's partners, mix what they published last.
-    Pull,
+    Pull(PullPlan),
     /// Sums of parameters travel along a spanning tree of the topology.
     RelaySum,
     /// Mean of the parameters over a cell of a roll, with agreement inside the cell only.
     Cells,
+    /// Every peer sends all neighbours the same encoded differences to one copy of itself.
+    Differences(CopyPlan),
 }
 
 /// What other parts of the program must know of an exchange to work with it.
@@ -52,6 +55,9 @@ pub struct ExchangeFacts {
     pub has_edges: bool,
     /// Peers keep replicas of their neighbours and send differences to them.
     pub has_replicas: bool,
+    /// Values that a slice does not have stay as they are, and the others are mixed: a slice may be
+    /// a part of the parameters.
+    pub mixes_parts: bool,
     /// Peers wait for each other, so those that exchange are in nearby rounds and name their slices
     /// by them. Where peers do not wait, slices are named in another way.
     pub waits: bool,
@@ -78,6 +84,7 @@ impl ExchangeFacts {
         has_mass: false,
         has_edges: false,
         has_replicas: false,
+        mixes_parts: false,
         waits: false,
         agrees: false,
         moves_the_anchor: false,
@@ -120,7 +127,10 @@ impl ExchangeKind {
                 has_mass: true,
                 ..Facts::NEIGHBOURS
             },
-            Self::Pull => Facts::NEIGHBOURS,
+            Self::Pull(_) => Facts {
+                mixes_parts: true,
+                ..Facts::NEIGHBOURS
+            },
             Self::Replicas => Facts {
                 has_edges: true,
                 has_replicas: true,
@@ -132,6 +142,10 @@ impl ExchangeKind {
                 ..Facts::NEIGHBOURS
             },
             Self::RelaySum => Facts {
+                waits: true,
+                ..Facts::NEIGHBOURS
+            },
+            Self::Differences(_) => Facts {
                 waits: true,
                 ..Facts::NEIGHBOURS
             },
@@ -251,6 +265,15 @@ pub enum KindError {
     /// A lead of zero rounds, or a buffer of no contribution or of more than a group holds.
     #[error("a center needs a lead of at least one round and 1 to {GROUP_MEMBERS_MAX} arrivals")]
     Center,
+}
+
+/// What the copies of a peer at its neighbours are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum CopyPlan {
+    /// The peer's parameters themselves: what the codec leaves out is dropped at the peer, too.
+    Parameters,
+    /// Estimates of them, from extrapolated parameters.
+    Estimates,
 }
 
 /// A parameter server whose members all work on the same round.

@@ -89,6 +89,7 @@ mod pace;
 mod participants;
 mod plan;
 mod proof;
+mod pull_plan;
 mod rendezvous;
 mod roll;
 mod route;
@@ -115,7 +116,9 @@ pub use exchange::Standing;
 pub use group::{GroupTag, Members};
 pub use id::{Digest, LayoutHash, PeerId, PlanHash, RunId};
 pub use joined_groups::JoinedGroups;
-pub use kind::{CenterPlan, ExchangeFacts, ExchangeKind, KindError, LeadPlan, ServerPlan};
+pub use kind::{
+    CenterPlan, CopyPlan, ExchangeFacts, ExchangeKind, KindError, LeadPlan, ServerPlan,
+};
 pub use link_rates::LinkRates;
 pub use locality::{Locality, RateClass, Site, SiteFinder};
 pub use order::{Done, Evaluation, Order, StateId, StepBudget, StoreId, TrainSummary};
@@ -127,6 +130,7 @@ pub use plan::{
     AgreementPlan, BytesBound, Contribution, DeadlinePlan, FragmentPlan, Grouping, Plan, PlanError,
 };
 pub use proof::{Proof, Saying};
+pub use pull_plan::PullPlan;
 pub use roll::{
     Axes, FoundingBallot, FoundingMessage, Grid, Roll, RollChange, RollName, RollSeat, SharedRolls,
 };

@@ -258,6 +258,14 @@ pub const RELAY_SUM_WAITING_MAX: usize = 4;
 /// take them gets no more, so the bytes kept for it stay bounded.
 pub const RELAY_SUM_UNDER_WAY_MAX: usize = 2;
 
+/// Differences of one fragment that a peer keeps to push them again. In the exchange `differences`
+/// four of the usual codecs' 8 bits are as long as the whole copy that is pushed where one is gone.
+pub const DIFFERENCES_KEPT: u32 = 4;
+
+/// Differences of one neighbour and one fragment that may wait for the one before them: those that
+/// their sender keeps, twice. A copy that lacks more is asked for as a whole.
+pub const DIFFERENCES_WAITING_MAX: usize = 8;
+
 /// How often a slice between two neighbours that did not arrive is pushed again in one round.
 pub const PUSHES_AT_ONCE_MAX: u8 = 3;
 

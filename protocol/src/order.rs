@@ -31,7 +31,9 @@ pub enum StoreId {
     Center,
     /// The copy of this peer's parameters that the given neighbour holds. Encoding from it encodes
     /// the difference between the parameters and the copy, and moves the copy by what was encoded.
-    /// Encoding a whole slice (`Part::Aggregate`) sets the copy to the parameters.
+    /// Encoding a whole slice (`Part::Aggregate`) sets the copy to the parameters. With this peer
+    /// itself it is the one copy that all neighbours hold, and a whole slice of it is the copy as
+    /// it is; only a copy that is not there yet begins at the parameters.
     Replica(PeerId),
     /// The anchor, as plain f32: this peer's side in a merge of branches.
     Branch,

@@ -122,11 +122,14 @@ pub enum Tag {
         /// The push-sum weight that travels with them.
         weight: f64,
     },
-    /// Between two neighbours: one half of an exchange.
+    /// Between two neighbours: one half of an exchange; or a numbered difference, the same to all
+    /// neighbours.
     Half {
-        /// The session of the two neighbours, from one.
+        /// The session of the two neighbours, from one. Of differences one more than the sender's
+        /// life.
         session: u32,
-        /// The number of the exchange in its session, from zero.
+        /// The number of the exchange in its session, from zero. Of differences their number, or
+        /// that of the one after a whole copy.
         exchange: u32,
         /// The share that its sender offers to mix with, from zero to one.
         share: f64,

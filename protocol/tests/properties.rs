@@ -24,11 +24,11 @@ use murmurate_protocol::wire::{
     encode,
 };
 use murmurate_protocol::{
-    CenterPlan, Change, Contribution, Digest, Directive, Done, Evaluation, Event, ExchangeKind,
-    FetchId, FragmentId, Grace, GroupTag, Grouping, Input, LeadPlan, Order, OrderId, Output, Pace,
-    Partners, Peer, PeerId, Phase, Plan, PlanHash, PushOutcome, Quorum, RateFactor, Roll, Round,
-    SNAPSHOT_VERSION, ServerPlan, SliceId, SliceMeta, Snapshot, StateId, StepBudget, Tag, Time,
-    Topology, TrainSummary, WorkError,
+    CenterPlan, Change, Contribution, CopyPlan, Digest, Directive, Done, Evaluation, Event,
+    ExchangeKind, FetchId, FragmentId, Grace, GroupTag, Grouping, Input, LeadPlan, Order, OrderId,
+    Output, Pace, Partners, Peer, PeerId, Phase, Plan, PlanHash, PullPlan, PushOutcome, Quorum,
+    RateFactor, Roll, Round, SNAPSHOT_VERSION, ServerPlan, SliceId, SliceMeta, Snapshot, StateId,
+    StepBudget, Tag, Time, Topology, TrainSummary, WorkError,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -699,9 +699,16 @@ proptest! {
     }
 
     #[test]
+    fn no_inputs_break_a_peer_that_sends_differences(steps in vec(any_step(), 0..160)) {
+        survives(ExchangeKind::Differences(CopyPlan::Parameters), steps);
+    }
+
+    #[test]
     fn no_inputs_break_a_peer_that_never_waits(steps in vec(any_step(), 0..160)) {
         survives(ExchangeKind::Push, steps.clone());
-        survives(ExchangeKind::Pull, steps);
+        survives(ExchangeKind::Pull(PullPlan::FREE), steps.clone());
+        let bounds = PullPlan { staleness: 1, backup: 1, lead: 3, skip: 2, sync_every: 3 };
+        survives(ExchangeKind::Pull(bounds), steps);
     }
 
     #[test]

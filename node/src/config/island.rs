@@ -31,7 +31,11 @@ pub(super) fn island(raw: &RawIsland, strategy: &Strategy) -> Result<IslandConfi
         return Err(Wrong::new("island.ranks", message));
     }
     let kind = strategy.correction_kind();
-    if ranks > 1 && matches!(kind, CorrectionKind::MomentumTracking { .. }) {
+    let keeps_momentum = matches!(
+        kind,
+        CorrectionKind::MomentumTracking { .. } | CorrectionKind::MoTef { .. }
+    );
+    if ranks > 1 && keeps_momentum {
         let message = format!(
             "`island.ranks` is {ranks}, but preset {} has `strategy.inner.correction` = \"{}\", which keeps a \
              momentum of every inner step of one trainer (set ranks = 1, or take another correction)",

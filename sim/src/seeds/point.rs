@@ -154,6 +154,7 @@ mod tests {
             "Pull",
             "Replicas",
             "Pairs",
+            "Differences",
         ] {
             assert!(exchanges.contains(exchange), "{exchange}: {exchanges:?}");
         }

@@ -39,6 +39,9 @@ pub struct CodecProperties {
     pub reduction: Reduction,
     /// Whether all peers must encode with the same seed.
     pub shared_seed: bool,
+    /// Whether it keeps some values as they are, at places that all peers draw alike, and sends no
+    /// others: what is decoded is a part of the values.
+    pub masks: bool,
     /// Whether it looks at matrices: [`Matrix`](super::Matrix).
     pub matrices: bool,
     /// The factor of error feedback on the residual in each round: one, or the decay of the codec.
@@ -60,6 +63,7 @@ impl CodecProperties {
         error: 0.0,
         reduction: Reduction::AfterDecoding,
         shared_seed: false,
+        masks: false,
         matrices: false,
         decay: 1.0,
         planes: 0,

@@ -39,6 +39,11 @@ pub enum CorrectionKind {
         /// Decay of the momentum, in `[0, 1)`.
         beta: f64,
     },
+    /// [`Tracker`] of averages of the gradients: MoTEF.
+    MoTef {
+        /// Decay of the average, in `[0, 1)`; the paper's lambda is one less this.
+        beta: f64,
+    },
 }
 
 impl CorrectionKind {
@@ -52,6 +57,7 @@ impl CorrectionKind {
             Self::Scaffold => "scaffold",
             Self::GradientTracking => "gradient-tracking",
             Self::MomentumTracking { .. } => "momentum-tracking",
+            Self::MoTef { .. } => "motef",
         }
     }
 
@@ -59,7 +65,9 @@ impl CorrectionKind {
     pub const fn companion(&self) -> Companion {
         match self {
             Self::Scaffold => Companion::Mean,
-            Self::GradientTracking | Self::MomentumTracking { .. } => Companion::Flows,
+            Self::GradientTracking | Self::MomentumTracking { .. } | Self::MoTef { .. } => {
+                Companion::Flows
+            }
             _ => Companion::None,
         }
     }
@@ -70,7 +78,7 @@ impl CorrectionKind {
             Self::None | Self::ExactDiffusion => 0,
             Self::FedProx { .. } => 1,
             Self::QuasiGlobal { .. } | Self::GradientTracking => 2,
-            Self::MomentumTracking { .. } | Self::Scaffold => 3,
+            Self::MomentumTracking { .. } | Self::MoTef { .. } | Self::Scaffold => 3,
         }
     }
 
@@ -86,6 +94,7 @@ impl CorrectionKind {
             Self::Scaffold => Some(Box::new(Scaffold::new(len, lr as f32))),
             Self::GradientTracking => Some(Box::new(Tracker::new(len, 0.0))),
             Self::MomentumTracking { beta } => Some(Box::new(Tracker::new(len, beta as f32))),
+            Self::MoTef { beta } => Some(Box::new(Tracker::averaging(len, beta as f32))),
         }
     }
 }

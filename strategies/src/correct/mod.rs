@@ -3,7 +3,7 @@
 //!
 //! Each is a [`Correction`], arithmetic on flat slices with its own state. The train lane passes it
 //! every gradient of a trainer's inner steps. [`FedProx`] and [`QuasiGlobal`] need only the
-//! parameters; [`Scaffold`] and [`Tracker`] (gradient tracking, momentum tracking, BEER) need a
+//! parameters; [`Scaffold`] and [`Tracker`] (gradient tracking, momentum tracking, BEER, MoTEF) need a
 //! [`Companion`], a second vector that travels beside the parameters. Exact diffusion changes no
 //! gradient: the exchange between neighbours does it ([`CorrectionKind::ExactDiffusion`]).
 

@@ -1,11 +1,11 @@
-//! The tracker of gradient tracking, momentum tracking and BEER.
+//! The tracker of gradient tracking, momentum tracking, BEER and MoTEF.
 
 use super::{Correction, Work};
 
 /// One peer's tracker y: its gradient, or momentum, plus the flow from the neighbours' trackers.
 ///
 /// ```text
-/// u' = beta u + g                       (gradient tracking: u' = g)
+/// u' = beta u + g         (gradient tracking: u' = g; MoTEF: u' = beta u + (1 - beta) g)
 /// y  = u' + s,   s = sum_j F_ij         g' = y in the inner step
 /// sent: x - lr y  and  y                mixed: x' = x + rate sum_j w_ij (h_j - h_i),
 ///                                              F_ij' = F_ij + rate w_ij (k_j - k_i)
@@ -19,13 +19,18 @@ use super::{Correction, Work};
 /// as much as gossip. Source: Nedic, Olshevsky and Shi, "Achieving geometric convergence for
 /// distributed optimization over time-varying graphs" (SIAM J. Optim. 2017), algorithm 1
 /// (adapt-then-combine in x); Takezawa et al., "Momentum tracking" (TMLR 2023), algorithm 1; Zhao
-/// et al., "BEER" (NeurIPS 2022), algorithm 1. Special cases: with a lossy codec it is BEER, with
-/// the gradient taken after the mix instead of before; `beta = 0` is gradient tracking; one peer is
-/// SGD. Plain SGD only, one inner step a round.
+/// et al., "BEER" (NeurIPS 2022), algorithm 1; Islamov, Gao and Stich, "Near optimal decentralized
+/// optimization with compression and momentum tracking" (arXiv 2405.20114), algorithm 1, MoTEF.
+/// Special cases: with a lossy codec gradient tracking is BEER, with the gradient taken after the
+/// mix instead of before, and the average of gradients is MoTEF, also with the step before the mix;
+/// its average begins at zero, the paper's at a gradient. `beta = 0` is gradient tracking; one peer
+/// is SGD. Plain SGD only, one inner step a round.
 #[derive(Clone, Debug)]
 pub struct Tracker {
     /// Zero is gradient tracking.
     beta: f32,
+    /// The factor on a gradient that enters the momentum.
+    gain: f32,
     /// Empty without momentum.
     momentum: Vec<f32>,
     flowed: Vec<f32>,
@@ -37,9 +42,19 @@ impl Tracker {
     pub fn new(len: usize, beta: f32) -> Self {
         Self {
             beta,
+            gain: 1.0,
             momentum: vec![0.0; if beta > 0.0 { len } else { 0 }],
             flowed: vec![0.0; len],
             tracker: vec![0.0; len],
+        }
+    }
+
+    /// For `len` parameters, of averages of the gradients; beta in `[0, 1)`.
+    pub fn averaging(len: usize, beta: f32) -> Self {
+        let gain = 1.0 - beta;
+        Self {
+            gain,
+            ..Self::new(len, beta)
         }
     }
 }
@@ -50,7 +65,7 @@ impl Correction for Tracker {
     fn correct(&mut self, offset: usize, _: &[f32], gradient: &mut [f32]) {
         if let Some(momentum) = self.momentum.get_mut(offset..offset + gradient.len()) {
             for (g, u) in gradient.iter_mut().zip(momentum) {
-                *u = self.beta * *u + *g;
+                *u = self.beta * *u + self.gain * *g;
                 *g = *u;
             }
         }

@@ -217,7 +217,7 @@ fn inner(entry: &Entry) -> Vec<(&'static str, f64)> {
 fn correction(entry: &Entry) -> Vec<(&'static str, f64)> {
     let preset = match entry.name {
         "quasi-global" => "d-psgd",
-        "exact-diffusion" | "gradient-tracking" | "momentum-tracking" => "d2",
+        "exact-diffusion" | "gradient-tracking" | "momentum-tracking" | "motef" => "d2",
         _ => "local-sgd",
     };
     let text = format!("[inner]\ncorrection = \"{}\"", entry.name);

@@ -26,13 +26,17 @@
 //!
 //! [architecture]
 //! exchange = "all-reduce"      # none, all-reduce, gathered, parameter-server; between neighbours:
-//!                              # gossip, push, pull, replicas, pairs
+//!                              # gossip, push, pull, replicas, pairs,
+//!                              # differences
 //! contribution = "delta"       # gradient, delta; parameters (between neighbours)
 //! owners = 2                   # parameter-server: peers that own a shard of each fragment
 //! topology = "base-k"          # between neighbours; all are in `registry::TOPOLOGIES`
 //! rate = 0.04                  # replicas: how far neighbours move towards each other
+//! copy = "parameters"          # differences: what neighbours hold of a peer: or "estimate"
+//! staleness = 2                # pull: rounds that an answer may be behind; also backup, lead,
+//!                              # skip, sync_every
 //! degree = 1                   # base-k: partners a round; equi-static, random-regular
-//! group = 4                    # hierarchical, islands: peers of an island; moshpit: of a group
+//! group = 4                    # hierarchical, islands: peers of an island; moshpit, random-groups: of a group
 //! every = 4                    # islands: they mix with each other in one of this many rounds
 //! budget = 0.5                 # matcha: share of active edges
 //!
@@ -85,10 +89,10 @@
 //!                              # one-bit-adam, zero-one-adam (lr, betas, eps, freeze)
 //! lr = 0.001
 //! correction = "fed-prox"      # none, fed-prox (all-reduce of deltas), quasi-global (gossip, sgd),
-//!                              # exact-diffusion, gradient-tracking, momentum-tracking (replicas),
+//!                              # exact-diffusion, gradient-tracking, momentum-tracking, motef (replicas),
 //!                              # scaffold (all-reduce of deltas)
 //! mu = 0.01                    # fed-prox
-//! beta = 0.9                   # quasi-global, momentum-tracking
+//! beta = 0.9                   # quasi-global, momentum-tracking, motef
 //! schedule = "cosine"          # of lr, by the round: constant, linear, cosine, wsd
 //! warmup_rounds = 20           # rounds in which it rises from 0 to lr
 //! schedule_rounds = 1000       # the round at which it ends; by default the run's rounds

@@ -180,6 +180,9 @@ pub(super) fn correction(table: &Inner) -> Result<CorrectionKind, StrategyError>
         "momentum-tracking" => CorrectionKind::MomentumTracking {
             beta: below_one("inner.beta", table.beta.unwrap_or(0.9))?,
         },
+        "motef" => CorrectionKind::MoTef {
+            beta: below_one("inner.beta", table.beta.unwrap_or(0.9))?,
+        },
         "scaffold" => CorrectionKind::Scaffold,
         "quasi-global" => CorrectionKind::QuasiGlobal {
             beta: below_one("inner.beta", table.beta.unwrap_or(0.9))?,
@@ -303,7 +306,9 @@ impl Inner {
             | CorrectionKind::GradientTracking
             | CorrectionKind::Scaffold => {}
             CorrectionKind::FedProx { mu } => self.mu = Some(mu),
-            CorrectionKind::QuasiGlobal { beta } | CorrectionKind::MomentumTracking { beta } => {
+            CorrectionKind::QuasiGlobal { beta }
+            | CorrectionKind::MomentumTracking { beta }
+            | CorrectionKind::MoTef { beta } => {
                 self.beta = Some(beta);
             }
         }

@@ -48,7 +48,8 @@ fn correction(strategy: &Strategy) -> Result<(), StrategyError> {
         CorrectionKind::ExactDiffusion => exact_diffusion(strategy),
         CorrectionKind::Scaffold
         | CorrectionKind::GradientTracking
-        | CorrectionKind::MomentumTracking { .. } => companions::check(strategy, plain_sgd),
+        | CorrectionKind::MomentumTracking { .. }
+        | CorrectionKind::MoTef { .. } => companions::check(strategy, plain_sgd),
         CorrectionKind::FedProx { .. } if strategy.contribution() != Contribution::Delta => {
             refused(
                 KEY,
@@ -103,7 +104,9 @@ fn codec(
             "use contribution = \"gradient\", or codec \"ef-sign\"",
         );
     }
-    if properties.needs_feedback && !error_feedback && !exchange.has_replicas {
+    let mixed_in_parts = properties.masks && exchange.mixes_parts;
+    let sends_later = exchange.has_replicas || mixed_in_parts;
+    if properties.needs_feedback && !error_feedback && !sends_later {
         return refused(
             "compression.error_feedback",
             "a biased codec such as top-k never sends what it leaves out, and stalls",

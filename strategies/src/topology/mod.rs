@@ -20,6 +20,7 @@ mod matcha;
 mod moshpit;
 mod null_cascade;
 mod one_peer_exponential;
+mod random_groups;
 mod random_matching;
 mod random_regular;
 mod ring;
@@ -43,6 +44,7 @@ pub use matcha::Matcha;
 pub use moshpit::Moshpit;
 pub use null_cascade::NullCascade;
 pub use one_peer_exponential::OnePeerExponential;
+pub use random_groups::RandomGroups;
 pub use random_matching::RandomMatching;
 pub use random_regular::RandomRegular;
 pub use ring::Ring;
@@ -79,6 +81,7 @@ pub const TOPOLOGIES: &[&TopologySpec] = &[
     &star::SPEC,
     &torus::SPEC,
     &bandwidth_matching::SPEC,
+    &random_groups::SPEC,
 ];
 
 /// The topology of a configuration that names none.

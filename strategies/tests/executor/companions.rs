@@ -11,6 +11,7 @@ use murmurate_protocol::{
 use murmurate_strategies::executor::{Executor, Parts};
 use murmurate_strategies::grid::{Strategy, registry};
 use murmurate_strategies::state::{MemoryState, StateSource};
+use murmurate_strategies::topology::{Ring, mixing_matrix};
 use murmurate_strategies::toy::{Quadratic, ToyTask};
 
 const DIM: usize = 24;
@@ -75,7 +76,7 @@ const SCAFFOLD: &str =
     "preset = \"scaffold\"\n[synchronization]\ninner_steps = 20\n[inner]\nlr = 0.1";
 
 /// Each with what it must leave: codecs round what is small beside the blocks' largest.
-const METHODS: [(&str, u64, f64); 7] = [
+const METHODS: [(&str, u64, f64); 8] = [
     (SCAFFOLD, 300, 1e-8),
     (
         "preset = \"scaffold\"\n[architecture]\nexchange = \"parameter-server\"\nowners = 2\n[overlap]\nfragments = 3",
@@ -99,6 +100,7 @@ const METHODS: [(&str, u64, f64); 7] = [
         1e-8,
     ),
     ("preset = \"beer\"", 3000, 1e-6),
+    ("preset = \"motef\"", 3000, 1e-6),
 ];
 
 #[test]
@@ -407,11 +409,59 @@ fn alone(executor: &mut Executor, store: &Store, round: u64, agrees: bool) -> Ve
     executor.anchor().to_vec()
 }
 
+/// Islamov et al. 2024, algorithm 1, without loss: there replicas are what they stand for.
+#[test]
+fn motef_follows_its_equations_round_by_round() {
+    let (rounds, lr, beta, rate) = (12, 0.1, 0.7, 0.5);
+    let text = format!(
+        "preset = \"motef\"\n[architecture]\nrate = {rate}\n[compression]\ncodec = \"f32\"\n\
+         [inner]\nlr = {lr}\nbeta = {beta}"
+    );
+    let mut swarm = swarm(&text, 1);
+    swarm.run(rounds);
+    let w = mixing_matrix(&Ring, Round(0), PEERS);
+    let zeros = || vec![vec![0.0f64; DIM]; PEERS];
+    let (mut x, mut average, mut flowed) = (zeros(), zeros(), zeros());
+    for _ in 0..rounds {
+        let mut y = zeros();
+        for (i, of) in objectives().iter().enumerate() {
+            let g = gradient(of, &x[i]);
+            for d in 0..DIM {
+                average[i][d] = beta * average[i][d] + (1.0 - beta) * g[d];
+                y[i][d] = average[i][d] + flowed[i][d];
+                x[i][d] -= lr * y[i][d];
+            }
+        }
+        let moves = |all: &[Vec<f64>], i: usize, d: usize| -> f64 {
+            let pulls = w[i].iter().zip(all);
+            rate * pulls.map(|(w, of)| w * (of[d] - all[i][d])).sum::<f64>()
+        };
+        let (before, mut mixed) = (x, zeros());
+        for i in 0..PEERS {
+            for d in 0..DIM {
+                mixed[i][d] = before[i][d] + moves(&before, i, d);
+                flowed[i][d] += moves(&y, i, d);
+            }
+        }
+        x = mixed;
+    }
+    for (index, x) in x.iter().enumerate() {
+        let member = swarm.members.get_mut(&peer(index)).unwrap();
+        let found = member.anchors[&Round(rounds - 1)].clone();
+        for d in 0..DIM {
+            // f32 rounding of a dozen rounds on values below ten.
+            let off = (f64::from(found[d]) - x[d]).abs();
+            assert!(off < 1e-4, "peer {index}, dimension {d}: {off}");
+        }
+    }
+}
+
 #[test]
 fn a_restored_companion_goes_on_to_the_bit() {
     let momentum =
         "preset = \"gradient-tracking\"\n[inner]\ncorrection = \"momentum-tracking\"\nlr = 0.01";
     for (text, agrees) in [
+        ("preset = \"motef\"", false),
         (SCAFFOLD, true),
         (momentum, false),
         ("preset = \"noloco\"", false),

@@ -42,7 +42,7 @@ const ROOTS: [&str; 6] = ["protocol", "strategies", "sim", "node", "tasks", "net
 
 /// Kinds, and modules beside those of the same name. `parameter-server` is one name for two kinds
 /// with a state machine each, so each counts by itself; a place that has the name counts for both.
-const KINDS: [(&str, &[&str], &[&str]); 12] = [
+const KINDS: [(&str, &[&str], &[&str]); 13] = [
     ("none", &["None"], &[]),
     ("gossip", &["Gossip"], &[]),
     ("replicas", &["Replicas"], &[]),
@@ -55,6 +55,7 @@ const KINDS: [(&str, &[&str], &[&str]); 12] = [
     ("parameter-server", &["Server"], &["server"]),
     (CENTER, &["Center"], &["center"]),
     ("cells", &["Cells"], &[]),
+    ("differences", &["Differences"], &[]),
 ];
 
 /// Files with the enum of kinds, and with that of their messages: there `Self::` is a kind.

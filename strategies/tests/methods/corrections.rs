@@ -142,6 +142,14 @@ fn momentum_tracking_reaches_the_optimum_for_any_beta() {
 }
 
 #[test]
+fn trackers_of_averages_reach_the_optimum_for_any_beta() {
+    for beta in [0.0, 0.5, 0.9] {
+        let off = tracking(CorrectionKind::MoTef { beta }, 0.1);
+        assert!(off < 1e-3, "beta {beta}: {off}");
+    }
+}
+
+#[test]
 fn quasi_global_momentum_is_faster_than_gossip_and_no_worse_at_the_end() {
     let run = |lr: f32, rounds: usize| {
         let (peers, mut x) = (peers(), zeros());

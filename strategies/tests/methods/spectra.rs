@@ -6,8 +6,9 @@
 //! shipped presets: their learning rates, rounds, topologies.
 
 use murmurate_protocol::{
-    Axes, ExchangeKind, Grouping, InnerStep, Round, SpanningTree, StepBudget,
+    Axes, CopyPlan, ExchangeKind, Grouping, InnerStep, Round, SpanningTree, StepBudget,
 };
+use murmurate_strategies::correct::CorrectionKind;
 use murmurate_strategies::executor::Blend;
 use murmurate_strategies::grid::Strategy;
 use murmurate_strategies::inner::InnerKind;
@@ -385,7 +386,7 @@ fn matrices_of_cells(cell: u16) -> Vec<Vec<Vec<f64>>> {
 
 #[test]
 fn the_gossip_of_presets_converges() {
-    for name in ["d-psgd", "sgp", "gossipgrad", "moshpit"] {
+    for name in ["d-psgd", "sgp", "gossipgrad", "moshpit", "prague"] {
         let strategy = Strategy::preset(name).unwrap();
         let matrices = match strategy.grouping().and_then(Grouping::cell) {
             Some(cell) => matrices_of_cells(cell),
@@ -524,6 +525,100 @@ fn trackers_converge() {
             for k in curvatures() {
                 let radius = tracking(&strategy, &w, delta, &k);
                 assert!(radius < 1.0, "{name} with delta {delta}: {radius}");
+            }
+        }
+    }
+}
+
+/// As [`tracking`], of averaged gradients: one more run of values in the state.
+fn tracking_of_averages(
+    strategy: &Strategy,
+    w: &[Vec<f64>],
+    delta: f64,
+    curvatures: &[f64],
+) -> f64 {
+    let (rate, lr) = (
+        f64::from(strategy.replicas().expect("replicas have a rate").0),
+        rates(strategy.inner_kind())[0],
+    );
+    let CorrectionKind::MoTef { beta } = *strategy.correction_kind() else {
+        panic!("a preset of averaged gradients");
+    };
+    growth(5 * PEERS, |_, state| {
+        let [x, s, u, h, k] = [0, 1, 2, 3, 4].map(|run| run * PEERS);
+        let mean = state[s..u].iter().sum::<f64>() / PEERS as f64;
+        state[s..u].iter_mut().for_each(|s| *s -= mean);
+        for (i, curvature) in curvatures.iter().enumerate() {
+            state[u + i] = beta * state[u + i] + (1.0 - beta) * curvature * state[x + i];
+            let y = state[u + i] + state[s + i];
+            state[x + i] -= lr * y;
+            state[h + i] += delta * (state[x + i] - state[h + i]);
+            state[k + i] += delta * (y - state[k + i]);
+        }
+        for (i, row) in w.iter().enumerate() {
+            for (moved, known) in [(x, h), (s, k)] {
+                let pulls = row.iter().enumerate();
+                let pulls = pulls.map(|(j, w)| w * (state[known + j] - state[known + i]));
+                state[moved + i] += rate * pulls.sum::<f64>();
+            }
+        }
+    })
+}
+
+#[test]
+fn trackers_of_averages_converge() {
+    let w = mixing_matrix(&Ring, Round(0), PEERS);
+    let strategy = Strategy::preset("motef").unwrap();
+    for delta in [0.1, 0.3, 0.6, 1.0] {
+        for k in curvatures() {
+            let radius = tracking_of_averages(&strategy, &w, delta, &k);
+            assert!(radius < 1.0, "motef with delta {delta}: {radius}");
+        }
+    }
+}
+
+/// State: the copy of each peer, and its parameters before. The codec makes every value larger or
+/// smaller by the same factor; of estimates only the difference, whose factor counts t times.
+fn differences(strategy: &Strategy, w: &[Vec<f64>], factor: f64, curvatures: &[f64]) -> f64 {
+    let lr = rates(strategy.inner_kind())[0];
+    let ExchangeKind::Differences(plan) = strategy.exchange() else {
+        panic!("a preset of differences");
+    };
+    growth(2 * PEERS, |round, state| {
+        let (copies, before) = state.split_at_mut(PEERS);
+        let mixed: Vec<f64> = w
+            .iter()
+            .map(|row| row.iter().zip(&*copies).map(|(w, h)| w * h).sum())
+            .collect();
+        for i in 0..PEERS {
+            let x = mixed[i] - lr * curvatures[i] * mixed[i];
+            match plan {
+                CopyPlan::Parameters => copies[i] += factor * (x - copies[i]),
+                CopyPlan::Estimates => {
+                    // The growth is that of a time far into the run, and of its beginning.
+                    let t = [2.0, 50.0][usize::from(round >= 2000)];
+                    let z = before[i] + 0.5 * t * (x - before[i]);
+                    copies[i] = (1.0 - 2.0 / t) * copies[i] + (2.0 / t) * factor * z;
+                }
+            }
+            before[i] = x;
+        }
+    })
+}
+
+#[test]
+fn differences_to_one_copy_converge() {
+    let w = mixing_matrix(&Ring, Round(0), PEERS);
+    for (name, factors) in [
+        // int8 is exact to 1/127 of the largest value.
+        ("dcd-psgd", vec![0.9, 0.99, 1.0, 1.01, 1.1]),
+        ("ecd-psgd", vec![1.0]),
+    ] {
+        let strategy = Strategy::preset(name).unwrap();
+        for factor in factors {
+            for k in curvatures() {
+                let radius = differences(&strategy, &w, factor, &k);
+                assert!(radius < 1.0, "{name} with factor {factor}: {radius}");
             }
         }
     }

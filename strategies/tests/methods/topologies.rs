@@ -8,8 +8,8 @@
 use murmurate_protocol::{Partners, Round, Topology};
 use murmurate_strategies::topology::{
     BaseK, EquiDyn, EquiStatic, Exponential, Hypercube, Islands, Matcha, Moshpit, NullCascade,
-    OnePeerExponential, RandomRegular, Ring, Star, TopologyKind, Torus, contraction, eigenvalues,
-    mixing_matrix,
+    OnePeerExponential, RandomGroups, RandomRegular, Ring, Star, TopologyKind, Torus, contraction,
+    eigenvalues, mixing_matrix,
 };
 use std::f64::consts::PI;
 
@@ -34,6 +34,8 @@ fn kinds() -> Vec<TopologyKind> {
         topology("moshpit", &[("group", 2.0)]),
         topology("moshpit", &[("group", 64.0)]),
         topology("random-regular", &[("degree", 3.0)]),
+        topology("random-groups", &[("group", 2.0)]),
+        topology("random-groups", &[("group", 7.0)]),
     ];
     TopologyKind::all().into_iter().chain(more).collect()
 }
@@ -216,6 +218,66 @@ fn averaging_is_exact_in_finite_time() {
         let count = side.pow(axes);
         assert_eq!(topology.axes(count), u64::from(axes));
         assert_mean(&product(&topology, 1, u64::from(axes), count), "moshpit");
+    }
+}
+
+/// Members of a round's groups, each once.
+fn groups(topology: &dyn Topology, round: u64, count: usize) -> Vec<Vec<usize>> {
+    let mut groups: Vec<Vec<usize>> = Vec::new();
+    for rank in 0..count {
+        let partners = topology.partners(Round(round), rank, count);
+        let mut members = partners.receive;
+        members.push(rank);
+        members.sort_unstable();
+        match groups.iter().find(|known| known.contains(&rank)) {
+            Some(known) => assert_eq!(*known, members, "both say who is in it"),
+            None => groups.push(members),
+        }
+    }
+    groups
+}
+
+#[test]
+fn random_groups_part_the_peers_evenly_and_mix_at_the_rate_of_the_model() {
+    for (group, count) in [(2, 8), (3, 9), (4, 16), (4, 5), (8, 64), (5, 33), (64, 7)] {
+        let topology = RandomGroups::new(group, 11);
+        let (mut met, mut rounds) = (vec![false; count], 0);
+        while !met.iter().all(|met| *met) {
+            let groups = groups(&topology, rounds, count);
+            assert_eq!(groups.len(), count.div_ceil(group), "{group} of {count}");
+            let sizes = groups.iter().map(Vec::len);
+            let (least, most) = (sizes.clone().min(), sizes.max());
+            assert!(most <= Some(group) && most <= least.map(|least| least + 1));
+            let own = groups.iter().find(|members| members.contains(&0));
+            own.unwrap().iter().for_each(|other| met[*other] = true);
+            rounds += 1;
+            assert!(rounds < 1000, "{group} of {count}: some never meet");
+        }
+    }
+    // W is a projection: E ||W x||^2 = x' E[W] x, and E[W] has one eigenvalue beside the mean's.
+    for (group, count) in [(2, 8), (4, 16), (3, 9), (8, 64)] {
+        let topology = RandomGroups::new(group, 5);
+        let start: Vec<f64> = (0..count).map(|i| ((i * 37) % 11) as f64).collect();
+        let mean = start.iter().sum::<f64>() / count as f64;
+        let x: Vec<f64> = start.iter().map(|v| v - mean).collect();
+        let square = |x: &[f64]| x.iter().map(|v| v * v).sum::<f64>();
+        let (draws, before) = (20_000, square(&x));
+        let mut left = 0.0;
+        for round in 0..draws {
+            for members in groups(&topology, round, count) {
+                let sum: f64 = members.iter().map(|i| x[*i]).sum();
+                left += sum * sum / members.len() as f64;
+            }
+        }
+        let (g, n) = (group as f64, count as f64);
+        let expected = (n - g) / (g * (n - 1.0));
+        let found = left / draws as f64 / before;
+        // Five standard errors of the mean over the draws, whose spread is at most the mean.
+        let off = (found - expected).abs();
+        assert!(
+            off < 5.0 * expected / (draws as f64).sqrt() + 1e-12,
+            "{found} {expected}"
+        );
     }
 }
 

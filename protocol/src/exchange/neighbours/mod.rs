@@ -15,18 +15,20 @@
 //!   needs it.
 //!
 //! A [`Rule`] is what differs: to whom a peer pushes and what, what it makes of a slice that
-//! arrives, and with which weights it mixes. There are four:
+//! arrives, and with which weights it mixes. There are five:
 //!
 //! | rule | what travels | why it is correct |
 //! |---|---|---|
 //! | [`gossip`] | parameters, a share of the sender's weight | the sums of mass are conserved |
 //! | [`pull`] | published parameters, to those that ask | rows of W are convex combinations |
 //! | [`pairwise`] | numbered halves of an exchange between two | both ends move by the same bytes |
+//! | [`differences`] | numbered differences, the same to all | copies move by all of them in order |
 //! | [`relay_sum`] | the mean over one side of a tree's edge, and a count | each peer counts once |
 //!
 //! Sessions with a neighbour (`pairwise::edge`, `relay_sum::edge`) outlive rounds and have states
 //! of their own. They stay with their rules, because they have only the name in common.
 
+mod differences;
 mod gossip;
 mod ledger;
 mod mix;
@@ -46,6 +48,7 @@ use crate::{
     Done, ExchangeKind, FragmentId, Order, OrderId, PeerError, PeerId, Plan, Topology,
     TrainSummary, Wait, WorkError,
 };
+use differences::Differences;
 use gossip::Gossip;
 use mix::FragmentMix;
 use pairwise::Pairwise;
@@ -62,10 +65,11 @@ pub(super) fn build(plan: &Plan, topology: Box<dyn Topology>) -> Option<Box<dyn 
         ExchangeKind::Gossip | ExchangeKind::Push => {
             Box::new(Neighbours::new(Gossip::new(plan, topology)))
         }
-        ExchangeKind::Pull => Box::new(Neighbours::new(Pull::new(topology))),
+        ExchangeKind::Pull(bounds) => Box::new(Neighbours::new(Pull::new(topology, bounds))),
         ExchangeKind::Replicas | ExchangeKind::Pairs => {
             Box::new(Neighbours::new(Pairwise::new(plan, topology)))
         }
+        ExchangeKind::Differences(_) => Box::new(Neighbours::new(Differences::new(topology))),
         ExchangeKind::RelaySum => Box::new(Neighbours::new(RelaySum::new(topology))),
         _ => return None,
     };
@@ -198,7 +202,11 @@ impl<R: Rule> Exchange for Neighbours<R> {
                 self.advance(cx);
             }
             Signal::Timeout => self.timeout(cx),
-            Signal::Fetched { .. } | Signal::FetchFailed { .. } | Signal::Heard(_) => {}
+            Signal::Heard(_) => {
+                self.rule.heard(cx, &mut self.mixes);
+                self.advance(cx);
+            }
+            Signal::Fetched { .. } | Signal::FetchFailed { .. } => {}
         }
         Ok(())
     }

@@ -102,6 +102,11 @@ pub(super) trait Rule: Send + Sized {
         let _ = (cx, mixes, peer);
     }
 
+    /// A peer has said which round it is in.
+    fn heard(&mut self, cx: &mut Context, mixes: &mut MixesOf<Self>) {
+        let _ = (cx, mixes);
+    }
+
     /// A partner missed the deadline.
     fn missed(&mut self, cx: &mut Context, fragment: FragmentId, peer: PeerId) {
         let _ = fragment;

@@ -117,6 +117,7 @@ impl Pick for RandomK {
             dense: self.density == 1.0,
             stochastic: true,
             shared_seed: true,
+            masks: !self.scaled && self.density < 1.0,
             reduction: Reduction::WhileEncoded,
             ..properties
         }

@@ -30,7 +30,7 @@ impl Gossip {
     pub(super) fn new(
         fragments: usize,
         companion: Companion,
-        rule: Option<Box<dyn Aggregator>>,
+        (rule, parts): (Option<Box<dyn Aggregator>>, bool),
     ) -> Self {
         let anchors = match companion {
             Companion::Anchors { lr, pull } => Some(Anchors {
@@ -41,7 +41,7 @@ impl Gossip {
             _ => None,
         };
         Self {
-            mixed: Mixed::new(fragments).by(rule),
+            mixed: Mixed::new(fragments).by(rule, parts),
             anchors,
         }
     }

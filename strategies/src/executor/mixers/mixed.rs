@@ -15,7 +15,9 @@ pub(super) struct Mixed {
     fragments: Vec<bool>,
     /// `None` is the weighted mean.
     rule: Option<Box<dyn Aggregator>>,
-    /// Decoded parameters of others, where a rule compares them.
+    /// Whether slices are parts of the parameters.
+    parts: bool,
+    /// Decoded parameters of others, where a rule compares them or they are parts.
     decoded: Vec<Vec<f32>>,
 }
 
@@ -35,13 +37,18 @@ impl Mixed {
         Self {
             fragments: vec![false; fragments],
             rule: None,
+            parts: false,
             decoded: Vec::new(),
         }
     }
 
-    /// Mixes by a rule, or by the weighted mean.
-    pub(super) fn by(self, rule: Option<Box<dyn Aggregator>>) -> Self {
-        Self { rule, ..self }
+    /// Mixes by a rule, or by the weighted mean: of all values, or of those that a slice has.
+    pub(super) fn by(self, rule: Option<Box<dyn Aggregator>>, parts: bool) -> Self {
+        Self {
+            rule,
+            parts,
+            ..self
+        }
     }
 
     /// Number of f32 in its buffers.
@@ -102,6 +109,10 @@ impl Mixed {
                     rule.aggregate(&all, mix);
                 })
             }
+            None if self.parts => {
+                let part = &mut self.decoded;
+                mix_parts(&core.codecs, (local, mix), (inputs, total), host, part)
+            }
             None => {
                 let share = (keep / total) as f32;
                 let own = |start: usize, mixed: &mut [f32]| {
@@ -132,6 +143,32 @@ impl Mixed {
             core.local.set(fragment, Held::Nothing);
         }
     }
+}
+
+/// `mix = local + sum_k a_k / total (slice_k - local)`, at each place over the slices that have it.
+/// Where all of them have all values this is the weighted mean. Source: Tang et al. 2020, SAPS-PSGD,
+/// equation 7, with the mask of the codec.
+fn mix_parts(
+    codecs: &Codecs,
+    (local, mix): (&[f32], &mut [f32]),
+    (inputs, total): (&[(SliceId, f64)], f64),
+    host: &dyn Host,
+    room: &mut Vec<Vec<f32>>,
+) -> Result<(), WorkError> {
+    room.resize(1, Vec::new());
+    let part = &mut room[0];
+    part.resize(local.len(), 0.0);
+    mix.copy_from_slice(local);
+    for (slice, weight) in inputs {
+        // A value that is added to -0 is never -0 again, unless it is -0 itself.
+        codecs.sum_all(part, &[(*slice, 1.0)], 1.0, host, |_, run| run.fill(-0.0))?;
+        let share = (weight / total) as f32;
+        let here = mix.iter_mut().zip(local).zip(&*part);
+        for ((mixed, own), theirs) in here.filter(|(_, v)| v.to_bits() != (-0.0f32).to_bits()) {
+            *mixed += share * (theirs - own);
+        }
+    }
+    Ok(())
 }
 
 /// Decodes the parameters of others, each checked by itself.

@@ -7,10 +7,12 @@
 //! | `center` | parameter server without a common round | owned shards, their earlier versions |
 //! | `gossip` | none, gossip, push, pull, pairs | which fragments are mixed |
 //! | `replicas` | replicas | copies that neighbours hold of each other |
+//! | `differences` | differences | copies of this peer and of its neighbours |
 //! | `relayed` | relay | room for the next message |
 
 mod agreed;
 mod center;
+mod differences;
 mod gathered;
 mod gossip;
 mod mixed;
@@ -27,7 +29,7 @@ use super::places::Places;
 use crate::aggregate::Aggregator;
 use crate::compress::{Codec, Reduction};
 use crate::correct::Companion;
-use murmurate_protocol::CenterPlan;
+use murmurate_protocol::{CenterPlan, CopyPlan};
 
 /// How an exchange combines contributions: one kind for each family of exchanges. A `rule` of
 /// `None` is the weighted mean.
@@ -55,6 +57,8 @@ pub enum Mixing {
     Gossip {
         /// How this peer's parameters, which come first, and those of others become one.
         rule: Option<Box<dyn Aggregator>>,
+        /// Whether slices are parts of the parameters: what a slice does not have stays.
+        parts: bool,
     },
     /// Parameters move towards copies of the neighbours' parameters.
     Replicas {
@@ -63,6 +67,9 @@ pub enum Mixing {
         /// What is kept for each neighbour beside the copies.
         keeps: Keeps,
     },
+    /// Copies of this peer and its neighbours are mixed, each moved by the same differences
+    /// everywhere.
+    Differences(CopyPlan),
     /// Means are passed along a tree.
     Relayed,
 }
@@ -71,7 +78,10 @@ impl Mixing {
     /// Whether what members receive are whole values: a center's shards, and the first copies of a
     /// session between neighbours. Everything else may be encoded as a difference.
     pub(super) const fn sends_whole_values(&self) -> bool {
-        matches!(self, Self::Center { .. } | Self::Replicas { .. })
+        matches!(
+            self,
+            Self::Center { .. } | Self::Replicas { .. } | Self::Differences(_)
+        )
     }
 
     /// Whether what was trained is only encoded: never mixed, and kept for no later round.
@@ -115,12 +125,15 @@ pub(super) fn build(
             ))
         }
         Mixing::Center { plan, rule } => Box::new(center::Center::new(plan, rule)),
-        Mixing::Gossip { rule } => Box::new(gossip::Gossip::new(fragments, companion, rule)),
+        Mixing::Gossip { rule, parts } => {
+            Box::new(gossip::Gossip::new(fragments, companion, (rule, parts)))
+        }
         Mixing::Replicas { rate, keeps } => {
             let flows = companion == Companion::Flows;
             let flowing = places.first_of_companion().filter(|_| flows);
             Box::new(replicas::Replicas::new(fragments, rate, keeps, flowing))
         }
+        Mixing::Differences(plan) => Box::new(differences::Differences::new(fragments, plan)),
         Mixing::Relayed => Box::new(relayed::Relayed::new(fragments)),
     }
 }

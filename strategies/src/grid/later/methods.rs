@@ -4,11 +4,10 @@ use super::{Later, later};
 
 const CORRECTION: &str = "inner.correction";
 const CODEC: &str = "compression.codec";
-const FORKS: &str = "its replicas are the parameters themselves, and they differ after one neighbour misses a slice";
 const PLAIN: &str = "leave the key out";
 
 /// All of them, by key and name.
-pub const LATER: [Later; 5] = [
+pub const LATER: [Later; 3] = [
     later(
         "aggregation.rule",
         [
@@ -19,28 +18,6 @@ pub const LATER: [Later; 5] = [
         ],
         "it needs an exchange in which every contribution is evaluated on held-out data",
         "use \"centered-clip\" or \"multi-krum\"",
-    ),
-    later(
-        CODEC,
-        [
-            "dcd",
-            "differences to replicas",
-            "q = C(x_{t+1/2} - x_t), x_{t+1} = x_t + q, with x_{t+1/2} = sum_j w_ij x_j - eta g",
-            "Tang et al., NeurIPS 2018",
-        ],
-        FORKS,
-        "use exchange = \"replicas\"",
-    ),
-    later(
-        CODEC,
-        [
-            "ecd",
-            "extrapolated differences to replicas",
-            "z = (1 - t/2) x_t + (t/2) x_{t+1}, neighbours keep h' = (1 - 2/t) h + (2/t) C(z)",
-            "Tang et al., NeurIPS 2018",
-        ],
-        FORKS,
-        "use exchange = \"replicas\"",
     ),
     later(
         CODEC,

@@ -8,6 +8,7 @@
 mod agreed;
 mod all_reduce;
 mod cells;
+mod differences;
 mod gathered;
 mod gossip;
 mod keys;
@@ -45,6 +46,7 @@ pub(super) const EXCHANGES: &[&ExchangeSpec] = &[
     &gathered::SPEC,
     &parameter_server::SPEC,
     &cells::SPEC,
+    &differences::SPEC,
 ];
 
 /// The exchange of a configuration that names none.
@@ -119,7 +121,7 @@ pub(super) fn read(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use murmurate_protocol::{CenterPlan, ServerPlan};
+    use murmurate_protocol::{CenterPlan, CopyPlan, PullPlan, ServerPlan};
 
     #[test]
     fn every_kind_belongs_to_exactly_one_exchange() {
@@ -138,9 +140,10 @@ mod tests {
             ExchangeKind::Pairs,
             ExchangeKind::Push,
             ExchangeKind::Center(center),
-            ExchangeKind::Pull,
+            ExchangeKind::Pull(PullPlan::FREE),
             ExchangeKind::RelaySum,
             ExchangeKind::Cells,
+            ExchangeKind::Differences(CopyPlan::Parameters),
         ];
         for kind in kinds {
             let labels = EXCHANGES.iter().filter_map(|spec| (spec.label)(kind));

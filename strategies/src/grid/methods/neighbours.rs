@@ -30,6 +30,7 @@ pub(super) const MIXES: ExchangeSpec = ExchangeSpec {
     check: parameters_as_they_are,
     mixing: |strategy| Mixing::Gossip {
         rule: strategy.aggregation().build(),
+        parts: false,
     },
     costs: Costs {
         aggregate: |_, codec| codec.aggregate().bytes_bound(),
@@ -94,7 +95,11 @@ pub(super) fn clipped_or_not(strategy: &Strategy) -> Result<(), StrategyError> {
         weighted_mean(strategy)?;
     }
     parameters(strategy)?;
-    if !strategy.codec().properties().dense {
+    let mixed_in_parts = mixes_parts(strategy);
+    if mixed_in_parts {
+        weighted_mean(strategy)?;
+    }
+    if !strategy.codec().properties().dense && !mixed_in_parts {
         return refused(
             "compression.codec",
             "the parameters themselves would lose too much with a coarse or sparse codec; only differences to replicas work with it",
@@ -109,6 +114,11 @@ pub(super) fn clipped_or_not(strategy: &Strategy) -> Result<(), StrategyError> {
         );
     }
     Ok(())
+}
+
+/// Whether slices are parts of the parameters.
+pub(super) fn mixes_parts(strategy: &Strategy) -> bool {
+    strategy.codec().properties().masks && strategy.exchange().facts().mixes_parts
 }
 
 /// Refuses topologies in which only one end of a link pushes.

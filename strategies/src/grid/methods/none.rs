@@ -19,7 +19,10 @@ pub(super) const SPEC: ExchangeSpec = ExchangeSpec {
     read: |_| Ok(Chosen::plain(ExchangeKind::None)),
     write: |_, _| {},
     check: |_| Ok(()),
-    mixing: |_| Mixing::Gossip { rule: None },
+    mixing: |_| Mixing::Gossip {
+        rule: None,
+        parts: false,
+    },
     costs: Costs {
         aggregate: |_, codec| codec.aggregate().bytes_bound(),
         traffic: |_, _, _| Traffic::default(),

@@ -3,7 +3,7 @@
 use super::preset::{Preset, point};
 
 /// The presets, by the way of mixing.
-pub(super) const NEIGHBOURS: [Preset; 14] = [
+pub(super) const NEIGHBOURS: [Preset; 21] = [
     point(
         [
             "d-psgd",
@@ -129,5 +129,68 @@ pub(super) const NEIGHBOURS: [Preset; 14] = [
             "He et al., arXiv 2202.01545",
         ],
         include_str!("guarded-gossip.toml"),
+    ),
+    point(
+        [
+            "dcd-psgd",
+            "gossip of compressed differences to one copy that all neighbours hold",
+            "h_i' = h_i + C(x_i - lr g_i - h_i), x_i' = sum_j W_ij h_j'",
+            "Tang et al., NeurIPS 2018",
+        ],
+        include_str!("dcd-psgd.toml"),
+    ),
+    point(
+        [
+            "ecd-psgd",
+            "gossip of estimates from compressed extrapolations",
+            "h_i' = (1 - 2/t) h_i + (2/t) C(x_i_old + (t/2) (x_i - x_i_old)), x_i' = sum_j W_ij h_j'",
+            "Tang et al., NeurIPS 2018",
+        ],
+        include_str!("ecd-psgd.toml"),
+    ),
+    point(
+        [
+            "motef",
+            "tracking of averaged gradients with compressed differences to replicas",
+            "u' = beta u + (1 - beta) g, y = u' + s, x' = x - lr y + rate (W h - h), s' = s + rate (W k - k), h and k the replicas of x and y",
+            "Islamov et al., arXiv 2405.20114",
+        ],
+        include_str!("motef.toml"),
+    ),
+    point(
+        [
+            "prague",
+            "the mean of a random small group after every inner step",
+            "x_i' = mean of the group of i, other groups in every round",
+            "Luo et al., ASPLOS 2020",
+        ],
+        include_str!("prague.toml"),
+    ),
+    point(
+        [
+            "wagma",
+            "means of groups that no peer waits for, and of all peers in every tenth round",
+            "x_i' = mean over the group of i of what each published last, every tau-th round over all of that round",
+            "Li et al., IEEE TPDS 2021",
+        ],
+        include_str!("wagma.toml"),
+    ),
+    point(
+        [
+            "hop",
+            "bounded staleness, a backup neighbour and skipped rounds",
+            "x_i' = (1 - sum_j W_ij) x_i + sum_j W_ij x_j over the neighbours that answered, at most s rounds old",
+            "Luo et al., ASPLOS 2019",
+        ],
+        include_str!("hop.toml"),
+    ),
+    point(
+        [
+            "saps",
+            "the mean of a random part of the parameters with one partner over a fast link",
+            "x_i' = x_i + 1/2 M (x_j - x_i), j the partner of the round, M its mask of random places",
+            "Tang et al., ICDCS 2020",
+        ],
+        include_str!("saps.toml"),
     ),
 ];

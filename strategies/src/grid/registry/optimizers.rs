@@ -259,7 +259,7 @@ pub const INNERS: [Entry; 7] = [
 ];
 
 /// Values of `inner.correction`; the others are in [`LATER`](super::super::LATER).
-pub const CORRECTIONS: [Entry; 7] = [
+pub const CORRECTIONS: [Entry; 8] = [
     Entry::new("none", "the trainer's own gradients", "g' = g", "-"),
     Entry::new(
         "fed-prox",
@@ -315,4 +315,16 @@ pub const CORRECTIONS: [Entry; 7] = [
         "g' = g - c_i + c, c_i' = c_i - c + (a - x) / (H lr), c' = mean_i c_i'",
         "Karimireddy et al., ICML 2020",
     ),
+    Entry::new(
+        "motef",
+        "a tracker of the mean of averaged gradients beside the parameters, for coarse codecs and noisy gradients",
+        "u' = beta u + (1 - beta) g, y = u' + s, x' = W (x - lr y), s' = s + W y - y; W by replicas of both",
+        "Islamov et al., arXiv 2405.20114",
+    )
+    .with(&[key(
+        "inner.beta",
+        BELOW_ONE,
+        "0.9",
+        "the factor on the average in each step",
+    )]),
 ];

@@ -106,7 +106,8 @@ impl Strategy {
 }
 
 /// The codec, and whether error feedback is used. By default it is if the codec needs it, except
-/// for differences to replicas: the next difference contains what the codec left out.
+/// for differences to replicas, where the next difference contains what the codec left out, and
+/// where a part of the parameters is mixed, and another part in the next round.
 fn compression(
     table: &tables::Compression,
     exchange: ExchangeFacts,
@@ -118,7 +119,9 @@ fn compression(
         &CODECS,
     )?;
     let codec = CodecKind::from_table(name, &table.parameters)?;
-    let needed = codec.build().properties().needs_feedback && !exchange.has_replicas;
+    let properties = codec.build().properties();
+    let mixed_in_parts = properties.masks && exchange.mixes_parts;
+    let needed = properties.needs_feedback && !exchange.has_replicas && !mixed_in_parts;
     Ok(Compression {
         codec,
         error_feedback: table.error_feedback.unwrap_or(needed),

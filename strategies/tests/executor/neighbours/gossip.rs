@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests may, as tests do")]
 
 use crate::common::{Resting, Swarm, peer};
+use murmurate_protocol::Round;
 use murmurate_strategies::Trainer;
 
 const DIM: usize = 37;
@@ -92,6 +93,44 @@ fn pulls_stay_within_what_was_there_and_come_together() {
                 apart = spread;
             }
             assert!(apart < 0.02, "{topology} {peers}: {apart} apart");
+        }
+    }
+}
+
+/// SAPS: the two of a pair take the mean of the same random places, and all other values stay.
+#[test]
+fn pairs_mix_the_same_part_at_both_ends() {
+    for (peers, seed) in [(2, 0), (4, 1), (6, 2), (8, 3)] {
+        let make = Box::new(|index| Box::new(Resting::new(index, DIM)) as Box<dyn Trainer>);
+        let mut swarm = Swarm::new("preset = \"saps\"", peers, seed, make);
+        let rounds = 40 * ROUNDS;
+        swarm.run(rounds);
+        let starts: Vec<Vec<f32>> = (0..peers).map(|i| Resting::new(i, DIM).x).collect();
+        let mut before = starts.clone();
+        // A tenth of 37 places, rounded up.
+        let part = 4;
+        for round in (0..rounds).map(Round) {
+            let all = (0..peers).map(|i| swarm.members[&peer(i)].anchors[&round].clone());
+            let after: Vec<Vec<f32>> = all.collect();
+            let moved = |i: usize, d: usize| after[i][d] != before[i][d];
+            for i in 0..peers {
+                let places = (0..DIM).filter(|d| moved(i, *d));
+                assert!(places.count() <= part, "{peers} peers, {round}");
+            }
+            for d in 0..DIM {
+                let sum = |of: &[Vec<f32>]| of.iter().map(|x| f64::from(x[d])).sum::<f64>();
+                let off = (sum(&after) - sum(&before)).abs();
+                // A rounding of f32 a peer.
+                assert!(off < 1e-5, "{peers} peers, {round}, value {d}: {off}");
+            }
+            before = after;
+        }
+        for d in 0..DIM {
+            let mean = starts.iter().map(|x| f64::from(x[d])).sum::<f64>() / peers as f64;
+            for x in &before {
+                let off = (f64::from(x[d]) - mean).abs();
+                assert!(off < 0.05, "{peers} peers: {off} from the mean");
+            }
         }
     }
 }

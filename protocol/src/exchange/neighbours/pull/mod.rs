@@ -18,6 +18,27 @@
 //! of the same round: unlike pushes, answers carry no mass. A lost answer has no effect in one
 //! round, and nothing has to be returned.
 //!
+//! **Bounds**, all off unless the plan sets them ([`PullPlan`]):
+//!
+//! - `staleness` s: an answer is at most s rounds behind the asker's round. A peer that has
+//!   published nothing as new holds the question until it has. So in a run without faults no peer
+//!   is more than s + 1 rounds ahead of a partner that it waits for.
+//! - `backup` b: with d partners, a round ends with d - b answers, at least one. The others keep
+//!   their share with the asker, and what they answer later is dropped.
+//! - `lead`: a partner that is this many rounds behind, as far as is known, is no backup. This is
+//!   what Hop's queues of tokens bound.
+//! - `skip`: a peer that is this many rounds behind the median of the others continues in their
+//!   round. It has mixed what they published, so it does not carry old parameters there.
+//! - `sync_every` tau: one in tau rounds is the mean over all live peers of that very round. It
+//!   waits for all of them, until the deadline.
+//!
+//! With groups as topology, s and tau this is WAGMA's wait-avoiding group averaging: no peer waits
+//! for a group, and after tau rounds no peer is ahead of another. There all members of a group get
+//! one sum; here each has its own mean, and two members differ where a third one published in
+//! between. With b, `lead` and `skip` it is Hop: there are no queues of earlier parameters, the
+//! newest take the place of all before. Deadlines come before all bounds: a peer that is dead or
+//! silent past them is suspected, and the others go on.
+//!
 //! Cost per peer and round with d partners: d small questions, and d pushes of one encoded fragment
 //! in answer to those that ask; two latencies. A peer waits for the answers of its live partners
 //! until the deadline, never longer; half-way there it asks those that have not answered once more.
@@ -28,7 +49,10 @@
 //! **Source:** Demers et al. 1987, "Epidemic algorithms for replicated database maintenance",
 //! section 1.3 (push, pull, push-pull); Karp et al. 2000, "Randomized rumor spreading", section 1;
 //! asynchronous averaging by rows: Tsitsiklis, Bertsekas and Athans 1986, "Distributed asynchronous
-//! deterministic and stochastic gradient optimization algorithms", section II.
+//! deterministic and stochastic gradient optimization algorithms", section II. Bounds: Li et al.
+//! 2021, "Breaking (global) barriers in parallel stochastic optimization with wait-avoiding group
+//! averaging" (IEEE TPDS), algorithm 2; Luo et al. 2019, "Hop: heterogeneity-aware decentralized
+//! training" (ASPLOS), sections 4 and 5.
 
 mod message;
 mod published;
@@ -44,8 +68,8 @@ use crate::core::context::Context;
 use crate::core::timers::Timer;
 use crate::exchange::{Arrived, ExchangeMessage, foreign_message, foreign_tag};
 use crate::{
-    Event, FragmentId, Order, Part, PeerError, PeerId, PushOutcome, SliceId, StoreId, Tag, Time,
-    Topology, Wait,
+    Event, FragmentId, Order, Part, PeerError, PeerId, PullPlan, PushOutcome, SliceId, StoreId,
+    Tag, Time, Topology, Wait,
 };
 pub use message::PullMessage;
 use published::Published;
@@ -54,6 +78,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The rule of pulling.
 pub(super) struct Pull {
     topology: Box<dyn Topology>,
+    bounds: PullPlan,
     published: Published,
     /// This round's row of W: who is asked, and what each answer counts.
     row: BTreeMap<PeerId, f64>,
@@ -67,10 +92,11 @@ pub(super) struct Pull {
 pub(super) type Answers = BTreeMap<PeerId, (SliceId, f64)>;
 
 impl Pull {
-    pub(super) fn new(topology: Box<dyn Topology>) -> Self {
+    pub(super) fn new(topology: Box<dyn Topology>, bounds: PullPlan) -> Self {
         Self {
             topology,
-            published: Published::default(),
+            bounds,
+            published: Published::new(bounds),
             row: BTreeMap::new(),
             deadline: Time::ZERO,
             asks_again: false,
@@ -81,6 +107,11 @@ impl Pull {
     /// its sender would push here.
     fn find_row(&self, cx: &Context) -> BTreeMap<PeerId, f64> {
         let ranks = Ranks::live(cx);
+        if self.bounds.syncs(cx.round) {
+            let share = 1.0 / ranks.count() as f64;
+            let others = (0..ranks.count()).filter_map(|rank| ranks.other(rank));
+            return others.map(|peer| (peer, share)).collect();
+        }
         let asked = ranks.partners(&*self.topology, cx).receive;
         let weight = |rank: usize| {
             let pushes = ranks.partners_of(rank, &*self.topology, cx).send;
@@ -89,6 +120,26 @@ impl Pull {
         let row = asked.into_iter();
         row.filter_map(|rank| Some((ranks.other(rank)?, weight(rank)?.1)))
             .collect()
+    }
+
+    /// Waits for no more answers where enough are here, and no partner is too far behind.
+    fn leave_backup(&self, cx: &Context, mixes: &mut MixesOf<Self>) {
+        if self.bounds.backup == 0 || self.bounds.syncs(cx.round) {
+            return;
+        }
+        let enough = self.row.len().saturating_sub(self.bounds.backup as usize);
+        let near = |peer: &PeerId| {
+            let behind = cx
+                .view
+                .get(*peer)
+                .map_or(0, |remote| cx.round.since(remote.round));
+            behind < u64::from(self.bounds.lead)
+        };
+        for mix in mixes.iter_mut() {
+            if mix.own.len() >= enough.max(1) && mix.expected.iter().all(near) {
+                mix.expected.clear();
+            }
+        }
     }
 
     /// Asks the partners of the round, and sets the timer to when they are asked again.
@@ -169,6 +220,7 @@ impl Rule for Pull {
             // An answer to a round that continued without it.
             cx.order(Order::Release { slice });
         }
+        self.leave_backup(cx, mixes);
         Ok(())
     }
 
@@ -213,6 +265,10 @@ impl Rule for Pull {
     fn unmixed(&mut self, cx: &mut Context, mix: &mut FragmentMix<Answers>) {
         let (round, fragment) = (mix.round, mix.fragment);
         cx.emit(Event::Voided { round, fragment });
+    }
+
+    fn heard(&mut self, cx: &mut Context, mixes: &mut MixesOf<Self>) {
+        self.leave_backup(cx, mixes);
     }
 
     fn gone(&mut self, _cx: &mut Context, _mixes: &mut MixesOf<Self>, peer: PeerId) {
@@ -262,6 +318,14 @@ impl Rule for Pull {
             }
         }
         cx.waited(Wait::Partners, false);
+        // One that is behind by more than a mean over all allows has been away, and the others
+        // would wait for it in every such round.
+        let behind = match (self.bounds.skip, self.bounds.sync_every) {
+            (0, 0) => return,
+            (0, every) => u64::from(every),
+            (skip, _) => u64::from(skip) - 1,
+        };
+        cx.follow_the_others(behind);
     }
 
     fn waiting(&self, mixes: &MixesOf<Self>) -> usize {

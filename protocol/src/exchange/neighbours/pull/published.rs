@@ -3,7 +3,7 @@
 
 use crate::core::context::Context;
 use crate::exchange::neighbours::ledger::SliceLedger;
-use crate::{FragmentId, PeerId, PushOutcome, Round, SliceId, SliceMeta, Tag};
+use crate::{FragmentId, PeerId, PullPlan, PushOutcome, Round, SliceId, SliceMeta, Tag};
 use std::collections::BTreeMap;
 
 /// How often an answer is pushed at most: a second loss of the same bytes means a bad link.
@@ -19,8 +19,9 @@ struct Answer {
 }
 
 /// Published parameters, fragment by fragment.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Published {
+    bounds: PullPlan,
     newest: BTreeMap<FragmentId, (SliceId, u64)>,
     ledger: SliceLedger<Answer>,
     /// Who waits for an answer, and in which round of its own it asked.
@@ -28,6 +29,15 @@ pub(super) struct Published {
 }
 
 impl Published {
+    pub(super) fn new(bounds: PullPlan) -> Self {
+        Self {
+            bounds,
+            newest: BTreeMap::new(),
+            ledger: SliceLedger::default(),
+            waiting: BTreeMap::new(),
+        }
+    }
+
     /// Parameters are encoded: they answer every question from now on.
     pub(super) fn publish(&mut self, cx: &mut Context, slice: SliceId, bytes: u64) {
         let last = self.newest.insert(slice.fragment, (slice, bytes));
@@ -48,7 +58,9 @@ impl Published {
         if under_way == Some(round) {
             return; // it asks once more, and its answer is on the way
         }
-        if !complete || under_way.is_some() {
+        let oldest = self.bounds.oldest(round);
+        let fresh = self.newest.values().all(|(slice, _)| slice.round >= oldest);
+        if !complete || !fresh || under_way.is_some() {
             self.waiting.insert(peer, round);
             return;
         }

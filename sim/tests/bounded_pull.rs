@@ -1,0 +1,124 @@
+//! Pulls with bounds (presets `wagma` and `hop`) and groups (`prague`) in the simulator: what a slow
+//! machine costs the others, how far peers are apart, and each kind of fault.
+
+use murmurate_sim::{Report, RunOptions, Scenario, ToyTasksOnly, run_scenario};
+
+const PRESETS: [&str; 3] = ["wagma", "hop", "prague"];
+
+/// Eight machines for some rounds. The invariants are checked after every event.
+fn run(strategy: &str, rounds: u64, more: &str) -> Report {
+    let text = format!(
+        "seed = 5\npeers = 8\nrounds = {rounds}\nsave_every_s = 0.5\nevaluate_every = 20\n\
+         [task]\nkind = \"quadratic\"\ndim = 32\nheterogeneity = 0.3\n\
+         [strategy]\n{strategy}\n\
+         [strategy.deadlines]\nfloor_ms = 200\ninitial_ms = 2000\nceiling_ms = 5000\n\
+         [limits]\nvirtual_s = 3600.0\nevents = 5_000_000\n{more}"
+    );
+    let scenario = Scenario::from_toml(&text, "bounds", "bounds");
+    let scenario = scenario.unwrap_or_else(|error| panic!("{error}\n{text}"));
+    let report = run_scenario(&scenario, &ToyTasksOnly, RunOptions::default());
+    report.unwrap_or_else(|error| panic!("{strategy}: {error}"))
+}
+
+fn preset(name: &str) -> String {
+    format!("preset = \"{name}\"")
+}
+
+fn found(report: &Report) -> bool {
+    let last = report.samples.last().expect("samples");
+    last.loss.expect("a loss") < 0.3
+}
+
+fn waits_are_bounded(report: &Report) -> bool {
+    report.counters.longest_wait_s <= report.counters.longest_wait_allowed_s
+}
+
+const QUIET: &str = "[compute]\nstep_ms = 20.0\n[network]\nlatency_ms = 5.0\n";
+const LOSSY: &str = "[compute]\nstep_ms = 20.0\n[network]\nlatency_ms = 5.0\njitter_ms = 20.0\nloss = 0.2\nretry_ms = 50.0\n";
+
+#[test]
+fn without_faults_all_find_the_common_optimum() {
+    for name in PRESETS {
+        let report = run(&preset(name), 300, QUIET);
+        let counters = &report.counters;
+        assert_eq!((report.live, counters.rule_breaks), (8, 0), "{report}");
+        assert!(found(&report), "{name}: {report}");
+    }
+}
+
+#[test]
+fn loss_and_jitter_cost_time_and_nothing_else() {
+    for name in PRESETS {
+        let report = run(&preset(name), 300, LOSSY);
+        assert_eq!(
+            (report.live, report.counters.rule_breaks),
+            (8, 0),
+            "{report}"
+        );
+        assert!(
+            found(&report) && waits_are_bounded(&report),
+            "{name}: {report}"
+        );
+    }
+}
+
+#[test]
+fn a_death_in_any_phase_leaves_seven_that_finish() {
+    for name in PRESETS {
+        for phase in ["train", "exchange", "apply"] {
+            for delay in ["0.0", "0.004", "0.008", "0.012"] {
+                let fault = format!(
+                    "{QUIET}[[fault]]\nkind = \"crash\"\npeer = 2\nround = 9\n\
+                     phase = \"{phase}\"\ndelay_s = {delay}\n"
+                );
+                let report = run(&preset(name), 60, &fault);
+                assert_eq!(report.live, 7, "{name} {phase} {delay}: {report}");
+                assert_eq!(report.counters.rule_breaks, 0, "{report}");
+                assert!(waits_are_bounded(&report), "{report}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_restarted_peer_takes_part_again() {
+    for name in PRESETS {
+        let fault = format!(
+            "{LOSSY}[[fault]]\nkind = \"crash\"\npeer = 2\nround = 9\nphase = \"exchange\"\n\
+             delay_s = 0.003\nrestart_after_s = 1.5\n"
+        );
+        let report = run(&preset(name), 300, &fault);
+        assert_eq!(report.live, 8, "{name}: {report}");
+        assert!(found(&report), "{name}: {report}");
+    }
+}
+
+/// What three machines that stall for some rounds, one after another, add to the time of a run.
+fn stalls(strategy: &str) -> f64 {
+    let stall = |(peer, at): (usize, f64)| {
+        format!(
+            "[[fault]]\nkind = \"straggler\"\npeer = {peer}\nat_s = {at}\nfactor = 8.0\nlasts_s = 0.04\n"
+        )
+    };
+    let faults: String = [(0, 1.0), (3, 1.2), (6, 1.4)].map(stall).concat();
+    let (calm, with) = (
+        run(strategy, 100, QUIET),
+        run(strategy, 100, &format!("{QUIET}{faults}")),
+    );
+    assert_eq!(with.live, 8, "{with}");
+    with.virtual_s - calm.virtual_s
+}
+
+#[test]
+fn stalls_one_after_another_add_up_only_where_all_are_in_step() {
+    let in_step = stalls("preset = \"d-psgd\"\n[strategy.architecture]\ntopology = \"complete\"");
+    let seldom = "preset = \"wagma\"\n[strategy.architecture]\nstaleness = 40\nsync_every = 40";
+    let free = [stalls(&preset("hop")), stalls(seldom)];
+    println!("{in_step} s in step, {free:?} s by hop and wagma");
+    // Each stall takes seven steps of 20 ms more.
+    assert!(in_step > 0.3, "{in_step}");
+    assert!(
+        free.iter().all(|free| *free < 0.7 * in_step),
+        "{free:?} {in_step}"
+    );
+}

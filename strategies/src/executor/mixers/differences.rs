@@ -1,0 +1,334 @@
+//! Differences: one copy of each peer, the same at all who hold it, moved by numbered differences.
+//!
+//! `h_i` is the copy of this peer, `h_j` those of its neighbours. All hold the same bits of a copy,
+//! because all compute it from the same bytes by the same operations.
+//!
+//! ```text
+//! parameters:  encoded q = C(x - h_i)                      moved h' = h + decode(q)
+//! estimates:   encoded q = C(x_old + t/2 (x - x_old))      moved h' = (1 - 2/t) h + 2/t decode(q)
+//! mix:         x' = h_i + sum_j w_j (h_j - h_i)
+//! ```
+//!
+//! with x what training left and t one more than the round of the slice, the same at both ends. In
+//! the first line what the codec leaves out of x is dropped, so the copy is the parameters that
+//! enter the mix (DCD-PSGD); in the second x_old is the x of the difference before, exact, and the
+//! copies average the errors of the codec over rounds (ECD-PSGD).
+//!
+//! The papers take the gradient at `h_i` and add it to the mix; here it is taken at the mix, as in
+//! all exchanges between neighbours. Shapes: `[len]` of a fragment, f32. State: a copy of each
+//! neighbour and of this peer, and x_old with estimates. **Source:** Tang et al. 2018 (NeurIPS),
+//! "Communication Compression for Decentralized Training", algorithm 1 (DCD) and 2 (ECD). Special
+//! case: a lossless codec is D-PSGD's `X W` in both.
+
+use super::mixed::Mixed;
+use crate::aggregate::{RMS_MAX, quarantine};
+use crate::compress::Codec;
+use crate::executor::codecs::{bad_slice, bytes_are_gone};
+use crate::executor::contributions::must_be_finite;
+use crate::executor::force::End;
+use crate::executor::host::Host;
+use crate::executor::memory::Stores;
+use crate::executor::mix_core::MixCore;
+use crate::executor::mixer::{Mixer, foreign};
+use murmurate_protocol::{
+    CopyPlan, Done, FragmentId, Order, Part, PeerId, Round, SliceId, StoreId, WorkError,
+};
+use std::collections::BTreeMap;
+
+/// The copy of one peer.
+#[derive(Debug, Default)]
+struct Copy {
+    values: Vec<f32>,
+    /// The last slice in it: a mix that is tried again takes it in only once.
+    taken: Option<SliceId>,
+    /// Of this peer's own copy with estimates: the parameters at the difference before.
+    before: Vec<f32>,
+}
+
+/// The copies that one peer holds, its own among them.
+#[derive(Debug)]
+pub(super) struct Differences {
+    mixed: Mixed,
+    plan: CopyPlan,
+    copies: BTreeMap<(FragmentId, PeerId), Copy>,
+    /// The peer that this is, once it has encoded something.
+    me: Option<PeerId>,
+    scratch: Vec<f32>,
+}
+
+/// t of a slice's round.
+fn time(round: Round) -> f32 {
+    // Exact far beyond the rounds of any run; later the copies only average over fewer rounds.
+    round.0.saturating_add(1).min(1 << 24) as f32
+}
+
+impl Differences {
+    pub(super) fn new(fragments: usize, plan: CopyPlan) -> Self {
+        Self {
+            mixed: Mixed::new(fragments),
+            plan,
+            copies: BTreeMap::new(),
+            me: None,
+            scratch: Vec::new(),
+        }
+    }
+
+    /// Moves a copy by an encoded difference. `copy` has changed only where it succeeds.
+    fn moved(
+        &mut self,
+        copy: &[f32],
+        (slice, bytes): (SliceId, &[u8]),
+        codec: &dyn Codec,
+    ) -> Result<(), String> {
+        let scratch = &mut self.scratch;
+        scratch.clear();
+        let share = match self.plan {
+            CopyPlan::Parameters => {
+                scratch.extend_from_slice(copy);
+                1.0
+            }
+            CopyPlan::Estimates => {
+                let share = 2.0 / time(slice.round);
+                scratch.extend(copy.iter().map(|h| (1.0 - share) * h));
+                share
+            }
+        };
+        let added = codec.decode_add(bytes, share, scratch);
+        added.map_err(|error| error.to_string())?;
+        let within = quarantine(scratch, RMS_MAX);
+        within.map(|_| ()).map_err(|error| error.to_string())
+    }
+
+    /// Takes one slice into the copy of its origin. The copy has not changed when it fails.
+    fn take(
+        &mut self,
+        slice: SliceId,
+        host: &dyn Host,
+        codec: &dyn Codec,
+        len: usize,
+    ) -> Result<(), WorkError> {
+        let mut copy = self
+            .copies
+            .remove(&(slice.fragment, slice.origin))
+            .unwrap_or_default();
+        let taken = self.take_into(&mut copy, slice, host, codec, len);
+        self.copies.insert((slice.fragment, slice.origin), copy);
+        taken
+    }
+
+    fn take_into(
+        &mut self,
+        copy: &mut Copy,
+        slice: SliceId,
+        host: &dyn Host,
+        codec: &dyn Codec,
+        len: usize,
+    ) -> Result<(), WorkError> {
+        // A mix that failed has perhaps taken the first of its slices. After a whole copy all are
+        // taken again.
+        let whole = slice.part == Part::Aggregate;
+        let done = copy.taken.is_some_and(|taken| match whole {
+            true => taken == slice,
+            false => taken.attempt == slice.attempt && slice.round <= taken.round,
+        });
+        if done {
+            return Ok(());
+        }
+        let bytes = host.get(&slice).ok_or_else(|| bytes_are_gone(slice))?;
+        let bad = |reason: String| bad_slice(slice, reason);
+        if whole {
+            self.scratch.clear();
+            self.scratch.resize(len, 0.0);
+            let decoded = codec.decode_add(&bytes, 1.0, &mut self.scratch);
+            decoded.map_err(|error| bad(error.to_string()))?;
+            quarantine(&self.scratch, RMS_MAX).map_err(|error| bad(error.to_string()))?;
+        } else if copy.values.len() == len {
+            self.moved(&copy.values, (slice, &bytes), codec)
+                .map_err(bad)?;
+        } else {
+            return Err(bad("there is nothing that it differs from".to_owned()));
+        }
+        std::mem::swap(&mut self.scratch, &mut copy.values);
+        copy.taken = Some(slice);
+        Ok(())
+    }
+
+    /// Encodes the difference of the parameters to this peer's own copy, and moves the copy by it.
+    fn encode_difference(
+        &mut self,
+        core: &mut MixCore,
+        slice: SliceId,
+        out: &mut Vec<u8>,
+    ) -> Result<(), WorkError> {
+        let range = core.places.of(slice.fragment);
+        let x = &core.local.values()[range.clone()];
+        must_be_finite(x, || {
+            format!("the parameters of fragment {}", slice.fragment.0)
+        })?;
+        let key = (slice.fragment, slice.origin);
+        let Some(mut own) = self.copies.remove(&key) else {
+            return Err(WorkError::Storage {
+                reason: "there is no copy yet that parameters differ from".to_owned(),
+            });
+        };
+        self.scratch.clear();
+        match self.plan {
+            CopyPlan::Parameters => {
+                let pairs = x.iter().zip(&own.values);
+                self.scratch.extend(pairs.map(|(x, h)| x - h));
+            }
+            CopyPlan::Estimates => {
+                let half = 0.5 * time(slice.round);
+                let pairs = x.iter().zip(&own.before);
+                let sent = pairs.map(|(x, before)| before + half * (x - before));
+                self.scratch.extend(sent);
+                own.before.copy_from_slice(x);
+            }
+        }
+        let codecs = &mut core.codecs;
+        let state = &mut core.contributions.state;
+        let mut context = state.context(&codecs.plan, &slice, 1, &range);
+        codecs.contribution.encode(&self.scratch, &mut context, out);
+        let moved = self.moved(&own.values, (slice, out), &*codecs.contribution);
+        if moved.is_ok() {
+            std::mem::swap(&mut self.scratch, &mut own.values);
+        }
+        self.copies.insert(key, own);
+        // Parameters that are this large are no neighbour's fault, and none would take them.
+        moved.map_err(|reason| WorkError::Storage { reason })
+    }
+
+    /// Encodes this peer's own copy whole. Where there is none yet, it begins at the parameters.
+    fn encode_whole(
+        &mut self,
+        core: &mut MixCore,
+        slice: SliceId,
+        out: &mut Vec<u8>,
+    ) -> Result<(), WorkError> {
+        let range = core.places.of(slice.fragment);
+        let own = self
+            .copies
+            .entry((slice.fragment, slice.origin))
+            .or_default();
+        if own.values.is_empty() {
+            let x = &core.local.values()[range.clone()];
+            must_be_finite(x, || {
+                format!("the parameters of fragment {}", slice.fragment.0)
+            })?;
+            own.values.extend_from_slice(x);
+            if self.plan == CopyPlan::Estimates {
+                own.before.extend_from_slice(x);
+            }
+        }
+        let codecs = &mut core.codecs;
+        let state = &mut core.contributions.state;
+        let mut context = state.context(&codecs.plan, &slice, 1, &range);
+        codecs.aggregate.encode(&own.values, &mut context, out);
+        Ok(())
+    }
+
+    /// Takes the slices into the copies of their origins, then mixes the copies into the anchor.
+    fn mix(
+        &mut self,
+        core: &mut MixCore,
+        fragment: FragmentId,
+        inputs: &[(SliceId, f64)],
+        host: &dyn Host,
+    ) -> Result<(), WorkError> {
+        let range = core.places.of(fragment);
+        for (slice, _) in inputs {
+            let codec = core.codecs.of(slice.part);
+            self.take(*slice, host, codec, range.len())?;
+        }
+        let own = self.me.and_then(|me| self.copies.get(&(fragment, me)));
+        let anchor = &mut core.anchor.values[range.clone()];
+        // A peer that has sent nothing yet is mixed as it is.
+        let own = own.filter(|own| own.values.len() == range.len());
+        let own = own.map_or(&core.local.values()[range], |own| &own.values);
+        anchor.copy_from_slice(own);
+        for (slice, weight) in inputs.iter().filter(|(_, weight)| *weight != 0.0) {
+            let Some(theirs) = self.copies.get(&(fragment, slice.origin)) else {
+                continue;
+            };
+            let share = *weight as f32;
+            let pairs = own.iter().zip(&theirs.values);
+            let moves = anchor.iter_mut().zip(pairs);
+            moves.for_each(|(x, (mine, theirs))| *x += share * (theirs - mine));
+        }
+        Ok(())
+    }
+}
+
+impl Mixer for Differences {
+    fn combine(
+        &mut self,
+        core: &mut MixCore,
+        order: &Order,
+        host: &dyn Host,
+    ) -> Result<Done, WorkError> {
+        let Order::MixReplicas {
+            fragment, inputs, ..
+        } = order
+        else {
+            return Err(foreign("combine"));
+        };
+        let mixed = self.mix(core, *fragment, inputs, host);
+        self.mixed.set(*fragment, mixed.is_ok());
+        mixed.map(|()| Done::Combined)
+    }
+
+    fn encode(
+        &mut self,
+        core: &mut MixCore,
+        store: StoreId,
+        slice: SliceId,
+        _of: u16,
+        out: &mut Vec<u8>,
+    ) -> Result<(), WorkError> {
+        match store {
+            StoreId::Replica(me) if me == slice.origin => {
+                self.me = Some(me);
+                match slice.part {
+                    Part::Aggregate => self.encode_whole(core, slice, out),
+                    _ => self.encode_difference(core, slice, out),
+                }
+            }
+            _ => Err(WorkError::Storage {
+                reason: format!("there are no differences in {store:?}"),
+            }),
+        }
+    }
+
+    fn apply(
+        &mut self,
+        core: &mut MixCore,
+        end: End,
+        _decided: &[SliceId],
+        _host: &dyn Host,
+    ) -> Result<(), WorkError> {
+        self.mixed.end(core, end.fragment, false);
+        Ok(())
+    }
+
+    fn cut(&mut self, _core: &mut MixCore) {
+        self.mixed.clear();
+    }
+
+    fn start_over(&mut self, _core: &mut MixCore) {
+        // The copies stay what the neighbours hold: the next difference leads to the new anchor.
+        self.mixed.clear();
+    }
+
+    fn forget(&mut self, _core: &mut MixCore, peer: PeerId) {
+        self.copies.retain(|(_, of), _| *of != peer);
+    }
+
+    fn stores(&self) -> Stores {
+        let copies = self.copies.values();
+        let kept: usize = copies.map(|c| c.values.len() + c.before.len()).sum();
+        Stores {
+            replicas: kept + self.scratch.len(),
+            ..Stores::default()
+        }
+    }
+}

@@ -1,0 +1,282 @@
+//! Differences to one copy of each peer, with real peers and Executors: what a peer mixes is what
+//! its neighbours' own copies were, also on links that lose, repeat and forget.
+#![allow(clippy::unwrap_used, reason = "helpers of tests may, as tests do")]
+
+use crate::common::decode::decode;
+use crate::common::{Draw, Fate, Resting, Swarm, peer};
+use murmurate_protocol::{Order, Output, Part, PeerId, Round, SliceId};
+use murmurate_strategies::Trainer;
+use murmurate_strategies::grid::Strategy;
+use murmurate_strategies::topology::{Ring, mixing_matrix};
+use murmurate_strategies::toy::{Quadratic, ToyTask};
+use std::collections::BTreeMap;
+
+const DIM: usize = 37;
+
+const DCD: &str = "preset = \"dcd-psgd\"";
+const ECD: &str = "preset = \"ecd-psgd\"";
+
+fn swarm(text: &str, peers: usize, seed: u64) -> Swarm {
+    let make = Box::new(|index| Box::new(Resting::new(index, DIM)) as Box<dyn Trainer>);
+    Swarm::new(text, peers, seed, make)
+}
+
+/// The copies of a peer after each round in which it sent something, from what was encoded, by the
+/// papers' equations: algorithm 1, line 6, and algorithm 2, lines 5 and 6.
+fn copies(swarm: &Swarm, of: PeerId, estimates: bool) -> BTreeMap<Round, Vec<f64>> {
+    let own = swarm.encoded.iter().filter(|(s, _)| s.origin == of);
+    let mut slices: Vec<SliceId> = own.map(|(slice, _)| *slice).collect();
+    // A round's difference is in the whole copy of the same round.
+    slices.sort_by_key(|slice| (slice.round, slice.part == Part::Aggregate));
+    let (mut all, mut copy) = (BTreeMap::new(), vec![0.0; DIM]);
+    for slice in slices {
+        let decoded = decode(&swarm.encoded[&slice], DIM);
+        let share = match (slice.part, estimates) {
+            (Part::Aggregate, _) => [0.0, 1.0],
+            (_, false) => [1.0, 1.0],
+            (_, true) => {
+                let t = slice.round.0 as f64 + 1.0;
+                [1.0 - 2.0 / t, 2.0 / t]
+            }
+        };
+        let moved = copy.iter_mut().zip(decoded);
+        moved.for_each(|(h, q)| *h = share[0] * *h + share[1] * q);
+        all.insert(slice.round, copy.clone());
+    }
+    all
+}
+
+/// Whether x is the mix of this peer's copy and one copy of each neighbour, of this round or of some
+/// before: gives how old the older one is.
+fn late(
+    x: &[f32],
+    own: &[f64],
+    shares: &[(f64, &BTreeMap<Round, Vec<f64>>)],
+    round: Round,
+) -> Option<u64> {
+    let tried = |copies: &&BTreeMap<Round, Vec<f64>>| -> Vec<(u64, Option<Vec<f64>>)> {
+        let until = copies.range(..=round).rev().take(40);
+        let mut all: Vec<_> = until
+            .map(|(of, values)| (round.0 - of.0, Some(values.clone())))
+            .collect();
+        // Before the first whole copy a neighbour does not count.
+        all.push((0, None));
+        all
+    };
+    let [(w0, first), (w1, second)] = shares else {
+        panic!("a ring has two neighbours");
+    };
+    for (age0, h0) in tried(first) {
+        for (age1, h1) in tried(second) {
+            let is = (0..DIM).all(|d| {
+                let pull =
+                    |w: f64, h: &Option<Vec<f64>>| h.as_ref().map_or(0.0, |h| w * (h[d] - own[d]));
+                let mixed = own[d] + pull(*w0, &h0) + pull(*w1, &h1);
+                (f64::from(x[d]) - mixed).abs() < 2e-4
+            });
+            if is {
+                return Some(age0.max(age1));
+            }
+        }
+    }
+    None
+}
+
+/// Goes through all mixes of a swarm on a ring: how old the oldest copy in any of them is.
+fn oldest(swarm: &Swarm, peers: usize, estimates: bool) -> u64 {
+    let w = mixing_matrix(&Ring, Round(0), peers);
+    let all: Vec<_> = (0..peers)
+        .map(|index| copies(swarm, peer(index), estimates))
+        .collect();
+    let mut oldest = 0;
+    for index in 0..peers {
+        let member = &swarm.members[&peer(index)];
+        let near = [(index + peers - 1) % peers, (index + 1) % peers];
+        let shares: Vec<_> = near.map(|other| (w[index][other], &all[other])).into();
+        for (round, x) in &member.anchors {
+            let Some(own) = all[index].get(round) else {
+                continue;
+            };
+            let found = late(x, own, &shares, *round);
+            let found = found.unwrap_or_else(|| panic!("peer {index}, {round}: a wrong copy"));
+            oldest = oldest.max(found);
+        }
+    }
+    oldest
+}
+
+#[test]
+fn mixes_are_those_of_the_copies_that_the_equations_give() {
+    for (text, estimates) in [(DCD, false), (ECD, true)] {
+        for peers in [3, 5, 8] {
+            let mut swarm = swarm(text, peers, 0);
+            swarm.run(30);
+            assert_eq!(oldest(&swarm, peers, estimates), 0, "{text}, {peers} peers");
+        }
+    }
+}
+
+#[test]
+fn where_pushes_are_lost_a_copy_is_late_and_never_wrong() {
+    for (text, estimates) in [(DCD, false), (ECD, true)] {
+        for seed in 1..5 {
+            let mut swarm = swarm(text, 5, seed);
+            let mut draw = Draw(seed * 77);
+            swarm.fate = Box::new(move |_| match draw.below(10) {
+                0..3 => Fate::Lost,
+                3 => Fate::Unheard,
+                4 => Fate::Vanished,
+                _ => Fate::Delivered,
+            });
+            swarm.run(80);
+            let oldest = oldest(&swarm, 5, estimates);
+            println!("{text}, seed {seed}: {oldest} rounds late");
+            assert!(oldest > 0 && oldest < 12, "{text}, seed {seed}: {oldest}");
+        }
+    }
+}
+
+/// All slices of one peer vanish for a while: more than is kept of its differences. The others ask
+/// for the whole copy, or are told it, and hold it again.
+#[test]
+fn a_neighbour_that_was_cut_off_for_long_is_told_whole_again() {
+    for (text, estimates) in [(DCD, false), (ECD, true)] {
+        let mut swarm = swarm(text, 5, 3);
+        swarm.run(10);
+        swarm.fate =
+            Box::new(
+                |slice| match slice.origin == peer(2) && (10..24).contains(&slice.round.0) {
+                    true => Fate::Vanished,
+                    false => Fate::Delivered,
+                },
+            );
+        swarm.run(60);
+        let wholes = swarm.encoded.keys();
+        let wholes = wholes.filter(|s| s.part == Part::Aggregate && s.origin == peer(2));
+        assert!(wholes.count() > 1, "{text}");
+        oldest(&swarm, 5, estimates);
+        for (of, member) in &mut swarm.members {
+            let last = member.anchors.split_off(&Round(50));
+            member.anchors = last;
+            assert!(!member.anchors.is_empty(), "{of:?}");
+        }
+        assert_eq!(oldest(&swarm, 5, estimates), 0, "{text}");
+    }
+}
+
+#[test]
+fn a_lossless_codec_mixes_by_the_matrix() {
+    for text in [DCD, ECD] {
+        let text = format!("{text}\n[compression]\ncodec = \"f32\"");
+        for peers in [3, 5, 8] {
+            let mut swarm = swarm(&text, peers, 0);
+            swarm.run(6);
+            let w = mixing_matrix(&Ring, Round(0), peers);
+            let mut x: Vec<Vec<f64>> = (0..peers)
+                .map(|index| {
+                    let start = Resting::new(index, DIM).x;
+                    start.iter().map(|v| f64::from(*v)).collect()
+                })
+                .collect();
+            for round in 0..6 {
+                let mixed = w.iter().map(|row| {
+                    let at = |d: usize| row.iter().zip(&x).map(|(w, x)| w * x[d]).sum();
+                    (0..DIM).map(at).collect()
+                });
+                x = mixed.collect();
+                for (index, x) in x.iter().enumerate() {
+                    let found = &swarm.members[&peer(index)].anchors[&Round(round)];
+                    for (found, expected) in found.iter().zip(x) {
+                        // f32 rounding of six rounds on values below ten.
+                        let off = (f64::from(*found) - expected).abs();
+                        assert!(off < 1e-4, "{text}, {peers} peers, round {round}: {off}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_round_is_one_encoding_and_a_push_of_it_to_each_neighbour() {
+    for text in [DCD, ECD] {
+        for peers in [2, 3, 5, 12] {
+            let mut swarm = swarm(text, peers, 0);
+            let rounds = 6;
+            swarm.run(rounds);
+            let encoded = swarm.encoded.keys().copied();
+            let encoded = encoded.filter(|s| s.round.0 < rounds);
+            let (whole, differences): (Vec<SliceId>, Vec<SliceId>) =
+                encoded.partition(|slice: &SliceId| slice.part == Part::Aggregate);
+            // All know of each other from the first round on.
+            assert_eq!(whole.len(), peers, "{text}, {peers} peers");
+            assert_eq!(differences.len(), peers * (rounds as usize - 1), "{text}");
+        }
+    }
+}
+
+/// Without training the peers come together, where they end near the mean: what int8 leaves out has
+/// no bias.
+#[test]
+fn peers_at_rest_come_together_near_their_mean() {
+    for text in [DCD, ECD] {
+        for (peers, seed) in [(2, 0), (3, 1), (5, 2), (8, 3)] {
+            let mut swarm = swarm(text, peers, seed);
+            swarm.run(200);
+            let starts: Vec<Resting> = (0..peers).map(|i| Resting::new(i, DIM)).collect();
+            for d in 0..DIM {
+                let mean = starts.iter().map(|t| f64::from(t.x[d])).sum::<f64>() / peers as f64;
+                for member in swarm.members.values() {
+                    let off = (f64::from(member.executor.anchor()[d]) - mean).abs();
+                    // Half a level of 127 in a range of ten, over some rounds that are far apart.
+                    assert!(off < 0.3, "{text}, {peers} peers: {off} from the mean");
+                }
+            }
+        }
+    }
+}
+
+/// Before an output of so-and-so takes effect.
+type Moment = fn(&Output) -> bool;
+
+fn order(output: &Output, is: fn(&Order) -> bool) -> bool {
+    matches!(output, Output::Order { order, .. } if is(order))
+}
+
+#[test]
+fn a_death_at_any_message_leaves_others_that_find_their_optimum() {
+    let moments: [Moment; 5] = [
+        |o| order(o, |order| matches!(order, Order::Train { .. })),
+        |o| order(o, |order| matches!(order, Order::Encode { .. })),
+        |o| matches!(o, Output::Push { .. }),
+        |o| order(o, |order| matches!(order, Order::MixReplicas { .. })),
+        |o| order(o, |order| matches!(order, Order::Apply { .. })),
+    ];
+    let (dim, peers) = (16, 5);
+    for text in [DCD, ECD] {
+        for (at, moment) in moments.into_iter().enumerate() {
+            let strategy: Strategy = text.parse().unwrap();
+            let task = ToyTask::Quadratic {
+                dim,
+                heterogeneity: 0.0,
+                noise: 0.0,
+                inner: *strategy.inner_kind(),
+            };
+            let make = Box::new(move |index| task.build(index, peers, 3));
+            let mut swarm = Swarm::new(text, peers, 9, make);
+            let victim = peer(1);
+            swarm.fatal = Box::new(move |who: PeerId, round, output| {
+                who == victim && round >= Round(7) && moment(output)
+            });
+            swarm.run_until(|swarm| swarm.dead.len() == 1);
+            let from = swarm.rounds().into_iter().max().unwrap();
+            swarm.run(from + 150);
+            swarm.run(from + 300);
+            let objective = Quadratic::new(dim, 0.0, 0.0, [0, peers], 3);
+            for member in swarm.members.values() {
+                let loss = objective.global_loss(member.executor.anchor());
+                assert!(loss < 1e-5, "{text}, moment {at}: {loss:e}");
+            }
+        }
+    }
+}
