@@ -43,7 +43,8 @@ fn schedules() -> Vec<Schedule> {
     let packed = [5, 6, 7].map(|n| {
         let slow = |i, j| if i == 1 || j == 1 { 5 } else { 100 };
         let rows = (0..n).map(|i| (0..n).map(|j| slow(i, j)).collect());
-        let schedule = Schedule::synthesized(&LinkTable::new(rows.collect()).unwrap());
+        let schedule =
+            Schedule::synthesized(&LinkTable::new(rows.collect()).expect("a square table"));
         assert!(matches!(schedule, Schedule::Packed(_)));
         schedule
     });

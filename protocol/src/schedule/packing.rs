@@ -117,14 +117,18 @@ fn parent_of(word: u64, rank: usize) -> usize {
 pub(super) fn depth(parents: &[usize]) -> Option<usize> {
     let root = |rank: usize| parents.get(rank) == Some(&rank);
     let mut roots = (0..parents.len()).filter(|rank| root(*rank));
-    let only = (roots.next().is_some() && roots.next().is_none()).then_some(())?;
+    if roots.next().is_none() || roots.next().is_some() {
+        return None;
+    }
     let mut deepest = 0;
     for rank in 0..parents.len() {
         let (mut at, mut steps) = (rank, 0);
         while !root(at) {
             at = *parents.get(at)?;
             steps += 1;
-            (steps <= SYNTHESIZED_DEPTH_MAX).then_some(only)?;
+            if steps > SYNTHESIZED_DEPTH_MAX {
+                return None;
+            }
         }
         deepest = deepest.max(steps);
     }

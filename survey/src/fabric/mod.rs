@@ -12,7 +12,7 @@ mod topology;
 mod transport;
 
 pub use figure::{Figure, Published};
-pub use jobs::{Job, Sharing, compatibility, mean_iterations};
+pub use jobs::{JOBS_MAX, Job, MLTCP, Sharing, compatibility, mean_iterations};
 pub use switch::{FixedPoint, Switch};
 pub use topology::{RailOnly, Rings};
 pub use transport::Transport;

@@ -21,9 +21,12 @@ const HUNDRED: f64 = 12.5e9;
 /// GPUs of the cells that are compared.
 const GPUS: usize = 32;
 
+/// A model, its batch, and samples/s: of one GPU, then of the two networks with two methods each.
+type Cell = (&'static str, u32, f64, [f64; 2], [f64; 2]);
+
 /// Model, batch and single-GPU samples/s of the survey's testbed; then samples/s of 32 GPUs with
 /// BSP-A2A and MG-WFBP, over 100 GbE with TCP and over 100 Gb/s InfiniBand with RDMA.
-const CELLS: [(&str, u32, f64, [f64; 2], [f64; 2]); 3] = [
+const CELLS: [Cell; 3] = [
     (
         "ResNet-50",
         64,
