@@ -1,5 +1,7 @@
 //! What is exported, read back by a small receiver: an HTTP server that decodes what arrives.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests may, as tests do")]
+
 use murmurate_otlp::{Endpoint, Expired, Otlp, Source, Values};
 use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceRequest;
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
@@ -136,6 +138,32 @@ fn all(arrived: &Receiver<Arrived>) -> (Vec<Span>, ExportMetricsServiceRequest) 
     (spans, metrics.unwrap())
 }
 
+/// The metrics by name, each with its value.
+fn values_of(metrics: &ExportMetricsServiceRequest) -> BTreeMap<&str, f64> {
+    let scopes = metrics
+        .resource_metrics
+        .iter()
+        .flat_map(|of| &of.scope_metrics);
+    scopes
+        .flat_map(|scope| &scope.metrics)
+        .map(|metric| {
+            let points = match metric.data.as_ref().unwrap() {
+                Data::Gauge(gauge) => &gauge.data_points,
+                Data::Sum(sum) => {
+                    assert!(sum.is_monotonic, "{}", metric.name);
+                    &sum.data_points
+                }
+                other => panic!("{other:?}"),
+            };
+            let value = match points[0].value.unwrap() {
+                Number::AsDouble(value) => value,
+                Number::AsInt(value) => value as f64,
+            };
+            (metric.name.as_str(), value)
+        })
+        .collect()
+}
+
 #[test]
 fn rounds_arrive_as_spans_and_values_as_metrics() {
     let (endpoint, arrived) = receiver(200);
@@ -180,28 +208,6 @@ fn rounds_arrive_as_spans_and_values_as_metrics() {
     assert_eq!(seconds(span("round", "5")), 0.5);
     assert_eq!(spans.len(), 8, "{spans:?}");
 
-    let scopes = metrics
-        .resource_metrics
-        .iter()
-        .flat_map(|of| &of.scope_metrics);
-    let found: BTreeMap<&str, f64> = scopes
-        .flat_map(|scope| &scope.metrics)
-        .map(|metric| {
-            let points = match metric.data.as_ref().unwrap() {
-                Data::Gauge(gauge) => &gauge.data_points,
-                Data::Sum(sum) => {
-                    assert!(sum.is_monotonic, "{}", metric.name);
-                    &sum.data_points
-                }
-                other => panic!("{other:?}"),
-            };
-            let value = match points[0].value.unwrap() {
-                Number::AsDouble(value) => value,
-                Number::AsInt(value) => value as f64,
-            };
-            (metric.name.as_str(), value)
-        })
-        .collect();
     let expected = BTreeMap::from([
         ("murmurate.rounds", 5.0),
         ("murmurate.inner_steps", 100.0),
@@ -214,7 +220,7 @@ fn rounds_arrive_as_spans_and_values_as_metrics() {
         ("murmurate.loss", 0.5),
         ("murmurate.test.accuracy", 0.25),
     ]);
-    assert_eq!(found, expected);
+    assert_eq!(values_of(&metrics), expected);
 }
 
 #[test]

@@ -11,13 +11,7 @@ use std::time::Duration;
 const ASK_EVERY: Duration = Duration::from_millis(500);
 
 pub(crate) fn run(args: LocalArgs) -> anyhow::Result<()> {
-    if !(0.0..=3600.0).contains(&args.baseline) {
-        bail!("--baseline: give 0 to 3600 seconds");
-    }
-    let least = local::DEMO_ROUNDS_MIN;
-    if let (true, Some(rounds)) = (args.demo, args.rounds.filter(|rounds| *rounds < least)) {
-        bail!("--demo: {rounds} rounds are too few for its story; give at least {least}");
-    }
+    check(&args)?;
     let view = match (args.top, out::size()) {
         (true, Some(_)) => Some(murmurate_top::beside(ASK_EVERY)?),
         (true, None) => {
@@ -85,4 +79,16 @@ pub(crate) fn run(args: LocalArgs) -> anyhow::Result<()> {
         }
         None => printed,
     }
+}
+
+/// Refuses flags that cannot be.
+fn check(args: &LocalArgs) -> anyhow::Result<()> {
+    if !(0.0..=3600.0).contains(&args.baseline) {
+        bail!("--baseline: give 0 to 3600 seconds");
+    }
+    let least = local::DEMO_ROUNDS_MIN;
+    if let (true, Some(rounds)) = (args.demo, args.rounds.filter(|rounds| *rounds < least)) {
+        bail!("--demo: {rounds} rounds are too few for its story; give at least {least}");
+    }
+    Ok(())
 }

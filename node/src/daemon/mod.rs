@@ -34,7 +34,9 @@ pub use clock::SteadyClock;
 pub use error::{DaemonError, RefusedBy};
 pub use recording::BINARY;
 
+use crate::api::StatusHandle;
 use crate::config::Config;
+use crate::events::EventLog;
 use crate::faults::{Fault, Faults};
 use crate::lanes::Lanes;
 use crate::lies::{Liar, Lie};
@@ -222,14 +224,12 @@ async fn drive(
         net: network,
         depot: setup.depot,
         lanes,
-        console: Console::new(
+        console: console(
+            &config,
             setup.status,
             (printer, log),
-            Some(api.address().to_string()),
-            config.run.open,
-            Voice::new(&config.daemon),
-        )
-        .exporting(&config)?,
+            api.address().to_string(),
+        )?,
         on_request: OnRequest {
             faults: Faults::new(options.faults),
             splits: Splits::new(options.splits),
@@ -257,6 +257,17 @@ async fn drive(
     };
     driver.run(sources).await;
     finish(driver, setup.supervisor).await
+}
+
+/// What the operator sees, and a collector if the configuration names one.
+fn console(
+    config: &Config,
+    status: StatusHandle,
+    lines: (Printer, EventLog),
+    http: String,
+) -> Result<Console, DaemonError> {
+    let voice = Voice::new(&config.daemon);
+    Console::new(status, lines, Some(http), config.run.open, voice).exporting(config)
 }
 
 /// Starts the record of a peer with this configuration and plan.

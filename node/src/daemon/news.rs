@@ -47,11 +47,7 @@ impl Driver {
                     self.feed(Input::Observes(peer));
                 }
             }
-            NetEvent::LinkDown(peer) => {
-                self.contacts.site.lost(peer);
-                self.release_refusals(Some(peer));
-                self.feed(Input::LinkDown(peer));
-            }
+            NetEvent::LinkDown(peer) => self.link_down(peer),
             NetEvent::Frame { from, bytes } => self.on_frame(from, &bytes),
             NetEvent::Malformed { from, error } => self.feed(Input::Malformed { from, error }),
             NetEvent::Measured { peer, rtt, rate } => {
@@ -85,6 +81,13 @@ impl Driver {
                 self.bootstrap_failed(&address.to_string(), &reason, retry_in);
             }
         }
+    }
+
+    fn link_down(&mut self, peer: PeerId) {
+        self.contacts.site.lost(peer);
+        // Its settings do not come any more.
+        self.release_refusals(Some(peer));
+        self.feed(Input::LinkDown(peer));
     }
 
     fn banned(&self, peer: PeerId, what: &str) {
