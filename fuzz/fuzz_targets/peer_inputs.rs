@@ -192,6 +192,8 @@ fn answer(order: &Order, well: bool, fragments: usize) -> Option<Done> {
             | Order::Gather { inputs, .. }
             | Order::EncodeRelayed { inputs, .. }
             | Order::SumRow { inputs, .. }
+            | Order::EncodeBasis { inputs, .. }
+            | Order::EncodeJoined { inputs, .. }
                 if !inputs.is_empty() =>
             {
                 let slice = inputs[0].0;
@@ -210,7 +212,12 @@ fn answer(order: &Order, well: bool, fragments: usize) -> Option<Done> {
             let digest = (slice.part == Part::Aggregate).then_some(digest);
             Done::Encoded { bytes: 48, digest }
         }
-        Order::Bundle { .. } => Done::Encoded { bytes: 48, digest: Some(digest) },
+        Order::Bundle { .. } | Order::EncodeJoined { .. } => {
+            Done::Encoded { bytes: 48, digest: Some(digest) }
+        }
+        Order::EncodeBasis { .. } | Order::EncodeSecond { .. } => {
+            Done::Encoded { bytes: 48, digest: None }
+        }
         Order::Reduce { .. }
         | Order::SumRow { .. }
         | Order::Average { .. }
@@ -253,11 +260,13 @@ fn input(step: Step<'_>, open: &mut Vec<Open>, fragments: usize) -> Option<Input
             Err(error) => Input::Malformed { from: peer(from), error },
         },
         Step::Arrived { from, slice, of, tag } => {
-            let part = match (slice.aggregate, slice.attempt % 2) {
+            let part = match (slice.aggregate, slice.attempt % 4) {
                 _ if matches!(tag, AnyTag::RowMean { .. }) => Part::RowMean,
                 _ if matches!(tag, AnyTag::Result { .. }) => Part::Bundle,
-                (true, _) => Part::Aggregate,
+                (true, 0..2) => Part::Aggregate,
+                (true, _) => Part::Basis,
                 (false, 0) => Part::Contribution,
+                (false, 2) => Part::Second,
                 (false, _) => Part::Partial,
             };
             let name = SliceId {

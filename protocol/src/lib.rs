@@ -83,6 +83,7 @@ mod joined_groups;
 mod kind;
 mod link_rates;
 mod locality;
+mod measured;
 mod order;
 mod overlap;
 mod pace;
@@ -121,13 +122,15 @@ pub use kind::{
 };
 pub use link_rates::LinkRates;
 pub use locality::{Locality, RateClass, Site, SiteFinder};
-pub use order::{Done, Evaluation, Order, StateId, StepBudget, StoreId, TrainSummary};
+pub use measured::{Evaluation, TrainSummary};
+pub use order::{Done, Order, StateId, StepBudget, StoreId};
 pub use overlap::{Layers, OverlapError, OverlapPlan};
 pub use pace::Pace;
 pub use participants::Participants;
 pub use peer::{Input, Peer, SNAPSHOT_VERSION, Snapshot};
 pub use plan::{
-    AgreementPlan, BytesBound, Contribution, DeadlinePlan, FragmentPlan, Grouping, Plan, PlanError,
+    AgreementPlan, BytesBound, Contribution, DeadlinePlan, FragmentPlan, Grouping, Passes, Plan,
+    PlanError,
 };
 pub use proof::{Proof, Saying};
 pub use pull_plan::PullPlan;

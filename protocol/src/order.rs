@@ -2,6 +2,7 @@
 //!
 //! The peer speaks of stores, slices and weights by name; the tensors stay in the Executor.
 
+use crate::measured::{Evaluation, TrainSummary};
 use crate::work_error::WorkError;
 use crate::{
     Blocks, Digest, FragmentId, Participants, PeerId, Round, Settlement, SliceId, TrainingRules,
@@ -131,6 +132,38 @@ pub enum Order {
         parts: Vec<SliceId>,
         /// Whether a note is behind the bytes of the first one.
         noted: bool,
+    },
+    /// In an exchange of two passes: make of first contributions to a shard what members encode their second
+    /// ones for. Answered by [`Done::Encoded`].
+    EncodeBasis {
+        /// The name of the result.
+        slice: SliceId,
+        /// Into how many shards the fragment is cut.
+        of: u16,
+        /// First contributions with their weights.
+        inputs: Vec<(SliceId, f64)>,
+    },
+    /// In an exchange of two passes: encode this peer's contribution to a shard for a basis. The first one
+    /// to the same shard must have been encoded in this round. Answered by [`Done::Encoded`].
+    EncodeSecond {
+        /// The name of the result.
+        slice: SliceId,
+        /// Into how many shards the fragment is cut.
+        of: u16,
+        /// The basis.
+        basis: SliceId,
+    },
+    /// In an exchange of two passes: make the aggregate of a basis and the second contributions for it.
+    /// Answered by [`Done::Encoded`] with the hash of the result.
+    EncodeJoined {
+        /// The name of the result.
+        slice: SliceId,
+        /// Into how many shards the fragment is cut.
+        of: u16,
+        /// The basis.
+        basis: SliceId,
+        /// Second contributions with their weights.
+        inputs: Vec<(SliceId, f64)>,
     },
     /// Average a shard of branches: `shard = sum_k a_k slice_k / sum_k a_k` of slices of plain f32,
     /// summed in the order given. The result goes to [`StoreId::Merged`]. Answered by
@@ -312,36 +345,6 @@ pub struct StateId {
     pub root: Digest,
     /// Its size.
     pub bytes: u64,
-}
-
-/// The result of one stretch of training.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct TrainSummary {
-    /// Inner steps taken.
-    pub steps: u64,
-    /// Samples seen.
-    pub samples: u64,
-    /// Mean training loss over these inner steps, in nats.
-    pub loss: f64,
-    /// Seconds spent in them.
-    pub seconds: f64,
-    /// How many of the [`Blocks`] that it was told are finished, of those behind them too.
-    pub blocks: u64,
-}
-
-/// The result of an evaluation.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Evaluation {
-    /// Mean loss on held-out data, in nats.
-    pub loss: f64,
-    /// Share of held-out samples that are classified correctly, in `[0, 1]`; `None` where the task
-    /// has no accuracy.
-    pub accuracy: Option<f64>,
-    /// Share whose class is among the five that the model takes for the most likely; `None` where the
-    /// task has fewer than ten classes.
-    pub top_5: Option<f64>,
-    /// Number of held-out samples.
-    pub samples: u64,
 }
 
 /// The Executor's answer to an order.

@@ -20,6 +20,11 @@ pub enum Part {
     /// In a grid: the decided parts of a column's shard, handed on to the rows. Its origin is the
     /// first member of the column, whichever member made it: all make the same bytes.
     Bundle,
+    /// In an exchange of two passes: what a shard's owner makes of the first contributions. Members encode
+    /// their second ones for it.
+    Basis,
+    /// In an exchange of two passes: a member's second contribution, for the basis of this attempt.
+    Second,
 }
 
 impl Part {
@@ -58,7 +63,8 @@ pub struct SliceId {
     pub origin: PeerId,
     /// Tells slices apart that agree in everything else.
     ///
-    /// - Of an aggregate: the number of the ballot in which its shard was reduced.
+    /// - Of an aggregate, a basis or a second contribution: the number of the ballot in which its shard was
+    ///   reduced.
     /// - Of a partial sum: the step of its sender's part in the schedule.
     /// - In other exchanges: a tag of the sender's life, so that a slice pushed before a restart is
     ///   not taken for one pushed after it; between neighbours also which of the round's slices.

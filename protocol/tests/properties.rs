@@ -375,6 +375,8 @@ impl Driven {
                 | Order::Gather { inputs, .. }
                 | Order::EncodeRelayed { inputs, .. }
                 | Order::SumRow { inputs, .. }
+                | Order::EncodeBasis { inputs, .. }
+                | Order::EncodeJoined { inputs, .. }
                     if !inputs.is_empty() =>
                 {
                     WorkError::BadSlice {
@@ -394,12 +396,15 @@ impl Driven {
                 samples: 8,
                 ..TrainSummary::default()
             }),
-            Order::Encode { .. } | Order::EncodeRelayed { .. } | Order::Bundle { .. } => {
-                Done::Encoded {
-                    bytes: 48,
-                    digest: Some(digest),
-                }
-            }
+            Order::Encode { .. }
+            | Order::EncodeRelayed { .. }
+            | Order::EncodeBasis { .. }
+            | Order::EncodeSecond { .. }
+            | Order::EncodeJoined { .. }
+            | Order::Bundle { .. } => Done::Encoded {
+                bytes: 48,
+                digest: Some(digest),
+            },
             Order::Reduce { .. }
             | Order::Average { .. }
             | Order::Mix { .. }

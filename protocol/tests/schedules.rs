@@ -20,7 +20,7 @@ use core::time::Duration;
 use murmurate_protocol::wire::{FragmentMessage, Message, Scoped, ShardVersion};
 use murmurate_protocol::{
     Digest, Event, ExchangeKind, FragmentId, GroupTag, LinkTable, Members, Part, PeerId, Phase,
-    PushOutcome, Round, Schedule, SliceId,
+    PushOutcome, Round, Schedule, ServerPlan, SliceId,
 };
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -212,6 +212,8 @@ enum Moment {
 enum Kind {
     Contribution,
     Partial,
+    Basis,
+    Second,
     Aggregate,
     Reduced,
     Vote,
@@ -225,6 +227,8 @@ fn kind_of_slice(slice: &SliceId) -> Kind {
         Part::Contribution => Kind::Contribution,
         Part::Aggregate => Kind::Aggregate,
         Part::Partial => Kind::Partial,
+        Part::Basis => Kind::Basis,
+        Part::Second => Kind::Second,
         other => panic!("no schedule has {other:?}"),
     }
 }
@@ -564,5 +568,146 @@ fn a_peer_that_returns_after_the_last_round_evaluates_the_state_it_took_over() {
             _ => None,
         });
         assert_eq!(ended, Some(anchor));
+    }
+}
+
+/// The exchanges whose members can contribute twice.
+const TWICE: [ExchangeKind; 3] = [
+    ExchangeKind::AllReduce,
+    ExchangeKind::Server(ServerPlan { owners: 1 }),
+    ExchangeKind::Server(ServerPlan { owners: 2 }),
+];
+
+#[test]
+fn two_passes_push_twice_as_much_as_one() {
+    for exchange in TWICE {
+        for n in 2..=9u8 {
+            let mut club = Club::passing_twice(exchange, n, 2);
+            together(&mut club);
+            let owners = exchange.owners().map_or(n, |owners| n.min(owners as u8));
+            let pushes: u64 = club.sent(1).values().map(|(pushes, _)| pushes).sum();
+            assert_eq!(pushes, 4 * u64::from(owners) * u64::from(n - 1));
+            let decided = club.decided(1);
+            assert_eq!(decided.len(), usize::from(n));
+            let whole = |d: &(u8, Vec<Vec<PeerId>>)| {
+                d.0 == 0 && d.1.iter().all(|set| set.len() == usize::from(n))
+            };
+            assert!(decided.iter().all(whole), "{exchange:?} {n}: {decided:?}");
+            for member in club.members.values() {
+                assert!(member.broken.is_empty(), "{:?}", member.broken);
+                let left = |s: &&SliceId| s.part != Part::Aggregate && s.round.0 == 0;
+                assert_eq!(member.store.keys().find(left), None, "{exchange:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_death_in_either_pass_or_between_leaves_survivors_with_the_same_bits() {
+    let kinds = [
+        Kind::Contribution,
+        Kind::Basis,
+        Kind::Second,
+        Kind::Aggregate,
+        Kind::Vote,
+    ];
+    for exchange in TWICE {
+        for n in [3, 4, 5, 7] {
+            for kind in kinds {
+                for moment in [Moment::Before, Moment::During, Moment::After] {
+                    for victim in 1..=n {
+                        let mut club = Club::passing_twice(exchange, n, 3);
+                        arm(&mut club, &[(Some(peer(victim)), kind, moment)]);
+                        together(&mut club);
+                        let what = format!("{exchange:?} {n} {kind:?} {moment:?} {victim}");
+                        agreed(&club, &what);
+                        let lives = club.members.len();
+                        assert!(lives + 1 >= usize::from(n), "{what}");
+                        assert_eq!(club.decided(1).len(), lives, "{what}");
+                        assert_eq!(club.decided(2).len(), lives, "{what}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_second_death_while_a_successor_begins_again_does_no_harm() {
+    let first = [Kind::Basis, Kind::Second, Kind::Aggregate];
+    let second = [
+        Kind::Basis,
+        Kind::Second,
+        Kind::Prepare,
+        Kind::Promise,
+        Kind::Repair,
+    ];
+    let moments = [Moment::Before, Moment::During, Moment::After];
+    for exchange in TWICE {
+        for (kind, then) in first.iter().flat_map(|f| second.map(|s| (*f, s))) {
+            for moment in moments {
+                for (victim, other) in [(1, 2), (3, 6), (6, 1), (2, 5), (5, 3)] {
+                    let mut club = Club::passing_twice(exchange, 7, 3);
+                    let any = matches!(then, Kind::Prepare | Kind::Promise | Kind::Repair);
+                    let other = (!any).then_some(peer(other));
+                    let deaths = [
+                        (Some(peer(victim)), kind, Moment::Before),
+                        (other, then, moment),
+                    ];
+                    arm(&mut club, &deaths);
+                    together(&mut club);
+                    let what = format!("{exchange:?} {kind:?} {then:?} {moment:?} {victim}");
+                    agreed(&club, &what);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn whatever_is_lost_of_two_passes_survivors_hold_the_same_bits() {
+    for exchange in TWICE {
+        for seed in 0..200u64 {
+            let mut club = Club::passing_twice(exchange, 5, 4);
+            let mut draw = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+            club.fate = Box::new(move |_, _, slice| {
+                draw = draw.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                Some(match (slice.round.0, draw >> 60) {
+                    (1, 0) => PushOutcome::Unknown,
+                    (1, 1) => PushOutcome::Refused,
+                    (1, 2..5) => PushOutcome::Lost,
+                    _ => PushOutcome::Delivered,
+                })
+            });
+            let mut draw = seed.wrapping_mul(0xd134_2543_de82_ef95) | 1;
+            club.hears = Box::new(move |_, _, message| {
+                draw = draw.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                let lossy = message.name() == "vote" && message.round() == Some(Round(1));
+                !lossy || draw >> 61 != 0
+            });
+            together(&mut club);
+        }
+    }
+}
+
+#[test]
+fn one_that_never_answers_a_basis_is_left_out() {
+    for exchange in TWICE {
+        for victim in 1..=5 {
+            let mut club = Club::passing_twice(exchange, 5, 8);
+            let idle = peer(victim);
+            club.fate = Box::new(move |from, _, slice| {
+                let silent = from == idle && slice.round.0 >= 6 && slice.part == Part::Second;
+                (!silent).then_some(PushOutcome::Delivered)
+            });
+            others_finish(&mut club, idle);
+            for round in 6..8 {
+                let decided = club.decided(round);
+                let same = decided.iter().all(|d| d.1 == decided[0].1);
+                let what = format!("{exchange:?} {victim} {round}: {decided:?}");
+                assert!(same && decided.len() >= 4, "{what}");
+                assert_eq!(club.voided(round), 0, "{what}");
+            }
+        }
     }
 }

@@ -215,7 +215,15 @@ impl<'a> Recipe<'a> {
         let fragment = |id: &FragmentId| self.plan.fragment(*id).map_or(0, |f| f.len);
         let whole: u64 = self.plan.fragments.iter().map(|f| f.len).sum();
         match order {
-            Order::Encode { slice, of, .. } => fragment(&slice.fragment) / u64::from((*of).max(1)),
+            Order::Encode { slice, of, .. } | Order::EncodeSecond { slice, of, .. } => {
+                fragment(&slice.fragment) / u64::from((*of).max(1))
+            }
+            Order::EncodeBasis {
+                slice, of, inputs, ..
+            }
+            | Order::EncodeJoined {
+                slice, of, inputs, ..
+            } => fragment(&slice.fragment) / u64::from((*of).max(1)) * inputs.len() as u64,
             Order::SumRow {
                 fragment: id,
                 of,

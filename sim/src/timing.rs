@@ -53,6 +53,9 @@ impl Timing {
             })),
             Order::Encode { slice, of, .. } => Some(self.encode(*slice, *of, stores)),
             Order::EncodeRelayed { slice, .. } => Some(self.encode(*slice, 1, stores)),
+            Order::EncodeBasis { slice, of, .. }
+            | Order::EncodeSecond { slice, of, .. }
+            | Order::EncodeJoined { slice, of, .. } => Some(self.encode(*slice, *of, stores)),
             Order::Reduce { .. }
             | Order::SumRow { .. }
             | Order::Average { .. }
@@ -137,7 +140,7 @@ impl Timing {
         let fragment = self.fragments[usize::from(slice.fragment.0)];
         let values = fragment.len.div_ceil(u64::from(of.max(1)));
         let bytes = match slice.part {
-            Part::Contribution => fragment.contribution.of(values),
+            Part::Contribution | Part::Basis | Part::Second => fragment.contribution.of(values),
             Part::Aggregate | Part::Partial | Part::Bundle => fragment.aggregate.of(values),
             Part::RowMean => 4 * values,
         };

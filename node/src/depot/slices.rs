@@ -149,7 +149,9 @@ impl Slices {
         };
         let meta = match slice.part {
             Part::Aggregate | Part::Bundle => entry.meta.unwrap_or_else(alone),
-            Part::Contribution | Part::Partial | Part::RowMean => entry.meta?,
+            Part::Contribution | Part::Partial | Part::RowMean | Part::Basis | Part::Second => {
+                entry.meta?
+            }
         };
         Some((meta, entry.bytes.clone()))
     }

@@ -173,7 +173,7 @@ impl Forger {
 impl Codecs {
     fn of(&mut self, part: Part, gathered: bool) -> &mut dyn Codec {
         match part {
-            Part::Contribution => self.contribution.as_mut(),
+            Part::Contribution | Part::Basis | Part::Second => self.contribution.as_mut(),
             Part::Aggregate if gathered => self.contribution.as_mut(),
             Part::Aggregate | Part::Partial | Part::RowMean | Part::Bundle => {
                 self.aggregate.as_mut()

@@ -15,6 +15,29 @@ pub struct AgreementPlan {
     pub contributions: u16,
     /// How a swarm is cut into groups.
     pub grouping: Grouping,
+    /// How often members contribute to a round.
+    pub passes: Passes,
+}
+
+/// How often members contribute to one round of an exchange whose owners reduce shards.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Passes {
+    /// Once: owners send back the mean.
+    #[default]
+    One,
+    /// Twice: owners send a basis made of the first contributions, members encode second ones for it, and
+    /// the mean of these is what the group agrees on.
+    Two,
+}
+
+impl Passes {
+    /// Whether members contribute a second time.
+    pub const fn are_two(self) -> bool {
+        matches!(self, Self::Two)
+    }
+
+    /// Bytes of its encoding.
+    const BYTES: usize = size_of::<u32>();
 }
 
 /// How a swarm is cut into groups.
@@ -71,13 +94,18 @@ impl AgreementPlan {
             liars,
             contributions,
             grouping,
+            passes,
         } = self;
         let flat = Grouping::FLAT_BYTES;
-        match (liars, contributions) {
+        let before = match (liars, contributions) {
             _ if grouping.has_roll() => 0,
             (0, 0) => size_of_val(liars) + size_of_val(contributions) + flat,
             (_, 0) => size_of_val(contributions) + flat,
             _ => flat,
+        };
+        match passes {
+            Passes::One => Passes::BYTES + before,
+            Passes::Two => 0,
         }
     }
 }

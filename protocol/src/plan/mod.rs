@@ -8,7 +8,7 @@ mod liars;
 mod rounds;
 mod validate;
 
-pub use agreement::{AgreementPlan, Grouping};
+pub use agreement::{AgreementPlan, Grouping, Passes};
 #[cfg(test)]
 pub(crate) use liars::quorum;
 pub use validate::PlanError;
@@ -180,7 +180,7 @@ impl Plan {
             false => 0,
         };
         match part {
-            Part::Contribution => fragment.contribution.of(values),
+            Part::Contribution | Part::Basis | Part::Second => fragment.contribution.of(values),
             Part::Aggregate => fragment.aggregate.of(values) + note,
             Part::Partial => fragment.aggregate.of(values),
             Part::RowMean => PLAIN_HEADER_BYTES_MAX + 4 * values,

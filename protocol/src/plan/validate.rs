@@ -52,6 +52,11 @@ pub enum PlanError {
         "only peers that agree survive liars: set `liars` to 0, or use an exchange with agreement"
     )]
     Liars,
+    /// Two passes, but an exchange in which no owner reduces shards for one group that tells no lies.
+    #[error(
+        "two passes need one group without liars whose owners reduce shards: use an all-reduce along the butterfly or a parameter server in step"
+    )]
+    Passes,
     /// Neighbours mix parameters.
     #[error(
         "neighbours exchange parameters: their deltas and gradients diverge without an agreed anchor"
@@ -127,6 +132,9 @@ impl Plan {
         if self.agreement.liars > 0 && !self.exchange.agrees() {
             return Err(PlanError::Liars);
         }
+        if self.agreement.passes.are_two() && !self.may_pass_twice() {
+            return Err(PlanError::Passes);
+        }
         let facts = self.exchange.facts();
         match self.contribution {
             Contribution::Delta | Contribution::Gradient if facts.has_neighbours => {
@@ -160,6 +168,13 @@ impl Plan {
             return Err(PlanError::Deadlines);
         }
         Ok(())
+    }
+
+    /// Whether members can contribute twice: directly to owners, in one group.
+    fn may_pass_twice(&self) -> bool {
+        let reduces = self.exchange.agrees() && !self.exchange.facts().shows_contributions;
+        let one_group = !self.agreement.grouping.has_roll() && !self.agreement.signs();
+        reduces && one_group && self.schedule == Schedule::Butterfly
     }
 
     /// Whether its exchange can leave out peers that are not drawn.

@@ -16,8 +16,8 @@ use murmurate_protocol::record::{Framer, RecordHeader, Recorder};
 use murmurate_protocol::wire::Message;
 use murmurate_protocol::{
     Digest, Done, Evaluation, Event, ExchangeKind, FetchId, FragmentId, Input, Order, Output, Part,
-    Peer, PeerError, PeerId, Plan, PushOutcome, Round, Schedule, SliceId, StateId, StoreId, Time,
-    TrainSummary, WorkError,
+    Passes, Peer, PeerError, PeerId, Plan, PushOutcome, Round, Schedule, SliceId, StateId, StoreId,
+    Time, TrainSummary, WorkError,
 };
 use std::cell::Cell;
 use std::collections::{BTreeMap, VecDeque};
@@ -87,6 +87,8 @@ pub struct Club {
     pub bad: Option<PeerId>,
     /// The content of encoded bytes, by their hash. Bytes without an entry do not decode.
     pub values: BTreeMap<Digest, Value>,
+    /// The basis that a second contribution is for, by the hashes of their bytes.
+    bases: BTreeMap<Digest, Digest>,
     /// The peer and the bytes that were pushed under a name.
     bodies: BTreeMap<(PeerId, SliceId), Digest>,
     /// Every push: who, what, how many bytes.
@@ -132,6 +134,16 @@ impl Club {
         Self::of(count, &plan, |_| Digest::of(b"anchor"))
     }
 
+    /// Members that contribute twice to each of `rounds` rounds.
+    pub fn passing_twice(exchange: ExchangeKind, count: u8, rounds: u64) -> Self {
+        let mut plan = plan(exchange, 1);
+        (plan.agreement.passes, plan.rounds) = (Passes::Two, rounds);
+        plan.fragments
+            .iter_mut()
+            .for_each(|f| f.len = 64 * u64::from(count));
+        Self::of(count, &plan, |_| Digest::of(b"anchor"))
+    }
+
     /// A club of `count` members that follow a plan.
     pub fn of(count: u8, plan: &Plan, anchor: impl Fn(u8) -> Digest) -> Self {
         Self::observed((count, 0), plan, anchor)
@@ -151,6 +163,7 @@ impl Club {
             fate: Box::new(|_, _, _| Some(PushOutcome::Delivered)),
             bad: None,
             values: BTreeMap::new(),
+            bases: BTreeMap::new(),
             bodies: BTreeMap::new(),
             pushes: Vec::new(),
             mixes: Vec::new(),
@@ -435,6 +448,40 @@ impl Club {
                 }
                 Err(error) => Done::Failed(error),
             },
+            Order::EncodeBasis { slice, inputs, .. } => {
+                match mean(&self.values, &member.store, bad, (who, 0.0), inputs) {
+                    Ok(value) => self.keep(who, *slice, value),
+                    Err(error) => Done::Failed(error),
+                }
+            }
+            Order::EncodeSecond { slice, basis, .. } => {
+                let basis = member.store[basis];
+                let value = Value::from([(who, 1.0)]);
+                let done = self.keep(who, *slice, value);
+                let second = self.members[&who].store[slice];
+                self.bases.insert(second, basis);
+                done
+            }
+            Order::EncodeJoined {
+                slice,
+                basis,
+                inputs,
+                ..
+            } => {
+                let basis = member.store[basis];
+                let fits = |slice: &SliceId| self.bases.get(&member.store[slice]) == Some(&basis);
+                if let Some((slice, _)) = inputs.iter().find(|(slice, _)| !fits(slice)) {
+                    return Some(Done::Failed(WorkError::BadSlice {
+                        slice: *slice,
+                        origin: slice.origin,
+                        reason: "for another basis".to_owned(),
+                    }));
+                }
+                match mean(&self.values, &member.store, bad, (who, 0.0), inputs) {
+                    Ok(value) => self.keep(who, *slice, value),
+                    Err(error) => Done::Failed(error),
+                }
+            }
             Order::Mix {
                 round,
                 fragment,
@@ -563,6 +610,16 @@ impl Club {
                 }
             }
         })
+    }
+
+    /// Keeps encoded bytes of this content under the slice's name.
+    fn keep(&mut self, who: PeerId, slice: SliceId, value: Value) -> Done {
+        let digest = Digest::of(format!("{slice:?} {value:?}").as_bytes());
+        self.values.insert(digest, value);
+        let member = self.members.get_mut(&who).unwrap();
+        member.store.insert(slice, digest);
+        let digest = (slice.part == Part::Aggregate).then_some(digest);
+        Done::Encoded { bytes: 64, digest }
     }
 
     /// Bytes and pushes of a round, member by member.

@@ -494,6 +494,8 @@ fn any_part() -> impl Strategy<Value = Part> {
         4 => Just(Part::Partial),
         1 => Just(Part::RowMean),
         1 => Just(Part::Bundle),
+        1 => Just(Part::Basis),
+        1 => Just(Part::Second),
     ]
 }
 
@@ -508,8 +510,8 @@ fn any_tag(group: GroupTag, part: Part) -> impl Strategy<Value = Tag> {
         members: Members::from_bits(bits),
     });
     let agreed = match part {
-        Part::Contribution => Just(Tag::Contribution { group }).boxed(),
-        Part::Aggregate | Part::Partial => mean.boxed(),
+        Part::Contribution | Part::Second => Just(Tag::Contribution { group }).boxed(),
+        Part::Aggregate | Part::Partial | Part::Basis => mean.boxed(),
         Part::RowMean => any_real()
             .prop_map(move |weight| Tag::RowMean { group, weight })
             .boxed(),

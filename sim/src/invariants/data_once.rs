@@ -77,6 +77,10 @@ impl DataOnce {
                 }
                 _ => {}
             },
+            Order::EncodeJoined { slice, inputs, .. } => {
+                let of = inputs.iter().map(|(slice, _)| slice.origin).collect();
+                self.made.insert(*slice, of);
+            }
             Order::SumRow {
                 fragment,
                 shard,

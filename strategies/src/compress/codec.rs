@@ -1,7 +1,7 @@
 //! What a codec is.
 
 use super::feedback;
-use super::{CodecError, CodecProperties, EncodeContext, Gathering};
+use super::{CodecError, CodecProperties, EncodeContext, Gathering, TwoPasses};
 use murmurate_protocol::BytesBound;
 
 /// What is done with the tiles of a sum while they are in a cache. They come in order; all but the
@@ -96,6 +96,11 @@ pub trait Codec: Send {
     /// The codec in which reductions of this one's contributions return. It keeps no state, because
     /// the owner of a shard changes from round to round.
     fn aggregate(&self) -> Box<dyn Codec>;
+
+    /// How it is used twice in a round; `None` where members contribute once.
+    fn two_passes(&mut self) -> Option<&mut dyn TwoPasses> {
+        None
+    }
 
     /// How members that hold all encoded contributions combine them; `None` for the weighted mean
     /// without a common state.

@@ -6,6 +6,7 @@
 //! - `sparse`: few of the values, or a sketch of the largest
 //! - `low_rank`: matrices as products of thin factors
 //! - `shared_state`: contributions that every member receives as they were encoded
+//! - `two_passes`: members contribute twice to a round
 //! - `by_size`, `double_squeeze`: made of other codecs
 //!
 //! The other files are what several of them share.
@@ -29,6 +30,7 @@ mod shared_state;
 pub(crate) mod simd;
 mod sparse;
 mod spec;
+mod two_passes;
 
 pub use codec::{Codec, Tiles};
 pub use context::{EncodeContext, Matrix, PLANES_MAX};
@@ -41,6 +43,7 @@ pub use properties::{CodecProperties, Reduction};
 pub use simd::without_vectors;
 pub use sparse::exact::Sparse;
 pub use spec::{CodecKind, CodecSpec, PARAMETERS_MAX, Parameter, ParameterError, Range};
+pub use two_passes::{Joined, TwoPasses, Weighed};
 
 use crate::kind::Spec;
 use crate::parameter::{self, Parameters};
@@ -49,7 +52,7 @@ use serde::{Deserialize, Deserializer};
 
 /// The lists of all codecs. Random scenarios are drawn from them in this order: a new codec goes to
 /// the end of a list, and no codec moves.
-const LISTS: [&[&CodecSpec]; 7] = [
+const LISTS: [&[&CodecSpec]; 8] = [
     dense::CODECS,
     sparse::CODECS,
     low_rank::CODECS,
@@ -57,6 +60,7 @@ const LISTS: [&[&CodecSpec]; 7] = [
     &[&by_size::SPEC],
     shared_state::CODECS,
     &[&double_squeeze::SPEC],
+    two_passes::CODECS,
 ];
 
 /// How many codecs there are.

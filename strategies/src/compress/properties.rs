@@ -10,6 +10,9 @@ pub enum Reduction {
     /// Each is decoded into the sum, and the sum is encoded by the same codec, with error feedback
     /// at the owner of the shard. The owner must be the same in every round.
     Squeezed,
+    /// Members contribute twice: the owner of a shard makes a basis of the first contributions, and the
+    /// sum of the second ones, for this basis, is the result.
+    TwoPasses,
     /// Every member needs each contribution separately: no partial sums.
     Gathered,
 }

@@ -21,7 +21,7 @@ impl Codecs {
     /// The codec that a slice is encoded by.
     pub(super) fn of(&self, part: Part) -> &dyn Codec {
         match part {
-            Part::Contribution => self.contribution.as_ref(),
+            Part::Contribution | Part::Basis | Part::Second => self.contribution.as_ref(),
             Part::Aggregate if self.gathered => self.contribution.as_ref(),
             // A bundle's parts are aggregates.
             Part::Aggregate | Part::Partial | Part::Bundle => self.aggregate.as_ref(),

@@ -43,6 +43,44 @@ impl Common {
         &self.shared[usize::from(fragment.0)]
     }
 
+    /// What the members keep in common of a shard, where owners reduce shards; nothing after the fragment
+    /// was cut in another way.
+    pub(super) fn shared_of(&self, fragment: FragmentId, shard: u16, of: u16) -> &[f32] {
+        let Some((cut, mut rest)) = self.shared(fragment).split_first() else {
+            return &[];
+        };
+        if cut.to_bits() != u32::from(of) {
+            return &[];
+        }
+        for at in 0..=shard {
+            let Some((len, after)) = rest.split_first() else {
+                return &[];
+            };
+            let len = (len.to_bits() as usize).min(after.len());
+            let (own, beyond) = after.split_at(len);
+            if at == shard {
+                return own;
+            }
+            rest = beyond;
+        }
+        &[]
+    }
+
+    /// Replaces what the members keep in common of all shards of a fragment: the number of shards, and for
+    /// each the number of its values and these. Numbers are the bits of an f32.
+    pub(super) fn set_shards(&mut self, fragment: FragmentId, shards: &[Vec<f32>]) {
+        let shared = &mut self.shared[usize::from(fragment.0)];
+        shared.clear();
+        if shards.iter().all(Vec::is_empty) {
+            return;
+        }
+        shared.push(f32::from_bits(shards.len() as u32));
+        for shard in shards {
+            shared.push(f32::from_bits(shard.len() as u32));
+            shared.extend_from_slice(shard);
+        }
+    }
+
     /// What every member knows of a peer.
     pub(super) fn known_of(&self, fragment: FragmentId, peer: PeerId) -> &[f32] {
         let known = self.known.get(&(fragment, peer));

@@ -7,6 +7,7 @@ use super::host::Host;
 use super::local::LocalBuffer;
 use super::places::Places;
 use crate::aggregate::{Quarantined, all_finite};
+use crate::compress::feedback;
 use murmurate_protocol::{FragmentId, SliceId, WorkError};
 use std::collections::BTreeMap;
 
@@ -17,6 +18,8 @@ pub(super) struct Contributions {
     pub(super) residual: Option<Vec<f32>>,
     /// Contributions encoded this round, each with its fragment's shard count.
     encoded: BTreeMap<SliceId, u16>,
+    /// Second contributions that are not settled, each with the basis that it is for.
+    seconds: BTreeMap<SliceId, SliceId>,
 }
 
 impl Contributions {
@@ -25,6 +28,7 @@ impl Contributions {
             state,
             residual,
             encoded: BTreeMap::new(),
+            seconds: BTreeMap::new(),
         }
     }
 
@@ -36,6 +40,7 @@ impl Contributions {
     /// The anchor was replaced: residual and codec state belong to another one.
     pub(super) fn start_over(&mut self) {
         self.encoded.clear();
+        self.seconds.clear();
         if let Some(residual) = &mut self.residual {
             residual.fill(0.0);
         }
@@ -51,6 +56,29 @@ impl Contributions {
     /// Whether this peer encoded a slice in this round.
     pub(super) fn is_own(&self, slice: &SliceId) -> bool {
         self.encoded.contains_key(slice)
+    }
+
+    /// A second contribution is encoded for a basis. Another one of its name was for another basis.
+    pub(super) fn opened(&mut self, second: SliceId, basis: SliceId) {
+        self.seconds.retain(|s, _| s.round >= second.round);
+        self.seconds.insert(second, basis);
+    }
+
+    /// The second contribution that is in an aggregate, unless it was left out, with its basis.
+    pub(super) fn close(&mut self, aggregate: &SliceId) -> Option<(SliceId, SliceId)> {
+        let fits = |second: &SliceId, basis: &SliceId| {
+            let name = |s: &SliceId| (s.round, s.fragment, s.shard, s.attempt);
+            name(second) == name(aggregate) && basis.origin == aggregate.origin
+        };
+        let found = self.seconds.iter().find(|(s, b)| fits(s, b));
+        let (second, basis) = found.map(|(s, b)| (*s, *b))?;
+        self.seconds.remove(&second);
+        Some((second, basis))
+    }
+
+    /// A fragment's round has ended: no second contribution to it is open.
+    pub(super) fn forget(&mut self, fragment: FragmentId) {
+        self.seconds.retain(|second, _| second.fragment != fragment);
     }
 
     /// Encodes a shard of what was trained. With error feedback, encodes delta + residual and
@@ -75,6 +103,22 @@ impl Contributions {
             context.held = common.known_of(slice.fragment, slice.origin);
         }
         let codec = &mut codecs.contribution;
+        if let Some(twice) = codec.two_passes() {
+            if let Some(common) = common {
+                context.shared = common.shared_of(slice.fragment, slice.shard, of);
+            }
+            match &mut self.residual {
+                None => twice.first(values, &context, out),
+                // Nothing is taken out before it is known what counts.
+                Some(residual) => {
+                    let residual = &mut residual[range];
+                    feedback::fold_in(values, residual);
+                    twice.first(residual, &context, out);
+                }
+            }
+            self.encoded.insert(slice, of);
+            return Ok(());
+        }
         match &mut self.residual {
             None => codec.encode(values, &mut context, out),
             Some(residual) => {
@@ -94,6 +138,10 @@ impl Contributions {
         common: Option<&Common>,
         host: &dyn Host,
     ) {
+        if self.seconds.remove(&slice).is_some() || codecs.contribution.two_passes().is_some() {
+            // The residual still holds all of it.
+            return;
+        }
         let Some(of) = self.encoded.get(&slice) else {
             return;
         };

@@ -129,6 +129,18 @@ impl MixLane {
                 let voided = self.core.void(*fragment, encoded, common, host);
                 voided.map(|()| self.applied(*fragment))
             }
+            Order::EncodeBasis { slice, of, inputs } => {
+                self.encode_pass((*slice, *of), None, inputs, host)
+            }
+            Order::EncodeSecond { slice, of, basis } => {
+                self.encode_pass((*slice, *of), Some(*basis), &[], host)
+            }
+            Order::EncodeJoined {
+                slice,
+                of,
+                basis,
+                inputs,
+            } => self.encode_pass((*slice, *of), Some(*basis), inputs, host),
             Order::Append { slice, note, .. } => bundle::append(*slice, note, host),
             Order::Bundle {
                 slice,

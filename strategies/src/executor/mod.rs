@@ -54,6 +54,7 @@ mod state_bytes;
 mod train_lane;
 mod train_state;
 mod transfer;
+mod two_passes;
 
 pub use host::{Host, StateStore, Stopwatch};
 pub use late::{Blend, Late};

@@ -272,6 +272,9 @@ fn codec(spec: &'static CodecSpec, method: &mut Method) {
         Reduction::Squeezed => {
             "needs a parameter server: the owner of a shard keeps a residual of its reductions"
         }
+        Reduction::TwoPasses => {
+            "takes two passes: members contribute again, for what owners made of the first"
+        }
         Reduction::Gathered => "must be gathered: for exchange \"gathered\" only",
     };
     say(true, reduction);

@@ -6,6 +6,7 @@ use super::tables::Agreement;
 use super::validate::{absent, choose_of, range};
 use super::{Strategy, StrategyError, methods};
 use crate::aggregate::AggregationKind;
+use crate::compress::Reduction;
 use murmurate_protocol::limits::{GRID_COLUMNS_MAX, GROUP_MEMBERS_MAX};
 use murmurate_protocol::{ExchangeKind, Grouping, Layers, Schedule};
 
@@ -88,6 +89,13 @@ fn carries(strategy: &Strategy) -> Result<(), StrategyError> {
         return refused(
             KEY,
             "a row passes on the mean of its contributions, and a robust rule must see each of them",
+            FLAT,
+        );
+    }
+    if strategy.codec().properties().reduction == Reduction::TwoPasses {
+        return refused(
+            KEY,
+            "a row passes on the mean of its contributions, and nobody would ask for second ones",
             FLAT,
         );
     }

@@ -8,7 +8,7 @@ use crate::aggregate::AggregationKind;
 use crate::compress::{CodecProperties, Reduction};
 use crate::correct::CorrectionKind;
 use crate::inner::InnerKind;
-use murmurate_protocol::{Contribution, ExchangeFacts, StepBudget};
+use murmurate_protocol::{Contribution, ExchangeFacts, Schedule, StepBudget};
 
 /// Refuses combinations that cannot work.
 pub(super) fn check(strategy: &Strategy) -> Result<(), StrategyError> {
@@ -24,6 +24,7 @@ pub(super) fn check(strategy: &Strategy) -> Result<(), StrategyError> {
         return Ok(());
     }
     in_common(strategy)?;
+    two_passes(strategy)?;
     codec(
         &strategy.codec().properties(),
         facts,
@@ -146,6 +147,41 @@ fn in_common(strategy: &Strategy) -> Result<(), StrategyError> {
             "compression.error_feedback",
             "the common state of all members contains what this codec leaves out, and a residual would add it twice",
             "set it to false",
+        );
+    }
+    Ok(())
+}
+
+/// Requirements of a codec whose members contribute twice to a round.
+fn two_passes(strategy: &Strategy) -> Result<(), StrategyError> {
+    let facts = strategy.exchange().facts();
+    if strategy.codec().properties().reduction != Reduction::TwoPasses {
+        return Ok(());
+    }
+    let owners = facts.agrees && !facts.shows_contributions;
+    if !owners || strategy.schedule() != Schedule::Butterfly {
+        return refused(
+            "compression.codec",
+            "members contribute twice, for a basis that the owner of a shard makes: partial sums and neighbours have no such owner",
+            "use exchange = \"all-reduce\" along the butterfly, or exchange = \"parameter-server\" with mode = \"bsp\"",
+        );
+    }
+    if strategy.liars().is_some_and(|liars| liars > 0) {
+        return refused(
+            "agreement.liars",
+            "no vote is about the basis that an owner makes of the first contributions, so it must be honest",
+            "set it to 0, or use another codec, such as \"top-k\"",
+        );
+    }
+    if !strategy.companion().is_none() {
+        let reason = "what members keep in common is of parameters, not of a companion";
+        return refused("inner.correction", reason, "leave the key out");
+    }
+    if strategy.aggregation() != AggregationKind::WeightedMean {
+        return refused(
+            "aggregation.rule",
+            "contributions to a basis are summed, and no rule can compare them",
+            "use \"weighted-mean\", or another codec, such as \"top-k\"",
         );
     }
     Ok(())

@@ -8,3 +8,4 @@ mod slice;
 mod statistics;
 mod sums;
 mod table;
+mod two_passes;

@@ -145,6 +145,7 @@ fn facts(spec: &CodecSpec, samples: &[Sample]) -> [String; 2] {
         Reduction::WhileEncoded => "while encoded",
         Reduction::AfterDecoding => "yes",
         Reduction::Squeezed => "by stable owners",
+        Reduction::TwoPasses => "in a second pass",
         Reduction::Gathered => "no",
     };
     let state = properties.planes + usize::from(properties.needs_feedback);

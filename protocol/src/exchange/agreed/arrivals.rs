@@ -33,6 +33,8 @@ impl FragmentRound {
         }
         match (slice.part, digest) {
             (Part::Partial | Part::Bundle, _) => {}
+            (Part::Basis, _) => self.basis_arrived(cx, index, slice, contributors),
+            (Part::Second, _) => self.second_arrived(index, slice),
             (Part::Contribution | Part::RowMean, _) => {
                 self.transfers.slices.insert(slice);
                 self.pipeline_came(cx, index, slice, Members::one(index));
@@ -73,7 +75,7 @@ impl FragmentRound {
         let attempts = match slice.part {
             Part::Contribution | Part::RowMean | Part::Bundle => 1,
             Part::Aggregate if self.agreement.signed.is_some() => BALLOTS_SIGNED_MAX,
-            Part::Aggregate => BALLOTS_MAX,
+            Part::Aggregate | Part::Basis | Part::Second => BALLOTS_MAX,
             Part::Partial => u8::MAX,
         };
         if meta.of != self.scope.cut()
@@ -94,6 +96,10 @@ impl FragmentRound {
                 }
             }
             (Part::Partial | Part::Aggregate, Tag::Mean { members, .. }) => members,
+            (Part::Basis, Tag::Mean { members, .. }) if self.scope.passes.are_two() => members,
+            (Part::Second, Tag::Contribution { .. }) if self.scope.passes.are_two() => {
+                Members::NONE
+            }
             _ => return Err(foreign_tag(meta.tag, EXCHANGE)),
         };
         if self.scope.gathered

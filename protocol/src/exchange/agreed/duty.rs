@@ -11,6 +11,15 @@ pub(super) enum Progress {
     Done,
 }
 
+/// What is being reduced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Pass {
+    /// Contributions.
+    First,
+    /// Second contributions, for the basis that this peer made of the first ones.
+    Second,
+}
+
 /// A shard that this peer reduces.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Duty {
@@ -20,6 +29,7 @@ pub(super) struct Duty {
     /// Members whose contribution is in the reduction.
     pub(super) included: Members,
     pub(super) progress: Progress,
+    pub(super) pass: Pass,
 }
 
 impl Duty {
@@ -29,6 +39,7 @@ impl Duty {
             expected,
             included: Members::NONE,
             progress: Progress::Collecting,
+            pass: Pass::First,
         }
     }
 

@@ -161,6 +161,11 @@ impl FragmentRound {
                     let rows = deadlines.allow_mates(Wait::Contributions, peers.iter().copied());
                     deadlines.allow_mates(Wait::Agreement, peers) + rows + within.longer
                 }
+                // Owners wait twice for all members.
+                None if self.scope.passes.are_two() => {
+                    let second = deadlines.allow(Wait::Contributions, peers.iter().copied());
+                    deadlines.allow(Wait::Agreement, peers) + second
+                }
                 None => deadlines.allow(Wait::Agreement, peers),
             },
         };
@@ -264,7 +269,9 @@ impl FragmentRound {
             };
             let merges = self.scope.group.merges();
             let whole = self.scope.within.is_none();
-            if self.reduction.encoded.contains_key(&shard) && !merges && whole {
+            if self.scope.passes.are_two() {
+                self.settle_second(cx, shard, version);
+            } else if self.reduction.encoded.contains_key(&shard) && !merges && whole {
                 let slice = self.scope.contribution(shard, self.scope.group.me);
                 cx.order(Order::Settle { slice, outcome });
             }

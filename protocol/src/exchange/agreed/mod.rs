@@ -61,6 +61,7 @@ mod rule;
 mod said;
 mod scope;
 mod sealed;
+mod second_pass;
 mod server;
 mod sides;
 mod signed;

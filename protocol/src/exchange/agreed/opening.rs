@@ -13,7 +13,7 @@ use super::state::{FragmentStage, Reduction, Target, Task, Transfers};
 use crate::core::context::Context;
 use crate::rendezvous::rendezvous;
 use crate::schedule::Program;
-use crate::{Attempt, ExchangeKind, FragmentId, Members, Order, Round, Wait};
+use crate::{Attempt, ExchangeKind, FragmentId, Members, Order, Passes, Round, Wait};
 use core::time::Duration;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -102,6 +102,11 @@ impl FragmentRound {
                 group,
                 of,
                 gathered: cx.plan.exchange == ExchangeKind::Gathered && !merges,
+                // Branches are averaged as they are.
+                passes: match merges {
+                    true => Passes::One,
+                    false => cx.plan.agreement.passes,
+                },
                 within,
             },
             stage: FragmentStage::Collecting,

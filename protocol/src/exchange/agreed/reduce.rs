@@ -9,7 +9,7 @@
 //! used here; Rabenseifner 2004 for the bandwidth bound.
 
 use super::ballot::ShardVersion;
-use super::duty::Progress;
+use super::duty::{Duty, Pass, Progress};
 use super::fragment::FragmentRound;
 use super::message::FragmentMessage;
 use super::state::Task;
@@ -28,28 +28,33 @@ impl FragmentRound {
             .duties
             .iter()
             .filter(|(shard, duty)| {
-                let here = self.reduction.here.get(shard).copied().unwrap_or_default();
                 let waited = duty.expected & self.hopeful;
-                duty.progress == Progress::Collecting && waited.is_within(here)
+                duty.progress == Progress::Collecting && waited.is_within(self.here(**shard, duty))
             })
             .map(|(shard, _)| *shard)
             .collect();
         for shard in ready {
-            let here = self.reduction.here.get(&shard).copied().unwrap_or_default();
-            self.combine(cx, shard, here);
+            match self.reduction.duties.get(&shard).copied() {
+                Some(duty) if duty.pass == Pass::Second => {
+                    self.join(cx, shard, self.here(shard, &duty));
+                }
+                Some(duty) => self.combine(cx, shard, self.here(shard, &duty)),
+                None => {}
+            }
         }
     }
 
+    /// The members whose contributions of the present pass are here.
+    fn here(&self, shard: u16, duty: &Duty) -> Members {
+        let here = match duty.pass {
+            Pass::First => self.reduction.here.get(&shard).copied(),
+            Pass::Second => self.seconds_here(shard, duty),
+        };
+        here.unwrap_or_default()
+    }
+
     fn combine(&mut self, cx: &mut Context, shard: u16, set: Members) {
-        let inputs: Vec<(SliceId, f64)> = set
-            .iter()
-            .filter_map(|i| {
-                Some((
-                    self.scope.contribution(shard, i),
-                    self.scope.group.members.get(i)?.weight,
-                ))
-            })
-            .collect();
+        let inputs = self.weighed(set, |i| self.scope.contribution(shard, i));
         let Some(duty) = self.reduction.duties.get_mut(&shard) else {
             return;
         };
@@ -63,6 +68,10 @@ impl FragmentRound {
         duty.included = set;
         let attempt = duty.attempt;
         duty.progress = Progress::Combining;
+        if self.scope.passes.are_two() {
+            self.encode_basis(cx, shard, attempt, inputs);
+            return;
+        }
         let (fragment, of) = (self.scope.fragment, self.scope.cut());
         let (local, shard) = (shard, self.scope.numbered(shard));
         let order = cx.order(match merges {
@@ -84,6 +93,17 @@ impl FragmentRound {
             .insert(order, Task::Combine(local, attempt));
     }
 
+    /// Slices of some members with their weights.
+    pub(super) fn weighed(
+        &self,
+        set: Members,
+        name: impl Fn(usize) -> SliceId,
+    ) -> Vec<(SliceId, f64)> {
+        let weight = |i: usize| Some(self.scope.group.members.get(i)?.weight);
+        let all = set.iter();
+        all.filter_map(|i| Some((name(i), weight(i)?))).collect()
+    }
+
     /// Members whose contribution to this peer's shard is still missing.
     pub(super) fn missing_contributors(&self) -> Members {
         let open = self
@@ -92,8 +112,7 @@ impl FragmentRound {
             .iter()
             .filter(|(_, d)| d.progress == Progress::Collecting);
         open.fold(Members::NONE, |missing, (shard, duty)| {
-            let here = self.reduction.here.get(shard).copied().unwrap_or_default();
-            missing | (duty.expected & self.hopeful).without(here)
+            missing | (duty.expected & self.hopeful).without(self.here(*shard, duty))
         })
     }
 
@@ -121,7 +140,8 @@ impl FragmentRound {
             (
                 Task::Combine(shard, attempt)
                 | Task::Aggregate(shard, attempt)
-                | Task::Noted(shard, attempt),
+                | Task::Noted(shard, attempt)
+                | Task::Basis(shard, attempt),
                 _,
             ) if self.over()
                 || self
@@ -133,20 +153,38 @@ impl FragmentRound {
                 // A ballot gave this shard to another member, or to this peer in another attempt;
                 // or the exchange ended without it, and its slices may be released. The bytes that
                 // were encoded all the same are noted, so that they are released too.
-                if let Task::Aggregate(..) | Task::Noted(..) = task {
-                    let slice = self.own_aggregate(shard, attempt);
-                    self.transfers.slices.insert(slice);
+                match task {
+                    Task::Aggregate(..) | Task::Noted(..) => {
+                        let slice = self.own_aggregate(shard, attempt);
+                        self.transfers.slices.insert(slice);
+                    }
+                    Task::Basis(..) => {
+                        let slice = self.scope.basis(shard, self.scope.group.me, attempt);
+                        self.transfers.slices.insert(slice);
+                    }
+                    _ => {}
                 }
             }
             (Task::Combine(shard, _), Done::Combined) => self.encode_aggregate(cx, shard),
-            (Task::Combine(shard, _), Done::Failed(WorkError::BadSlice { slice, reason, .. }))
-                if self.scope.group.index(slice.origin).is_some() =>
-            {
+            (
+                Task::Combine(shard, _) | Task::Basis(shard, _),
+                Done::Failed(WorkError::BadSlice { slice, reason, .. }),
+            ) if self.scope.group.index(slice.origin).is_some() => {
                 cx.accuse(
                     slice.origin,
                     format!("a contribution that is bad: {reason}"),
                 );
                 self.without(cx, shard, slice.origin);
+            }
+            (Task::Basis(shard, _), Done::Encoded { bytes, .. }) => {
+                self.send_basis(cx, shard, *bytes);
+            }
+            (Task::Second(shard, attempt), done) => self.second_answered(cx, shard, attempt, done),
+            (
+                Task::Aggregate(shard, attempt),
+                Done::Failed(WorkError::BadSlice { slice, reason, .. }),
+            ) if slice.part == Part::Second => {
+                self.without_second(cx, (shard, attempt), slice.origin, reason);
             }
             (Task::Aggregate(shard, attempt), Done::Encoded { .. })
                 if self.scope.is_noted(shard) =>
@@ -165,7 +203,13 @@ impl FragmentRound {
                 }
                 self.publish(cx, shard, *bytes, *digest);
             }
-            (Task::Combine(shard, _) | Task::Aggregate(shard, _) | Task::Noted(shard, _), _) => {
+            (
+                Task::Combine(shard, _)
+                | Task::Aggregate(shard, _)
+                | Task::Noted(shard, _)
+                | Task::Basis(shard, _),
+                _,
+            ) => {
                 // This peer's Executor failed. Its shards stay missing until a ballot repairs them.
                 self.reduction.duties.remove(&shard);
             }
@@ -189,7 +233,7 @@ impl FragmentRound {
     }
 
     /// The name of this peer's aggregate of a shard.
-    fn own_aggregate(&self, shard: u16, attempt: Attempt) -> SliceId {
+    pub(super) fn own_aggregate(&self, shard: u16, attempt: Attempt) -> SliceId {
         SliceId {
             part: Part::Aggregate,
             attempt,

@@ -149,11 +149,12 @@ impl FragmentRound {
         Ok(())
     }
 
-    /// A member of this column goes on without an owner that this peer may still wait for. Rows are
-    /// waited for much longer than members of a group that formed a moment ago, and the coordinator needs
-    /// this peer's promise.
+    /// A member goes on without an owner that this peer may still wait for. Rows are waited for much longer
+    /// than members of a group that formed a moment ago, and second contributions after first ones; the
+    /// coordinator needs this peer's promise.
     fn hurry(&mut self, cx: &mut Context) {
-        if self.scope.within.is_some() && self.stage == FragmentStage::Collecting {
+        let may_take_long = self.scope.within.is_some() || self.scope.passes.are_two();
+        if may_take_long && self.stage == FragmentStage::Collecting {
             let soon = cx.now + cx.deadlines.answer() / 2;
             self.deadline = self.deadline.min(soon);
         }
@@ -200,7 +201,9 @@ impl FragmentRound {
         let gone = self.give_up(!alive);
         gone.into_iter().for_each(|peer| cx.suspect(peer));
         let peers: Vec<PeerId> = self.scope.group.others().map(|(_, p)| p).collect();
-        self.wait_for_repair(cx, cx.deadlines.allow(Wait::Contributions, peers));
+        let allowed = cx.deadlines.allow(Wait::Contributions, peers);
+        let passes = if self.scope.passes.are_two() { 2 } else { 1 };
+        self.wait_for_repair(cx, allowed * passes);
         for (shard, plan) in (0u16..).zip(shards) {
             let Some(target) = self.target(ballot, shard, plan) else {
                 continue;
@@ -230,6 +233,7 @@ impl FragmentRound {
                         );
                     }
                     self.contribute(cx, shard);
+                    self.answer_basis(cx, shard);
                 }
             }
         }

@@ -7,7 +7,8 @@ use crate::data::Tally;
 use crate::exchange::Ending;
 use crate::roll::RoundNote;
 use crate::{
-    Attempt, FragmentId, Members, Part, Round, SliceId, SliceMeta, StoreId, Tag, TallyEntry, Time,
+    Attempt, FragmentId, Members, Part, Passes, Round, SliceId, SliceMeta, StoreId, Tag,
+    TallyEntry, Time,
 };
 use core::time::Duration;
 use std::collections::BTreeMap;
@@ -24,6 +25,8 @@ pub(super) struct Scope {
     pub(super) of: u16,
     /// Whether a part is a member's whole contribution, as it was encoded.
     pub(super) gathered: bool,
+    /// Whether members contribute twice: for a basis that an owner makes of the first contributions.
+    pub(super) passes: Passes,
     /// In a grid: the shard that the group, a column, agrees on. Its parts are numbered from zero here
     /// and over the whole fragment in names of slices.
     pub(super) within: Option<Within>,
@@ -76,6 +79,24 @@ impl Scope {
             part: Part::Aggregate,
             origin: version.owner,
             attempt: version.attempt,
+        }
+    }
+
+    /// The name of a basis that a member makes of a shard.
+    pub(super) fn basis(&self, shard: u16, member: usize, attempt: Attempt) -> SliceId {
+        SliceId {
+            part: Part::Basis,
+            attempt,
+            ..self.contribution(shard, member)
+        }
+    }
+
+    /// The name of a member's second contribution to a shard.
+    pub(super) fn second(&self, shard: u16, member: usize, attempt: Attempt) -> SliceId {
+        SliceId {
+            part: Part::Second,
+            attempt,
+            ..self.contribution(shard, member)
         }
     }
 

@@ -22,6 +22,12 @@ impl FragmentRound {
                     attempt,
                     ..self.scope.contribution(shard, self.scope.group.me)
                 }),
+                Task::Basis(shard, attempt) => {
+                    Some(self.scope.basis(shard, self.scope.group.me, attempt))
+                }
+                Task::Second(shard, attempt) => {
+                    Some(self.scope.second(shard, self.scope.group.me, attempt))
+                }
                 Task::Value(shard) => Some(self.next_value(shard)),
                 Task::Combine(..) | Task::Fold(_) => None,
             });

@@ -16,6 +16,10 @@ pub(super) enum Task {
     Aggregate(u16, Attempt),
     /// Put the note behind the aggregate of a shard.
     Noted(u16, Attempt),
+    /// Encode the basis of a shard, in this attempt.
+    Basis(u16, Attempt),
+    /// Encode this peer's second contribution to a shard, in this attempt.
+    Second(u16, Attempt),
     /// Add the values of one stage of the schedule.
     Fold(u16),
     /// Encode the sum.
@@ -53,6 +57,10 @@ pub(super) struct Reduction {
     pub(super) here: BTreeMap<u16, Members>,
     /// Shards this peer reduces.
     pub(super) duties: BTreeMap<u16, Duty>,
+    /// Whose second contributions are here, by shard and attempt.
+    pub(super) seconds: BTreeMap<(u16, Attempt), Members>,
+    /// Bases that are here and not answered: of each shard by attempt and owner.
+    pub(super) bases: BTreeMap<(u16, Attempt), PeerId>,
 }
 
 /// The slices of a fragment: what the Executor holds, what is pushed and what is fetched.

@@ -4,6 +4,7 @@ pub(in crate::compress) mod atomo;
 pub(in crate::compress) mod factors;
 mod jacobi;
 pub(in crate::compress) mod power_sgd;
+mod products;
 pub(in crate::compress) mod sufficient_factors;
 
 use super::CodecSpec;

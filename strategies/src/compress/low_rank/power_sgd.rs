@@ -14,12 +14,7 @@ pub(in crate::compress) const SPEC: CodecSpec = CodecSpec {
     equation: "P = orth(M Q), Q' = M' P, C(M) = P Q'', Q' warm-starts the next round",
     source: "Vogels et al., NeurIPS 2019",
     parameters: &[RANK],
-    build: |kind| {
-        Box::new(LowRank::new(PowerSgd {
-            rank: kind.count("rank"),
-            starts: Vec::new(),
-        }))
-    },
+    build: |kind| Box::new(LowRank::new(PowerSgd::of(&SPEC, kind.count("rank")))),
 };
 
 /// One subspace iteration in each round, starting from the result of the previous one.
@@ -40,21 +35,32 @@ pub(in crate::compress) const SPEC: CodecSpec = CodecSpec {
 ///
 /// The paper averages P and then Q over all peers. Here each peer sends its own two, and the mean
 /// is that of the products. That is the same projection if the matrices of the peers agree and more
-/// exact if they do not, with a rank of r times the number of peers.
+/// exact if they do not, with a rank of r times the number of peers. `power-sgd-mean` averages both.
 ///
 /// Parameter: `rank`, r, the number of columns of the factors.
 ///
 /// Source: Vogels, Karimireddy and Jaggi, "PowerSGD" (NeurIPS 2019), algorithm 1 (number not
 /// verified).
 #[derive(Clone, Debug)]
-struct PowerSgd {
+pub(in crate::compress) struct PowerSgd {
+    spec: &'static CodecSpec,
     rank: usize,
     /// Where each matrix' Q begins in the memory.
     starts: Vec<usize>,
 }
 
 impl PowerSgd {
-    fn draw(seed: u64, first: usize, column: &mut [f32]) {
+    /// For the codec of this entry.
+    pub(in crate::compress) const fn of(spec: &'static CodecSpec, rank: usize) -> Self {
+        Self {
+            spec,
+            rank,
+            starts: Vec::new(),
+        }
+    }
+
+    /// Fills columns that begin at `first` with random numbers.
+    pub(in crate::compress) fn draw(seed: u64, first: usize, column: &mut [f32]) {
         let random = Random::new(seed).from(first);
         for (at, value) in (0..).zip(column) {
             *value = random.unit(at) - 0.5;
@@ -100,7 +106,7 @@ pub(in crate::compress) fn orthonormalize(columns: &mut [f32], rows: usize) {
 
 impl Factor for PowerSgd {
     fn name(&self) -> &'static str {
-        SPEC.name
+        self.spec.name
     }
 
     fn properties(&self) -> CodecProperties {
@@ -111,7 +117,7 @@ impl Factor for PowerSgd {
     }
 
     fn header(&self) -> Header {
-        Header::new(SPEC.tag).with([self.rank as u8])
+        Header::new(self.spec.tag).with([self.rank as u8])
     }
 
     fn rank(&self) -> usize {

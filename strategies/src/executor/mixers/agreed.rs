@@ -5,6 +5,7 @@ use super::rule::Rule;
 use super::squeezed::Squeezed;
 use crate::aggregate::Aggregator;
 use crate::compress::{Codec, EncodeContext, F32};
+use crate::executor::common::Common;
 use crate::executor::force::End;
 use crate::executor::host::Host;
 use crate::executor::memory::Stores;
@@ -25,18 +26,27 @@ pub(super) struct Agreed {
     spare: Vec<f32>,
     /// In a grid: means of a row's contributions, each with the shard that it is of.
     rows: BTreeMap<FragmentId, (Range<usize>, Vec<f32>)>,
+    /// What all members keep in common; only of codecs whose members contribute twice.
+    common: Option<Common>,
     /// Whether reductions are of parameters, and take the place of this peer's.
     replaces: bool,
 }
 
 impl Agreed {
-    pub(super) fn new(rule: Option<Box<dyn Aggregator>>, squeezes: bool, replaces: bool) -> Self {
+    /// With `in_common`, members contribute twice and keep something in common of this many fragments.
+    pub(super) fn new(
+        rule: Option<Box<dyn Aggregator>>,
+        squeezes: bool,
+        replaces: bool,
+        in_common: Option<usize>,
+    ) -> Self {
         Self {
             rule: Rule::new(rule),
             squeezed: squeezes.then(Squeezed::default),
             shards: BTreeMap::new(),
             spare: Vec::new(),
             rows: BTreeMap::new(),
+            common: in_common.map(Common::new),
             replaces,
         }
     }
@@ -139,9 +149,16 @@ impl Mixer for Agreed {
         decided: &[SliceId],
         host: &dyn Host,
     ) -> Result<(), WorkError> {
+        if let Some(common) = self.common.as_ref().filter(|_| end.keep_local) {
+            core.take_back(end.fragment, Some(common), host)?;
+        }
         match self.replaces {
             true => core.replace_by(end, decided, host)?,
             false => core.apply_aggregates(end, decided, host)?,
+        }
+        if let Some(common) = &mut self.common {
+            let kept = core.settle_passes(end.fragment, decided, common, host)?;
+            common.set_shards(end.fragment, &kept);
         }
         self.rows.remove(&end.fragment);
         if let Some(squeezed) = &mut self.squeezed {
@@ -155,13 +172,25 @@ impl Mixer for Agreed {
             core.keep_own(fragment);
         }
         self.rows.remove(&fragment);
+        core.contributions.forget(fragment);
         if let Some(squeezed) = &mut self.squeezed {
             squeezed.settle(fragment, &[]);
         }
     }
 
+    fn common(&self) -> Option<&Common> {
+        self.common.as_ref()
+    }
+
+    fn set_common(&mut self, common: Common) {
+        self.common = Some(common);
+    }
+
     fn start_over(&mut self, _core: &mut MixCore) {
         self.rows.clear();
+        if let Some(common) = &mut self.common {
+            common.clear();
+        }
         if let Some(squeezed) = &mut self.squeezed {
             squeezed.clear();
         }
@@ -176,6 +205,7 @@ impl Mixer for Agreed {
             .map(|(_, mean)| mean.len())
             .sum::<usize>();
         Stores {
+            codec: self.common.as_ref().map_or(0, Common::len),
             shards: self.rule.len() + reduced + squeezed + self.spare.len() + rows,
             ..Stores::default()
         }

@@ -114,9 +114,10 @@ pub(super) fn build(
     match mixing {
         Mixing::Agreed { rule } => {
             let squeezes = codec.properties().reduction == Reduction::Squeezed;
-            Box::new(agreed::Agreed::new(rule, squeezes, false))
+            let twice = codec.two_passes().is_some().then_some(fragments);
+            Box::new(agreed::Agreed::new(rule, squeezes, false, twice))
         }
-        Mixing::Means => Box::new(agreed::Agreed::new(None, false, true)),
+        Mixing::Means => Box::new(agreed::Agreed::new(None, false, true, None)),
         Mixing::Gathered { rule } => {
             let in_common = codec.gathering().is_some();
             Box::new(gathered::Gathered::new(

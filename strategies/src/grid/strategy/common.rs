@@ -2,6 +2,7 @@
 
 use super::{STATE_HEADER_BYTES, Strategy};
 use crate::Layout;
+use murmurate_protocol::limits::GROUP_MEMBERS_MAX;
 use std::ops::Range;
 
 /// What every member holds of how many, as states are listed.
@@ -28,6 +29,11 @@ impl Strategy {
     /// What the codec keeps in common at most, in bytes of a transferred state.
     fn common_bytes(&self, fragments: &[Range<usize>]) -> u64 {
         let mut codec = self.codec();
+        if let Some(twice) = codec.two_passes() {
+            // The number of shards, and the number of values of each.
+            let of = |len: usize| twice.shared_most(len) as u64 + 1 + GROUP_MEMBERS_MAX as u64;
+            return fragments.iter().map(|f| 4 * of(f.len()) + 16).sum();
+        }
         let Some(common) = codec.gathering() else {
             return 0;
         };

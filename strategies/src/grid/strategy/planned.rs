@@ -2,9 +2,10 @@
 
 use super::Strategy;
 use crate::Layout;
+use crate::compress::Reduction;
 use crate::grid::{StrategyError, methods};
 use crate::plan::{Cluster, Store, Traffic, UnderWay};
-use murmurate_protocol::{AgreementPlan, Contribution, Digest, FragmentPlan, Plan, RunId};
+use murmurate_protocol::{AgreementPlan, Contribution, Digest, FragmentPlan, Passes, Plan, RunId};
 use std::ops::Range;
 
 impl Strategy {
@@ -75,6 +76,10 @@ impl Strategy {
                 liars: self.liars.unwrap_or(0),
                 contributions: self.contributions(),
                 grouping: self.grouping.unwrap_or_default(),
+                passes: match codec.properties().reduction {
+                    Reduction::TwoPasses => Passes::Two,
+                    _ => Passes::One,
+                },
             },
             deadlines: self.deadlines,
             state_bytes: (parameters as u64).saturating_mul(each) + self.kept_bytes(layout),

@@ -7,3 +7,4 @@ mod gathered;
 mod in_common;
 mod layers;
 mod robust;
+mod two_passes;

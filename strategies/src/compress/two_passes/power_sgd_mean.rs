@@ -1,0 +1,399 @@
+//! Codec `power-sgd-mean`: matrices as products of two thin ones, the mean of each over all members.
+//! Biased: needs error feedback.
+
+use super::{Joined, TwoPasses, Weighed, name_of};
+use crate::compress::gathering::Bad;
+use crate::compress::header::Header;
+use crate::compress::low_rank::factors::{
+    AddProduct, LEFT_MAX, LowRank, RANK, RIGHT_MAX, TimesColumns, TransposedTimesColumns,
+    VALUE_MAX, between,
+};
+use crate::compress::low_rank::power_sgd::{PowerSgd, orthonormalize};
+use crate::compress::raw::{add_f32s, expect_finite, expect_len, push_f32s, take};
+use crate::compress::simd::vectorized;
+use crate::compress::spec::CodecSpec;
+use crate::compress::{
+    Codec, CodecError, CodecKind, CodecProperties, EncodeContext, Matrix, Reduction,
+};
+use murmurate_protocol::BytesBound;
+
+pub(in crate::compress) const SPEC: CodecSpec = CodecSpec {
+    name: "power-sgd-mean",
+    tag: 57,
+    summary: "matrices as products of two thin ones, of which each is the mean over all members",
+    equation: "P = orth(mean_i M_i Q), Q' = mean_i M_i' P, C = P Q'', Q' warm-starts the next round",
+    source: "Vogels et al., NeurIPS 2019",
+    parameters: &[RANK],
+    build: |kind| Box::new(PowerSgdMean::new(kind)),
+};
+
+/// One subspace iteration of the mean matrix in each round, starting from the result of the previous one.
+///
+/// ```text
+/// P_i = M_i Q,    P = orth(sum_i w_i P_i / sum_i w_i)          first pass
+/// Q_i = M_i^T P,  Q' = sum_i w_i Q_i / sum_i w_i                second pass
+/// moved = P Q'^T,   e_i' = M_i - P Q_i^T
+/// ```
+///
+/// M_i is a member's contribution plus its residual e_i. Both means are linear, so P and Q' are what one
+/// peer would compute of the mean matrix M: moved is M projected onto the span of P, of rank r for any
+/// number of members. `||M - moved||^2 = ||M||^2 - ||Q'||^2 <= ||M||^2`. All members keep Q' in common, with
+/// columns of length one; a column that vanishes is drawn again from the common seed. A residual is what the
+/// projection leaves of a member's own matrix, as in the paper's algorithm 2. Contributions are sent relative
+/// to the anchor.
+///
+/// Size: `32 r a` bits for the first contribution to a matrix of a x b values and for the basis, `32 r b`
+/// for the second one, `32 r (a + b)` for the aggregate. Which matrices are factored follows from their
+/// shapes, so all members factor the same. Magnitudes beyond 1e30 are sent as 1e30, and the residual keeps
+/// the rest. Values that are no matrix go exactly, in the second pass.
+///
+/// Layout: the codec's byte and the rank (u8). Then, of a first contribution, 1 (u8), the hash of the Q that
+/// it starts from (u64), P_i of all matrices; of a basis, 2 (u8), P; of a second contribution, 3 (u8), the
+/// hash of the basis (u64), Q_i, the other values (f32, one column after another). The aggregate has the
+/// layout of `power-sgd`.
+///
+/// Parameter: `rank`, r, the number of columns of the factors.
+///
+/// Source: Vogels, Karimireddy and Jaggi, "PowerSGD" (NeurIPS 2019), algorithms 1 and 2 (numbers not
+/// verified).
+struct PowerSgdMean {
+    rank: usize,
+    joined: LowRank<PowerSgd>,
+    matrices: Vec<Matrix>,
+    factor: Vec<f32>,
+    clamped: Vec<f32>,
+}
+
+const FIRST: u8 = 1;
+const BASIS: u8 = 2;
+const SECOND: u8 = 3;
+
+impl PowerSgdMean {
+    fn new(kind: &CodecKind) -> Self {
+        let rank = kind.count("rank");
+        Self {
+            rank,
+            joined: LowRank::new(PowerSgd::of(&SPEC, rank)),
+            matrices: Vec::new(),
+            factor: Vec::new(),
+            clamped: Vec::new(),
+        }
+    }
+
+    fn header(&self, stage: u8) -> Header {
+        Header::new(SPEC.tag).with([self.rank as u8]).with([stage])
+    }
+
+    /// Leaves the matrices that are factored in `self.matrices`.
+    fn choose(&mut self, context: &EncodeContext<'_>) {
+        self.matrices.clear();
+        let all = context.matrices.iter().copied();
+        let joined = &self.joined;
+        self.matrices.extend(all.filter(|m| joined.factors_it(*m)));
+    }
+
+    fn lefts(&self) -> usize {
+        self.rank * self.matrices.iter().map(|m| m.rows).sum::<usize>()
+    }
+
+    fn rights(&self) -> usize {
+        self.rank * self.matrices.iter().map(|m| m.columns).sum::<usize>()
+    }
+
+    /// Values that are in no factored matrix.
+    fn rest(&self, len: usize) -> usize {
+        len - self.matrices.iter().map(|m| m.range().len()).sum::<usize>()
+    }
+
+    /// Leaves Q of all matrices in `self.factor`: what is kept in common, or drawn.
+    fn common(&mut self, context: &EncodeContext<'_>) {
+        let len = self.rights();
+        self.factor.clear();
+        if context.shared.len() == len {
+            self.factor.extend_from_slice(context.shared);
+            return;
+        }
+        self.factor.resize(len, 0.0);
+        PowerSgd::draw(context.shared_seed, 0, &mut self.factor);
+    }
+
+    /// What names the Q that a first contribution starts from.
+    fn name_of_common(&self) -> [u8; 8] {
+        name_of(bytemuck::cast_slice(&self.factor))
+    }
+
+    /// The values of a matrix, with their magnitudes limited.
+    fn limited<'a>(values: &'a [f32], clamped: &'a mut Vec<f32>) -> &'a [f32] {
+        if values.iter().all(|v| v.abs() <= VALUE_MAX) {
+            return values;
+        }
+        clamped.clear();
+        clamped.extend(values.iter().map(|v| v.clamp(-VALUE_MAX, VALUE_MAX)));
+        clamped
+    }
+
+    /// The factors after a header, checked.
+    fn floats<'a>(bytes: &'a [u8], count: usize, most: f32) -> Result<&'a [u8], CodecError> {
+        expect_len(bytes, 4 * count, "values")?;
+        expect_finite(bytes, "values")?;
+        let within = |four: &[u8; 4]| f32::from_le_bytes(*four).abs() <= most;
+        match bytes.as_chunks::<4>().0.iter().all(within) {
+            true => Ok(bytes),
+            false => Err(CodecError::OutOfRange { field: "factors" }),
+        }
+    }
+
+    /// P of a basis, into `self.factor`.
+    fn read_basis(&mut self, basis: &[u8]) -> Result<(), CodecError> {
+        let body = self.header(BASIS).expect(basis)?;
+        let body = Self::floats(body, self.lefts(), LEFT_MAX)?;
+        self.factor.clear();
+        let values = body.as_chunks::<4>().0.iter();
+        self.factor.extend(values.map(|f| f32::from_le_bytes(*f)));
+        Ok(())
+    }
+
+    /// The factors and the other values of a second contribution.
+    fn read_second<'a>(
+        &self,
+        basis: &[u8],
+        second: &'a [u8],
+        len: usize,
+    ) -> Result<(&'a [u8], &'a [u8]), CodecError> {
+        let (name, body) = take::<8>(self.header(SECOND).expect(second)?, "basis")?;
+        if name != name_of(basis) {
+            return Err(CodecError::NotHeld { field: "basis" });
+        }
+        let (rights, rest) = (self.rights(), self.rest(len));
+        expect_len(body, 4 * (rights + rest), "values")?;
+        let (factors, others) = body.split_at(4 * rights);
+        expect_finite(others, "values")?;
+        Ok((Self::floats(factors, rights, RIGHT_MAX)?, others))
+    }
+}
+
+impl Codec for PowerSgdMean {
+    fn name(&self) -> &'static str {
+        SPEC.name
+    }
+
+    fn properties(&self) -> CodecProperties {
+        CodecProperties {
+            reduction: Reduction::TwoPasses,
+            shared_seed: true,
+            ..self.joined.properties()
+        }
+    }
+
+    fn bytes_bound(&self) -> BytesBound {
+        // Either contribution is shorter than both factors and the other values.
+        let bound = self.joined.bytes_bound();
+        BytesBound {
+            fixed: bound.fixed + 16,
+            ..bound
+        }
+    }
+
+    fn encode(&mut self, values: &[f32], context: &mut EncodeContext<'_>, out: &mut Vec<u8>) {
+        self.joined.encode(values, context, out);
+    }
+
+    fn decode_add(&self, bytes: &[u8], weight: f32, acc: &mut [f32]) -> Result<(), CodecError> {
+        self.joined.decode_add(bytes, weight, acc)
+    }
+
+    fn aggregate(&self) -> Box<dyn Codec> {
+        Box::new(LowRank::new(PowerSgd::of(&SPEC, self.rank)))
+    }
+
+    fn two_passes(&mut self) -> Option<&mut dyn TwoPasses> {
+        Some(self)
+    }
+}
+
+impl TwoPasses for PowerSgdMean {
+    fn shared_most(&self, len: usize) -> usize {
+        // A factor is shorter than its matrix.
+        len
+    }
+
+    fn first(&mut self, values: &[f32], context: &EncodeContext<'_>, out: &mut Vec<u8>) {
+        self.choose(context);
+        self.common(context);
+        out.extend_from_slice(self.header(FIRST).bytes());
+        out.extend_from_slice(&self.name_of_common());
+        let mut kept = self.factor.as_slice();
+        let mut left = Vec::new();
+        for matrix in &self.matrices {
+            let (right, after) = kept.split_at(self.rank * matrix.columns);
+            kept = after;
+            left.clear();
+            left.resize(self.rank * matrix.rows, 0.0);
+            vectorized(TimesColumns {
+                values: Self::limited(&values[matrix.range()], &mut self.clamped),
+                columns: matrix.columns,
+                right,
+                left: &mut left,
+            });
+            push_f32s(&left, out);
+        }
+    }
+
+    fn basis(
+        &mut self,
+        firsts: &[Weighed<'_>],
+        _: usize,
+        context: &EncodeContext<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Bad> {
+        self.choose(context);
+        self.common(context);
+        let known = self.name_of_common();
+        let lefts = self.lefts();
+        let mut mean = vec![0.0; lefts];
+        for (at, (bytes, share)) in firsts.iter().enumerate() {
+            let read = || {
+                let (name, body) = take::<8>(self.header(FIRST).expect(bytes)?, "factor")?;
+                match name == known {
+                    true => Self::floats(body, lefts, RIGHT_MAX),
+                    false => Err(CodecError::NotHeld { field: "factor" }),
+                }
+            };
+            let body = read().map_err(|error| Bad { at, error })?;
+            add_f32s(body, *share, &mut mean);
+        }
+        let mut rest = mean.as_mut_slice();
+        for matrix in &self.matrices {
+            let (own, after) = rest.split_at_mut(self.rank * matrix.rows);
+            rest = after;
+            orthonormalize(own, matrix.rows);
+        }
+        out.extend_from_slice(self.header(BASIS).bytes());
+        push_f32s(&mean, out);
+        Ok(())
+    }
+
+    fn second(
+        &mut self,
+        values: &[f32],
+        basis: &[u8],
+        context: &EncodeContext<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), CodecError> {
+        self.choose(context);
+        self.read_basis(basis)?;
+        out.extend_from_slice(self.header(SECOND).bytes());
+        out.extend_from_slice(&name_of(basis));
+        let mut kept = self.factor.as_slice();
+        let mut right = Vec::new();
+        for matrix in &self.matrices {
+            let (left, after) = kept.split_at(self.rank * matrix.rows);
+            kept = after;
+            right.clear();
+            right.resize(self.rank * matrix.columns, 0.0);
+            vectorized(TransposedTimesColumns {
+                values: Self::limited(&values[matrix.range()], &mut self.clamped),
+                columns: matrix.columns,
+                left,
+                right: &mut right,
+            });
+            push_f32s(&right, out);
+        }
+        for run in between(&self.matrices, values.len()) {
+            push_f32s(&values[run], out);
+        }
+        Ok(())
+    }
+
+    fn join(
+        &mut self,
+        basis: &[u8],
+        seconds: &[Weighed<'_>],
+        len: usize,
+        context: &EncodeContext<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Bad> {
+        self.choose(context);
+        let read = self.read_basis(basis);
+        debug_assert!(read.is_ok(), "an owner reads its own basis: {read:?}");
+        let (mut rights, mut others) = (vec![0.0; self.rights()], vec![0.0; self.rest(len)]);
+        for (at, (bytes, share)) in seconds.iter().enumerate() {
+            let read = self.read_second(basis, bytes, len);
+            let (factors, rest) = read.map_err(|error| Bad { at, error })?;
+            add_f32s(factors, *share, &mut rights);
+            add_f32s(rest, *share, &mut others);
+        }
+        self.joined.write(
+            &self.matrices,
+            (&self.factor[..], &rights[..]),
+            &others,
+            out,
+        );
+        Ok(())
+    }
+
+    fn take_out(
+        &mut self,
+        own: Joined<'_>,
+        context: &EncodeContext<'_>,
+        residual: &mut [f32],
+    ) -> Result<(), CodecError> {
+        self.choose(context);
+        self.read_basis(own.basis)?;
+        let (factors, others) = self.read_second(own.basis, own.second, residual.len())?;
+        let values = factors.as_chunks::<4>().0.iter();
+        let rights: Vec<f32> = values.map(|f| f32::from_le_bytes(*f)).collect();
+        let (mut lefts, mut rights) = (self.factor.as_slice(), rights.as_slice());
+        for matrix in &self.matrices {
+            let (left, after) = lefts.split_at(self.rank * matrix.rows);
+            let (right, beyond) = rights.split_at(self.rank * matrix.columns);
+            (lefts, rights) = (after, beyond);
+            vectorized(AddProduct {
+                left,
+                right,
+                rows: matrix.rows,
+                columns: matrix.columns,
+                weight: -1.0,
+                acc: &mut residual[matrix.range()],
+            });
+        }
+        let mut rest = others;
+        for run in between(&self.matrices, residual.len()) {
+            let (own, after) = rest.split_at(4 * run.len());
+            add_f32s(own, -1.0, &mut residual[run]);
+            rest = after;
+        }
+        Ok(())
+    }
+
+    fn keep(
+        &mut self,
+        joined: &[u8],
+        len: usize,
+        context: &EncodeContext<'_>,
+        shared: &mut Vec<f32>,
+    ) {
+        let from = shared.len();
+        let read = self.joined.rights_of(joined, len, shared);
+        debug_assert!(read.is_ok(), "what was applied is read again: {read:?}");
+        let mut at = from;
+        self.choose(context);
+        for matrix in &self.matrices {
+            let end = (at + self.rank * matrix.columns).min(shared.len());
+            let columns = shared[at..end].chunks_mut(matrix.columns);
+            for (number, column) in columns.enumerate() {
+                let length = column.iter().map(|v| f64::from(*v).powi(2)).sum::<f64>();
+                let length = length.sqrt();
+                if length > 0.0 {
+                    for value in column {
+                        *value = (f64::from(*value) / length) as f32;
+                    }
+                } else {
+                    let first = at - from + number * matrix.columns;
+                    PowerSgd::draw(context.shared_seed, first, column);
+                }
+            }
+            at = end;
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! Rounds of two passes: bases, second contributions, and what they are together.
+
+use super::codecs::{Codecs, bad_slice, bytes_are_gone};
+use super::common::Common;
+use super::contributions::Contributions;
+use super::host::Host;
+use super::mix_core::MixCore;
+use super::mix_lane::MixLane;
+use crate::aggregate::{RMS_MAX, quarantine};
+use crate::compress::gathering::Bad;
+use crate::compress::{Codec, CodecError, EncodeContext, Joined, TwoPasses};
+use bytes::Bytes;
+use murmurate_protocol::{Attempt, Digest, Done, FragmentId, Part, SliceId, WorkError};
+use std::ops::Range;
+
+impl MixLane {
+    /// Encodes a basis, a second contribution, or what is joined.
+    pub(super) fn encode_pass(
+        &mut self,
+        (slice, of): (SliceId, u16),
+        basis: Option<SliceId>,
+        inputs: &[(SliceId, f64)],
+        host: &dyn Host,
+    ) -> Result<Done, WorkError> {
+        let (core, common) = (&mut self.core, self.mixer.common());
+        let len = core.places.shard(slice.fragment, slice.shard, of).len();
+        let bound = core.codecs.of(slice.part).bytes_bound().of(len as u64);
+        let mut out = host.room(usize::try_from(bound).unwrap_or(0));
+        match (slice.part, basis) {
+            (Part::Second, Some(basis)) => {
+                core.encode_second((slice, of), basis, common, &mut out, host)?;
+            }
+            _ => core.combine_pass((slice, of), basis, inputs, common, &mut out, host)?,
+        }
+        let digest = (slice.part == Part::Aggregate).then(|| Digest::of(&out));
+        let bytes = out.len() as u64;
+        host.put(slice, host.keep(out));
+        Ok(Done::Encoded { bytes, digest })
+    }
+}
+
+impl MixCore {
+    /// The owner's work on a shard: a basis of first contributions, or second ones joined to a basis.
+    fn combine_pass(
+        &mut self,
+        (slice, of): (SliceId, u16),
+        basis: Option<SliceId>,
+        inputs: &[(SliceId, f64)],
+        common: Option<&Common>,
+        out: &mut Vec<u8>,
+        host: &dyn Host,
+    ) -> Result<(), WorkError> {
+        let range = self.places.shard(slice.fragment, slice.shard, of);
+        let total: f64 = inputs.iter().map(|(_, weight)| weight).sum();
+        let bytes = inputs
+            .iter()
+            .map(|(slice, _)| host.get(slice).ok_or_else(|| bytes_are_gone(*slice)));
+        let bytes = bytes.collect::<Result<Vec<Bytes>, _>>()?;
+        let weights = inputs.iter().map(|(_, weight)| (weight / total) as f32);
+        let weighed: Vec<(&[u8], f32)> = bytes.iter().map(|b| b.as_ref()).zip(weights).collect();
+        let place = (slice, of, &range);
+        let (twice, joins, context) =
+            open(&mut self.codecs, &mut self.contributions, place, common);
+        let named = |Bad { at, error }: Bad| bad_slice(inputs[at].0, error.to_string());
+        let len = range.len();
+        let Some(basis) = basis else {
+            return twice.basis(&weighed, len, &context, out).map_err(named);
+        };
+        let basis = host.get(&basis).ok_or_else(|| bytes_are_gone(basis))?;
+        let start = out.len();
+        twice
+            .join(&basis, &weighed, len, &context, out)
+            .map_err(named)?;
+        let Err(reason) = usable(joins, &out[start..], len) else {
+            return Ok(());
+        };
+        // The one is named that is of no use alone; where each is, the last.
+        let mut alone = |at: usize| {
+            let mut joined = Vec::new();
+            let one = [(weighed[at].0, 1.0)];
+            let made = twice.join(&basis, &one, len, &context, &mut joined);
+            made.is_err() || usable(joins, &joined, len).is_err()
+        };
+        let bad = (0..inputs.len()).find(|at| alone(*at));
+        let bad = bad.unwrap_or(inputs.len() - 1);
+        Err(bad_slice(inputs[bad].0, reason))
+    }
+
+    /// Encodes this peer's second contribution.
+    fn encode_second(
+        &mut self,
+        (slice, of): (SliceId, u16),
+        basis: SliceId,
+        common: Option<&Common>,
+        out: &mut Vec<u8>,
+        host: &dyn Host,
+    ) -> Result<(), WorkError> {
+        let range = self.places.shard(slice.fragment, slice.shard, of);
+        let bytes = host.get(&basis).ok_or_else(|| bytes_are_gone(basis))?;
+        let residual = self.contributions.residual.as_ref();
+        // The first pass left in the residual what is contributed.
+        let values = match residual.map(|residual| residual[range.clone()].to_vec()) {
+            Some(values) => values,
+            None => {
+                let anchor = &self.anchor.values;
+                let trained = self.local.trained(slice.fragment, range.clone(), anchor)?;
+                trained.to_vec()
+            }
+        };
+        let place = (slice, of, &range);
+        let (twice, _, context) = open(&mut self.codecs, &mut self.contributions, place, common);
+        let encoded = twice.second(&values, &bytes, &context, out);
+        encoded.map_err(|error| bad_slice(basis, error.to_string()))?;
+        self.contributions.opened(slice, basis);
+        Ok(())
+    }
+
+    /// A straggler keeps what it trained on top of a result: it is no part of the residual then.
+    pub(super) fn take_back(
+        &mut self,
+        fragment: FragmentId,
+        common: Option<&Common>,
+        host: &dyn Host,
+    ) -> Result<(), WorkError> {
+        let own = self.contributions.encoded_of(fragment);
+        if !self.holds_delta(fragment) {
+            return Ok(());
+        }
+        let (codecs, places) = (&mut self.codecs, &self.places);
+        let values = Some((&mut self.local, &self.anchor.values[..]));
+        self.contributions
+            .undo(codecs, places, own, values, (common, host))
+    }
+
+    /// A round of two passes was applied: takes what counted of this peer out of its residual, and gives
+    /// what all members keep in common from now on.
+    pub(super) fn settle_passes(
+        &mut self,
+        fragment: FragmentId,
+        decided: &[SliceId],
+        common: &Common,
+        host: &dyn Host,
+    ) -> Result<Vec<Vec<f32>>, WorkError> {
+        let of = u16::try_from(decided.len()).unwrap_or(u16::MAX);
+        let mut kept = Vec::with_capacity(decided.len());
+        for aggregate in decided {
+            let range = self.places.shard(fragment, aggregate.shard, of);
+            let bytes = host
+                .get(aggregate)
+                .ok_or_else(|| bytes_are_gone(*aggregate))?;
+            let own = self.contributions.close(aggregate);
+            let residual = self.contributions.residual.take();
+            let place = (*aggregate, of, &range);
+            let (twice, _, context) = open(
+                &mut self.codecs,
+                &mut self.contributions,
+                place,
+                Some(common),
+            );
+            let mut next = Vec::new();
+            twice.keep(&bytes, range.len(), &context, &mut next);
+            kept.push(next);
+            let mut residual = residual;
+            if let (Some((second, basis)), Some(residual)) = (own, &mut residual)
+                && let (Some(second), Some(basis)) = (host.get(&second), host.get(&basis))
+            {
+                let own = Joined {
+                    basis: &basis,
+                    second: &second,
+                    aggregate: &bytes,
+                };
+                let taken: Result<(), CodecError> =
+                    twice.take_out(own, &context, &mut residual[range]);
+                debug_assert!(taken.is_ok(), "a peer reads its own bytes: {taken:?}");
+            }
+            self.contributions.residual = residual;
+        }
+        self.contributions.forget(fragment);
+        Ok(kept)
+    }
+}
+
+/// Whether an encoding decodes to values that may enter the model.
+fn usable(codec: &dyn Codec, bytes: &[u8], len: usize) -> Result<(), String> {
+    let mut values = vec![0.0; len];
+    let decoded = codec.decode_add(bytes, 1.0, &mut values);
+    decoded.map_err(|error| error.to_string())?;
+    quarantine(&values, RMS_MAX).map_err(|error| error.to_string())?;
+    Ok(())
+}
+
+/// The codec of a run of two passes, the codec of what is joined, and the context of a first contribution.
+fn open<'a>(
+    codecs: &'a mut Codecs,
+    contributions: &'a mut Contributions,
+    (slice, of, range): (SliceId, u16, &Range<usize>),
+    common: Option<&'a Common>,
+) -> (&'a mut dyn TwoPasses, &'a dyn Codec, EncodeContext<'a>) {
+    let first = SliceId {
+        part: Part::Contribution,
+        attempt: Attempt::FIRST,
+        ..slice
+    };
+    let mut context = contributions.state.context(&codecs.plan, &first, of, range);
+    if let Some(common) = common {
+        context.shared = common.shared_of(slice.fragment, slice.shard, of);
+    }
+    let twice = codecs.contribution.two_passes();
+    let twice = twice.expect("only a plan of two passes orders them, and its codec has them");
+    (twice, codecs.aggregate.as_ref(), context)
+}
