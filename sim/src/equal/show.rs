@@ -132,8 +132,8 @@ fn mark(text: String, done: bool) -> String {
 #[cfg(test)]
 mod tests {
     use super::super::outcome::tests::outcome;
+    use super::super::spec::EqualTrial;
     use super::*;
-    use crate::equal::EqualTrial;
 
     const TRIAL: &str = "baseline = \"bsp\"\nbudget = \"rare\"\npoints = 2\nstep_ms = 1.0\n\
         [task]\nkind = \"quadratic\"\ndim = 4\n\

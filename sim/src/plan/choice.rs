@@ -1,7 +1,7 @@
 //! The presets to try first on a cluster, as configurations to paste.
 
-use super::Learns;
 use super::advice::{Verdict, ceiling_ms};
+use super::learns::Learns;
 use super::measured::measured;
 use super::preset::PresetPlan;
 use crate::equal::Penalty;

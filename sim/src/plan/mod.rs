@@ -7,12 +7,14 @@
 
 mod advice;
 mod choice;
+mod learns;
 mod measured;
 mod preset;
 mod report;
 
 pub use advice::{Advice, Verdict};
 pub use choice::Choice;
+pub use learns::Learns;
 pub use measured::{measured, measured_penalties};
 pub use murmurate_strategies::plan::{Cluster, ClusterError, Cost, GridShape, Groups, Link};
 pub use preset::PresetPlan;
@@ -20,18 +22,6 @@ pub use report::PlanReport;
 
 use murmurate_strategies::grid::registry::PRESETS;
 use murmurate_strategies::grid::{Strategy, StrategyError};
-use serde::Serialize;
-
-/// What is trained, as far as it changes which presets suit it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Learns {
-    /// Nothing is known of it.
-    #[default]
-    Anything,
-    /// A language model: a preset of one of the families `*-lm`.
-    Language,
-}
 
 /// Predicts every preset on a cluster.
 ///
