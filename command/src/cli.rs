@@ -33,7 +33,7 @@ pub(crate) use membership::{
 pub(crate) use model::{EvalArgs, ExportArgs, StoreArg};
 pub(crate) use run::RunArgs;
 pub(crate) use shell::{CompletionsArgs, ManArgs};
-pub(crate) use sim::{CompareArgs, SimArgs, SimCommand, SurveyArgs};
+pub(crate) use sim::{CompareArgs, LanguageArgs, SimArgs, SimCommand, SurveyArgs};
 use std::path::PathBuf;
 pub(crate) use top::{INTERVAL_MAX_S, INTERVAL_MIN_S, TopArgs};
 pub(crate) use why::{DEFAULT_DIR, LogArgs, WhyArgs};
@@ -156,12 +156,26 @@ pub(crate) struct PlanArgs {
     /// Number of machines
     #[arg(long)]
     pub(crate) peers: usize,
+    /// What is trained: a language model gets presets made for it, with the loss that they cost
+    #[arg(long, value_name = "KIND")]
+    pub(crate) task: Option<PlannedTask>,
     /// The utilization that a preset needs to be recommended
     #[arg(long, value_name = "SHARE", default_value_t = 0.8)]
     pub(crate) target: f64,
     /// Print one JSON object on stdout
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// Kinds of `[task]`, as far as the planner tells them apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum PlannedTask {
+    /// A Llama or GPT-2
+    CausalLm,
+    /// A transformer on the bytes of a text
+    LanguageModel,
+    /// Anything else
+    Other,
 }
 
 #[derive(Debug, Args)]

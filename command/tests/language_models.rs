@@ -143,3 +143,97 @@ fn a_file_holds_no_paths_and_asks_for_its_data() {
     let args = ["eval", "--model", "m.safetensors", "--data", "text.txt"];
     assert!(success(dir, &args).contains("bits per byte"));
 }
+
+/// A trial of a tiny model with two entrants.
+const TRIAL: &str = r#"
+baseline = "bsp"
+budget = "local-adam"
+points = 2
+step_ms = 20.0
+[task]
+kind = "causal-lm"
+layers = 1
+width = 16
+heads = 2
+context = 16
+batch = 2
+[[size]]
+peers = 2
+inner_steps = 4
+seeds = [1]
+[[data]]
+name = "iid"
+scenario = { task = { shards = { kind = "dealt" } } }
+[[data]]
+name = "by source"
+scenario = { task = { shards = { kind = "iid" } } }
+[[network]]
+name = "home"
+scenario.network = { latency_ms = 20.0, uplink_mbit = 20.0, downlink_mbit = 100.0 }
+[[entrant]]
+name = "bsp"
+strategy = { preset = "bsp", inner = { optimizer = "adam-w", lr = 0.003 } }
+[[entrant]]
+name = "local-adam"
+strategy = { preset = "local-adam", synchronization = { inner_steps = 2 } }
+"#;
+
+#[test]
+fn strategies_are_compared_on_a_text_and_finished_runs_are_not_repeated() {
+    let dir = prepared(SMALL);
+    let dir = dir.path();
+    std::fs::write(dir.join("trial.toml"), TRIAL).unwrap();
+    let sim = ["sim", "language", "trial.toml", "--data", "text.txt"];
+    let kept = ["--results", "runs.jsonl"];
+    let said = success(dir, &[&sim[..], &kept, &["--split", "iid"]].concat());
+    assert!(
+        said.contains("2 peers, iid: 4 inner steps each, 16 samples"),
+        "{said}"
+    );
+    let results = || std::fs::read_to_string(dir.join("runs.jsonl")).unwrap();
+    let first = results();
+    assert_eq!(first.lines().count(), 2);
+    let more = ["--markdown", "--penalties", "measured.toml"];
+    let said = success(dir, &[&sim[..], &kept, &more].concat());
+    assert!(said.contains("| local-adam | 2 |"), "{said}");
+    assert!(said.contains("2 peers, by source"), "{said}");
+    assert!(results().starts_with(&first) && results().lines().count() == 4);
+    let measured = std::fs::read_to_string(dir.join("measured.toml")).unwrap();
+    assert_eq!(measured.matches("[[row]]").count(), 4, "{measured}");
+    let json = success(dir, &[&sim[..], &kept, &["--json"]].concat());
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let loss = |row: usize| json["rows"][row]["loss"]["mean"].as_f64().unwrap();
+    assert!(
+        loss(0) < 256.0_f64.ln() && loss(1) < 256.0_f64.ln(),
+        "{json}"
+    );
+    assert_eq!(results().lines().count(), 4);
+}
+
+#[test]
+fn a_comparison_on_a_text_that_cannot_be_made_is_refused_in_one_line() {
+    let dir = prepared(SMALL);
+    let dir = dir.path();
+    std::fs::write(dir.join("trial.toml"), TRIAL).unwrap();
+    let sim = ["sim", "language", "trial.toml"];
+    for (more, expected) in [
+        (&[][..], "--data: give a text file"),
+        (&["--data", "none.txt"], "none.txt"),
+        (
+            &["--data", "text.txt", "--entrants", "bps"],
+            "no entrant `bps`",
+        ),
+        (&["--data", "text.txt", "--peers", "5"], "--peers: no size"),
+        (
+            &["--data", "text.txt", "--split", "x"],
+            "--split: no distribution",
+        ),
+        (
+            &["--data", "text.txt", "--results", "text.txt"],
+            "text.txt:1: is no result",
+        ),
+    ] {
+        let line = failure(dir, &[&sim[..], more].concat());
+        assert!(line.contains(expected), "{line}");
+    }
+}

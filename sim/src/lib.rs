@@ -17,6 +17,7 @@
 //! - `scenario`: reads TOML. `report`, `trace`: the results.
 //! - [`seeds`]: random scenarios.
 //! - [`compare`]: compares presets on several tasks and networks.
+//! - [`equal`]: compares strategies at equal samples, bytes and seconds.
 //! - [`plan`]: predicts what each preset achieves on a cluster.
 
 mod backward;
@@ -24,6 +25,7 @@ pub mod compare;
 mod data;
 mod drift;
 mod due;
+pub mod equal;
 mod error;
 mod fault;
 mod feed;

@@ -1,6 +1,6 @@
 //! The planner with every preset.
 
-use murmurate_sim::plan::{Choice, Cluster, Cost, Groups, PlanReport, Verdict, plan};
+use murmurate_sim::plan::{Choice, Cluster, Cost, Groups, Learns, PlanReport, Verdict, plan};
 use murmurate_strategies::grid::Strategy;
 use murmurate_strategies::grid::registry::PRESETS;
 
@@ -13,7 +13,7 @@ const LINKS: [&str; 4] = [
 
 fn report(link: &str, peers: usize) -> PlanReport {
     let cluster = Cluster::new(1.3e9, 400.0, link, peers, 0.8).expect("a cluster");
-    plan(&cluster).expect("every preset can be planned for")
+    plan(&cluster, Learns::Anything).expect("every preset can be planned for")
 }
 
 #[test]
@@ -123,7 +123,7 @@ fn the_answer_begins_with_configurations_and_says_each_reason_once() {
 
 fn chosen(parameters: f64, link: &str, peers: usize) -> (Cluster, Vec<Choice>) {
     let cluster = Cluster::new(parameters, 250.0, link, peers, 0.8).expect("a cluster");
-    let report = plan(&cluster).expect("every preset can be planned for");
+    let report = plan(&cluster, Learns::Anything).expect("every preset can be planned for");
     (cluster, report.best)
 }
 
@@ -171,5 +171,25 @@ fn the_three_differ_in_more_than_their_optimizers_and_begin_with_the_most_freque
             let earlier = (!before.agrees, steps(before)) <= (!choice.agrees, steps(choice));
             assert!(earlier, "{best:?}");
         }
+    }
+}
+
+#[test]
+fn a_language_model_is_given_the_families_made_for_it_with_what_they_cost() {
+    for (parameters, link, peers) in [(1e8, "100mbit/40ms", 8), (1e6, "10gbit/100us", 4)] {
+        let cluster = Cluster::new(parameters, 250.0, link, peers, 0.8).expect("a cluster");
+        let report = plan(&cluster, Learns::Language).expect("every preset can be planned for");
+        let names: Vec<&str> = report.best.iter().map(|choice| choice.preset).collect();
+        assert_eq!(names.first(), Some(&"local-adam-lm"), "{names:?}");
+        for choice in &report.best {
+            let measured = !choice.measured.is_empty();
+            assert_eq!(measured, choice.preset.ends_with("-lm"), "{names:?}");
+        }
+        let text = report.to_string();
+        assert!(text.contains("loss over bsp's with equal tokens"), "{text}");
+        let other = plan(&cluster, Learns::Anything).expect("every preset can be planned for");
+        let names: Vec<&str> = other.best.iter().map(|choice| choice.preset).collect();
+        assert!(!names.iter().any(|name| name.ends_with("-lm")), "{names:?}");
+        assert!(!other.to_string().contains("loss over"));
     }
 }

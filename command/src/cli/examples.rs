@@ -30,8 +30,14 @@ pub(crate) const SIM_SURVEY: &str = "Example:
 pub(crate) const SIM_COMPARE: &str = "Example:
   murmurate sim compare comparison.toml --presets diloco,local-sgd --html out.html";
 
-pub(crate) const PLAN: &str = "Example:
-  murmurate plan --params 1e8 --step-ms 250 --link 100mbit/40ms --peers 8";
+pub(crate) const SIM_LANGUAGE: &str = "Examples:
+  murmurate sim language sim/scenarios/language/presets.toml --data book.txt --results runs.jsonl
+  murmurate sim language sim/scenarios/language/presets.toml --data book.txt --peers 4 --seeds 1
+  murmurate sim language sim/scenarios/language/outer.toml --data book.txt --markdown";
+
+pub(crate) const PLAN: &str = "Examples:
+  murmurate plan --params 1e8 --step-ms 250 --link 100mbit/40ms --peers 8
+  murmurate plan --params 1e8 --step-ms 250 --link 100mbit/40ms --peers 8 --task causal-lm";
 
 pub(crate) const STRATEGIES: &str = "Examples:
   murmurate strategies              list all methods

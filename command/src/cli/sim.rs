@@ -36,6 +36,43 @@ pub(crate) enum SimCommand {
     /// Compare presets on several tasks and networks
     #[command(after_help = super::examples::SIM_COMPARE)]
     Compare(CompareArgs),
+    /// Compare strategies on a text at equal tokens, equal bytes and equal seconds
+    #[command(after_help = super::examples::SIM_LANGUAGE)]
+    Language(LanguageArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LanguageArgs {
+    /// File that describes the trial, such as sim/scenarios/language/presets.toml
+    #[arg(value_name = "FILE.toml")]
+    pub(crate) file: PathBuf,
+    /// Text file, or folder of text: replaces `task.data`
+    #[arg(long, value_name = "PATH")]
+    pub(crate) data: Option<PathBuf>,
+    /// File that keeps the result of each run, so that the same command goes on where it was stopped
+    #[arg(long, value_name = "FILE.jsonl")]
+    pub(crate) results: Option<PathBuf>,
+    /// Run only these entrants
+    #[arg(long, value_delimiter = ',')]
+    pub(crate) entrants: Vec<String>,
+    /// Run only these sizes of the swarm
+    #[arg(long, value_delimiter = ',')]
+    pub(crate) peers: Vec<usize>,
+    /// Run only these seeds
+    #[arg(long, value_delimiter = ',')]
+    pub(crate) seeds: Vec<u64>,
+    /// Run only distributions of the data whose name contains this text
+    #[arg(long, value_name = "PART")]
+    pub(crate) split: Option<String>,
+    /// Write the measured loss penalties as TOML, in the form that the planner keeps
+    #[arg(long, value_name = "FILE.toml")]
+    pub(crate) penalties: Option<PathBuf>,
+    /// Print the tables in Markdown
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) markdown: bool,
+    /// Print one JSON object on stdout
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]

@@ -10,6 +10,8 @@ pub(crate) mod explain;
 pub(crate) mod export;
 pub(crate) mod generate;
 pub(crate) mod init;
+mod kept;
+mod language;
 pub(crate) mod limit;
 pub(crate) mod local;
 pub(crate) mod log;

@@ -1,8 +1,8 @@
 //! `murmurate plan`: predicts the cost of each preset on a cluster.
 
-use crate::cli::PlanArgs;
+use crate::cli::{PlanArgs, PlannedTask};
 use crate::out;
-use murmurate_sim::plan::{Cluster, plan};
+use murmurate_sim::plan::{Cluster, Learns, plan};
 
 pub(crate) fn run(args: &PlanArgs) -> anyhow::Result<()> {
     let cluster = Cluster::new(
@@ -12,7 +12,11 @@ pub(crate) fn run(args: &PlanArgs) -> anyhow::Result<()> {
         args.peers,
         args.target,
     )?;
-    let report = plan(&cluster)?;
+    let learns = match args.task {
+        Some(PlannedTask::LanguageModel | PlannedTask::CausalLm) => Learns::Language,
+        Some(PlannedTask::Other) | None => Learns::Anything,
+    };
+    let report = plan(&cluster, learns)?;
     match args.json {
         true => out::line(report.to_json()),
         false => out::folded(&report.to_string()),

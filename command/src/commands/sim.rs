@@ -1,6 +1,6 @@
 //! `murmurate sim`: runs a scenario in virtual time, with toy tasks or the daemon's own.
 
-use super::{compare, survey};
+use super::{compare, language, survey};
 use crate::cli::{SimArgs, SimCommand};
 use crate::out;
 use anyhow::{Context, bail};
@@ -17,6 +17,7 @@ pub(crate) fn run(args: &SimArgs) -> anyhow::Result<()> {
     match &args.what {
         Some(SimCommand::Survey(args)) => return survey::run(args),
         Some(SimCommand::Compare(args)) => return compare::run(args, &trainer),
+        Some(SimCommand::Language(args)) => return language::run(args, &trainer),
         None => {}
     }
     if let Some(count) = args.seeds {

@@ -14,6 +14,8 @@ mod spec;
 
 pub use outcome::{Outcome, Point, Reached};
 pub use report::ComparisonReport;
+pub(crate) use report::bytes;
+pub(crate) use spec::merge;
 pub use spec::{Comparison, Data, NetworkChoice, Target, TaskChoice};
 
 use crate::error::SimError;

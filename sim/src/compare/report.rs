@@ -97,7 +97,7 @@ impl ComparisonReport {
 }
 
 /// Bytes with a suitable unit.
-pub(super) fn bytes(value: f64) -> String {
+pub(crate) fn bytes(value: f64) -> String {
     let (scale, unit) = [(1e9, "GB"), (1e6, "MB"), (1e3, "kB")]
         .into_iter()
         .find(|(scale, _)| value >= *scale)

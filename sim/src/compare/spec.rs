@@ -228,7 +228,7 @@ fn whole(value: u64) -> toml::Value {
 }
 
 /// Applies a part: tables are merged, other values are replaced.
-fn merge(table: &mut toml::Table, part: &toml::Table) {
+pub(crate) fn merge(table: &mut toml::Table, part: &toml::Table) {
     for (key, value) in part {
         match (table.get_mut(key), value) {
             (Some(toml::Value::Table(old)), toml::Value::Table(new)) => merge(old, new),

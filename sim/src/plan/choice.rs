@@ -1,7 +1,10 @@
 //! The presets to try first on a cluster, as configurations to paste.
 
 use super::advice::{Verdict, ceiling_ms};
+use super::learns::Learns;
+use super::measured::measured;
 use super::preset::PresetPlan;
+use crate::equal::Penalty;
 use murmurate_protocol::{Contribution, StepBudget};
 use murmurate_strategies::grid::{DEFAULT_PRESET, Strategy, StrategyError};
 use murmurate_strategies::plan::{Cluster, Cost};
@@ -10,6 +13,9 @@ use std::fmt::Write;
 
 /// How many presets are chosen.
 const CHOICES: usize = 3;
+
+/// How the names of presets for language models end.
+const LANGUAGE: &str = "-lm";
 
 /// A preset to try first.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -24,6 +30,11 @@ pub struct Choice {
     pub agrees: bool,
     #[serde(skip)]
     lossless: bool,
+    /// What it cost in loss on a text, where that was measured: the rows nearest to this number of peers
+    /// and of inner steps, one for each distribution of the data.
+    pub measured: Vec<Penalty>,
+    #[serde(skip)]
+    suits: bool,
     /// Cost of one round, with the changes.
     #[serde(flatten)]
     pub cost: Cost,
@@ -32,13 +43,18 @@ pub struct Choice {
 }
 
 impl Choice {
-    fn new(plan: &PresetPlan, cluster: &Cluster) -> Result<Option<Self>, StrategyError> {
+    fn new(
+        plan: &PresetPlan,
+        cluster: &Cluster,
+        learns: Learns,
+    ) -> Result<Option<Self>, StrategyError> {
         if !matches!(plan.advice.verdict, Verdict::Advised | Verdict::AdvisedWith) {
             return Ok(None);
         }
         let changes = plan.advice.changes.as_deref().unwrap_or_default();
         let strategy = Strategy::parse(changes, Some(plan.preset))?;
         let cost = Cost::of(&strategy, cluster)?;
+        let steps = cost.inner_steps * f64::from(strategy.overlap_plan().stagger);
         Ok(Some(Self {
             preset: plan.preset,
             summary: plan.summary,
@@ -46,20 +62,33 @@ impl Choice {
             agrees: strategy.exchange().agrees(),
             lossless: strategy.codec().properties().lossless,
             toml: toml(&strategy, &cost),
+            measured: match learns {
+                Learns::Anything => Vec::new(),
+                Learns::Language => measured(plan.preset, cluster.peers, steps),
+            },
+            suits: plan.preset.ends_with(LANGUAGE) == (learns == Learns::Language),
             cost,
         }))
     }
 
-    /// Chosen first: peers that agree, then the fewest inner steps between exchanges, because peers drift
+    /// Chosen first: presets for what is trained, then peers that agree, then those that lost least where that was measured, then the fewest inner steps between exchanges, because peers drift
     /// apart meanwhile. Among equals a codec that loses nothing, the default, and the least memory.
-    fn rank(&self) -> (bool, u64, bool, bool, u64) {
+    fn rank(&self) -> (bool, bool, i64, u64, bool, bool, u64) {
         (
+            !self.suits,
             !self.agrees,
+            self.lost_percent(),
             self.cost.inner_steps as u64,
             !self.lossless,
             self.preset != DEFAULT_PRESET,
             self.cost.memory_bytes as u64,
         )
+    }
+
+    /// The mean of what was measured, in whole percent: seeds differ by more. Zero if nothing was.
+    fn lost_percent(&self) -> i64 {
+        let sum: f64 = self.measured.iter().map(|row| row.penalty).sum();
+        (100.0 * sum / self.measured.len().max(1) as f64).round() as i64
     }
 
     /// Two of one shape differ only in their optimizers: one of them is enough to choose from.
@@ -75,8 +104,9 @@ impl Choice {
 pub(super) fn choose(
     plans: &[PresetPlan],
     cluster: &Cluster,
+    learns: Learns,
 ) -> Result<Vec<Choice>, StrategyError> {
-    let all = plans.iter().map(|plan| Choice::new(plan, cluster));
+    let all = plans.iter().map(|plan| Choice::new(plan, cluster, learns));
     let all: Vec<Option<Choice>> = all.collect::<Result<_, _>>()?;
     let mut all: Vec<Choice> = all.into_iter().flatten().collect();
     all.sort_by_key(Choice::rank);

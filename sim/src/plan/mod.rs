@@ -2,15 +2,20 @@
 //!
 //! [`murmurate_strategies::plan`] computes the cost of a round; daemons use it, too.
 //!
-//! - `advice`: which presets to use. `choice`: those to try first. `report`: text and JSON.
+//! - `advice`: which presets to use. `choice`: those to try first. `measured`: what they cost in loss.
+//!   `report`: text and JSON.
 
 mod advice;
 mod choice;
+mod learns;
+mod measured;
 mod preset;
 mod report;
 
 pub use advice::{Advice, Verdict};
 pub use choice::Choice;
+pub use learns::Learns;
+pub use measured::{measured, measured_penalties};
 pub use murmurate_strategies::plan::{Cluster, ClusterError, Cost, GridShape, Groups, Link};
 pub use preset::PresetPlan;
 pub use report::PlanReport;
@@ -22,7 +27,7 @@ use murmurate_strategies::grid::{Strategy, StrategyError};
 ///
 /// # Errors
 /// If a preset cannot work for a model of this size.
-pub fn plan(cluster: &Cluster) -> Result<PlanReport, StrategyError> {
+pub fn plan(cluster: &Cluster, learns: Learns) -> Result<PlanReport, StrategyError> {
     let presets = PRESETS.iter().map(|entry| {
         let strategy = Strategy::preset(entry.name)?;
         let cost = Cost::of(&strategy, cluster)?;
@@ -34,6 +39,6 @@ pub fn plan(cluster: &Cluster) -> Result<PlanReport, StrategyError> {
         })
     });
     let presets = presets.collect::<Result<Vec<_>, StrategyError>>()?;
-    let best = choice::choose(&presets, cluster)?;
+    let best = choice::choose(&presets, cluster, learns)?;
     Ok(PlanReport::new(cluster, presets, best))
 }

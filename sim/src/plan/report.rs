@@ -3,6 +3,7 @@
 use super::advice::{Verdict, seconds};
 use super::choice::Choice;
 use super::preset::PresetPlan;
+use crate::equal::Penalty;
 use murmurate_strategies::grid::DEFAULT_PRESET;
 use murmurate_strategies::plan::{Cluster, Cost, Groups, exact_or_cells};
 use serde::Serialize;
@@ -77,6 +78,9 @@ impl PlanReport {
             };
             writeln!(f, "\n{}. {}: {}", number + 1, choice.preset, choice.summary)?;
             writeln!(f, "   {}; {model}", figures(&choice.cost))?;
+            if !choice.measured.is_empty() {
+                writeln!(f, "   {}", lost(&choice.measured))?;
+            }
             for line in choice.toml.lines() {
                 writeln!(f, "{}", format!("      {line}").trim_end())?;
             }
@@ -187,6 +191,24 @@ fn figures(cost: &Cost) -> String {
         seconds(cost.round_s),
         cost.bytes_per_hour * 1e-9,
         cost.memory_bytes * 1e-9
+    )
+}
+
+/// What a choice costs in loss, in one line.
+fn lost(measured: &[Penalty]) -> String {
+    let each = measured.iter().map(|row| {
+        format!(
+            "{:+.1} % {} ({} peers, {:.0} inner steps)",
+            100.0 * row.penalty,
+            row.data,
+            row.peers,
+            row.period
+        )
+    });
+    let each: Vec<String> = each.collect();
+    format!(
+        "loss over bsp's with equal tokens, measured on a small model: {}",
+        each.join(", ")
     )
 }
 

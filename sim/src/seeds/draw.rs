@@ -1,7 +1,7 @@
 //! A random scenario as TOML that a person could write, so that a failure is easy to reduce.
 
 use super::chance::{Draw, PARAMETERS};
-use super::point::random_point;
+use super::point::{ROUNDS_MIN, random_point};
 use rand_chacha::ChaCha8Rng;
 use rand_core::SeedableRng;
 use std::fmt::Write;
@@ -28,7 +28,7 @@ pub fn random_scenario(seed: u64) -> String {
     let mut point = Draw(ChaCha8Rng::seed_from_u64(seed.rotate_left(32)));
     let mut draw = Draw(ChaCha8Rng::seed_from_u64(seed));
     let peers = 2 + draw.below(8);
-    let rounds = 10 + draw.below(20);
+    let rounds = ROUNDS_MIN + draw.below(20);
     let strategy = Table::from_iter([(
         "strategy".to_owned(),
         Value::Table(random_point(&mut point, peers)),

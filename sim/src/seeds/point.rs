@@ -14,6 +14,9 @@ use toml::{Table, Value};
 /// about one in three.
 const ATTEMPTS: usize = 32;
 
+/// The fewest rounds of a random scenario.
+pub(super) const ROUNDS_MIN: u64 = 10;
+
 /// The tables of a strategy for this number of peers.
 pub(super) fn random_point(draw: &mut Draw, peers: u64) -> Table {
     // Without an exchange there is nothing to test.
@@ -29,7 +32,7 @@ pub(super) fn random_point(draw: &mut Draw, peers: u64) -> Table {
 fn works(table: &Table) -> Result<Plan, StrategyError> {
     let layout = Layout::new([("parameters", vec![PARAMETERS])]);
     let strategy = Strategy::from_table(table.clone(), None)?;
-    strategy.plan(RunId::from_bytes([0; 32]), &layout, 1)
+    strategy.plan(RunId::from_bytes([0; 32]), &layout, ROUNDS_MIN)
 }
 
 fn laid_over(preset: &str, draw: &mut Draw, peers: u64) -> Table {

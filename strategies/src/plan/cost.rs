@@ -10,6 +10,9 @@ use serde::Serialize;
 /// one core moves about 6 GB/s.
 const MIX_NS_PER_VALUE: f64 = 2.0;
 
+/// Rounds of the run. No cost depends on them, but some schedules of the learning rate need an end.
+const ROUNDS: u64 = 1 << 20;
+
 /// The cost of one round, for each peer.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Cost {
@@ -47,7 +50,7 @@ impl Cost {
     pub fn of(strategy: &Strategy, cluster: &Cluster) -> Result<Self, StrategyError> {
         let layout = Layout::new([("parameters", vec![cluster.parameters])]);
         let strategy = strategy.clone().for_peers(cluster.peers);
-        let plan = strategy.plan(RunId::from_bytes([0; 32]), &layout, 0)?;
+        let plan = strategy.plan(RunId::from_bytes([0; 32]), &layout, ROUNDS)?;
         Ok(Self::planned(&strategy, &plan, cluster))
     }
 

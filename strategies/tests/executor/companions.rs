@@ -349,7 +349,7 @@ fn pairs_come_near_the_common_optimum() {
 fn executor(text: &str) -> Executor {
     let strategy: Strategy = text.parse().unwrap();
     let trainer = task(text).build(0, 2, SEED);
-    let plan = strategy.plan(RunId::from_bytes([1; 32]), trainer.layout(), 0);
+    let plan = strategy.plan(RunId::from_bytes([1; 32]), trainer.layout(), 100);
     let parts = Parts::new(&strategy, &plan.unwrap(), DIM);
     Executor::new(trainer, parts, Box::new(Still))
 }

@@ -41,7 +41,7 @@ fn loss(preset: &str, heterogeneity: f64, rounds: u64) -> f64 {
 
 /// Preset, rounds, and the largest loss that may be left: where all peers' data are the same, and
 /// where their own optima lie 0.3 apart and their curvatures differ. The start is at about 12.
-const REACHED: [(&str, u64, f64, f64); 54] = [
+const REACHED: [(&str, u64, f64, f64); 58] = [
     // The mean gradient is that of the common function: exact, but for codecs.
     ("bsp", 400, 1e-9, 1e-9),
     // The same, whenever its parts leave.
@@ -63,6 +63,10 @@ const REACHED: [(&str, u64, f64, f64); 54] = [
     // AdamW drifts further than SGD: it divides gradients by their size.
     ("sparseloco", 2000, 1e-2, 0.5),
     ("local-adam", 2000, 1e-2, 0.5),
+    ("local-adam-lm", 2000, 1e-1, 1.0),
+    ("diloco-lm", 2000, 1e-1, 1.0),
+    ("streaming-diloco-lm", 2000, 1e-1, 1.0),
+    ("sparseloco-lm", 2000, 1e-1, 1.0),
     // Local inner steps drift towards the peers' own optima if curvatures differ.
     ("local-sgd", 400, 1e-9, 0.01),
     ("post-local", 400, 1e-9, 0.05),

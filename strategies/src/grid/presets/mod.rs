@@ -28,7 +28,7 @@ pub(super) const ALL: [Preset; ANCHORED.len() + NEIGHBOURS.len()] = {
 };
 
 /// The baseline, and presets whose peers agree on an anchor or have a center.
-const ANCHORED: [Preset; 34] = [
+const ANCHORED: [Preset; 38] = [
     point(
         [
             "none",
@@ -280,6 +280,42 @@ const ANCHORED: [Preset; 34] = [
             "Therien et al., arXiv 2505.23725",
         ],
         include_str!("muloco.toml"),
+    ),
+    point(
+        [
+            "local-adam-lm",
+            "local-adam for language models: longer rounds, with warm-up and a schedule",
+            "as local-adam: x_i' = x_i - lr(t) adam(g_i), a' = mean_i x_i",
+            "Cheng and Glasgow, ICLR 2025",
+        ],
+        include_str!("local-adam-lm.toml"),
+    ),
+    point(
+        [
+            "diloco-lm",
+            "diloco for language models: AdamW with warm-up and a schedule, longer rounds, a calmer outer step",
+            "as diloco, with adam-w inside: x_i' = x_i - lr(t) adam(g_i)",
+            "Douillard et al., arXiv 2311.08105",
+        ],
+        include_str!("diloco-lm.toml"),
+    ),
+    point(
+        [
+            "streaming-diloco-lm",
+            "streaming-diloco for language models, as diloco-lm",
+            "as streaming-diloco, with adam-w inside: x_i' = x_i - lr(t) adam(g_i)",
+            "Douillard et al., arXiv 2501.18512",
+        ],
+        include_str!("streaming-diloco-lm.toml"),
+    ),
+    point(
+        [
+            "sparseloco-lm",
+            "sparseloco for language models: with warm-up and a schedule",
+            "as sparseloco, x_i' = x_i - lr(t) adam(g_i)",
+            "Sarfi et al., arXiv 2508.15706",
+        ],
+        include_str!("sparseloco-lm.toml"),
     ),
     point(
         [

@@ -201,8 +201,9 @@ impl Swarm {
         first.visit(0..layout.len(), &mut |_, piece| {
             initial.extend_from_slice(piece)
         });
+        // Some schedules of the learning rate need an end.
         let plan = strategy
-            .plan(RunId::from_bytes([9; 32]), &layout, 0)
+            .plan(RunId::from_bytes([9; 32]), &layout, 1 << 20)
             .unwrap();
         let mut swarm = Self {
             strategy,
