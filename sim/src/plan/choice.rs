@@ -71,8 +71,9 @@ impl Choice {
         }))
     }
 
-    /// Chosen first: presets for what is trained, then peers that agree, then those that lost least where that was measured, then the fewest inner steps between exchanges, because peers drift
-    /// apart meanwhile. Among equals a codec that loses nothing, the default, and the least memory.
+    /// Chosen first: presets for what is trained, then peers that agree, then those that lost least where that
+    /// was measured, then the fewest inner steps between exchanges, because peers drift apart meanwhile. Among
+    /// equals a codec that loses nothing, the default, and the least memory.
     fn rank(&self) -> (bool, bool, i64, u64, bool, bool, u64) {
         (
             !self.suits,
