@@ -182,8 +182,8 @@ fn a_language_model_is_given_the_families_made_for_it_with_what_they_cost() {
         let names: Vec<&str> = report.best.iter().map(|choice| choice.preset).collect();
         assert_eq!(names.first(), Some(&"local-adam-lm"), "{names:?}");
         for choice in &report.best {
-            let measured = !choice.measured.is_empty();
-            assert_eq!(measured, choice.preset.ends_with("-lm"), "{names:?}");
+            let known = !choice.measured.is_empty();
+            assert!(known || !choice.preset.ends_with("-lm"), "{names:?}");
         }
         let text = report.to_string();
         assert!(text.contains("loss over bsp's with equal tokens"), "{text}");

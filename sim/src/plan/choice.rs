@@ -71,8 +71,9 @@ impl Choice {
         }))
     }
 
-    /// Chosen first: presets for what is trained, then peers that agree, then those that lost least where that was measured, then the fewest inner steps between exchanges, because peers drift
-    /// apart meanwhile. Among equals a codec that loses nothing, the default, and the least memory.
+    /// Chosen first: presets for what is trained, then peers that agree, then those that lost least where that
+    /// was measured, then the fewest inner steps between exchanges, because peers drift apart meanwhile. Among
+    /// equals a codec that loses nothing, the default, and the least memory.
     fn rank(&self) -> (bool, bool, i64, u64, bool, bool, u64) {
         (
             !self.suits,
@@ -85,10 +86,10 @@ impl Choice {
         )
     }
 
-    /// The mean of what was measured, in whole percent: seeds differ by more. Zero if nothing was.
+    /// What was measured on iid data, in whole percent: seeds differ by more. Zero if nothing was.
     fn lost_percent(&self) -> i64 {
-        let sum: f64 = self.measured.iter().map(|row| row.penalty).sum();
-        (100.0 * sum / self.measured.len().max(1) as f64).round() as i64
+        let iid = self.measured.iter().find(|row| row.data == "iid");
+        iid.map_or(0, |row| (100.0 * row.penalty).round() as i64)
     }
 
     /// Two of one shape differ only in their optimizers: one of them is enough to choose from.
