@@ -103,7 +103,7 @@ fn pairs_mix_the_same_part_at_both_ends() {
     for (peers, seed) in [(2, 0), (4, 1), (6, 2), (8, 3)] {
         let make = Box::new(|index| Box::new(Resting::new(index, DIM)) as Box<dyn Trainer>);
         let mut swarm = Swarm::new("preset = \"saps\"", peers, seed, make);
-        let rounds = 40 * ROUNDS;
+        let rounds = 20 * ROUNDS;
         swarm.run(rounds);
         let starts: Vec<Vec<f32>> = (0..peers).map(|i| Resting::new(i, DIM).x).collect();
         let mut before = starts.clone();
