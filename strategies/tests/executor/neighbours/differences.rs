@@ -46,58 +46,54 @@ fn copies(swarm: &Swarm, of: PeerId, estimates: bool) -> BTreeMap<Round, Vec<f64
     all
 }
 
-/// Whether x is the mix of this peer's copy and one copy of each neighbour, of this round or of some
-/// before: gives how old the older one is.
+/// Whether x is the mix of this peer's copy and of one copy of each of these two, of this round or of
+/// some before: gives how old the older one is.
 fn late(
     x: &[f32],
     own: &[f64],
-    shares: &[(f64, &BTreeMap<Round, Vec<f64>>)],
+    (share, near): (f64, [&BTreeMap<Round, Vec<f64>>; 2]),
     round: Round,
 ) -> Option<u64> {
-    let tried = |copies: &&BTreeMap<Round, Vec<f64>>| -> Vec<(u64, Option<Vec<f64>>)> {
+    let tried = near.map(|copies| {
         let until = copies.range(..=round).rev().take(40);
-        let mut all: Vec<_> = until
-            .map(|(of, values)| (round.0 - of.0, Some(values.clone())))
-            .collect();
+        let all = until.map(|(of, values)| (round.0 - of.0, values.as_slice()));
         // Before the first whole copy a neighbour does not count.
-        all.push((0, None));
-        all
-    };
-    let [(w0, first), (w1, second)] = shares else {
-        panic!("a ring has two neighbours");
-    };
-    for (age0, h0) in tried(first) {
-        for (age1, h1) in tried(second) {
-            let is = (0..DIM).all(|d| {
-                let pull =
-                    |w: f64, h: &Option<Vec<f64>>| h.as_ref().map_or(0.0, |h| w * (h[d] - own[d]));
-                let mixed = own[d] + pull(*w0, &h0) + pull(*w1, &h1);
-                (f64::from(x[d]) - mixed).abs() < 2e-4
-            });
-            if is {
-                return Some(age0.max(age1));
-            }
-        }
-    }
-    None
+        all.chain([(0, own)]).collect::<Vec<_>>()
+    });
+    let pairs = tried[0]
+        .iter()
+        .flat_map(|one| tried[1].iter().map(move |other| (one, other)));
+    let mut found = pairs.filter(|((_, one), (_, other))| {
+        (0..DIM).all(|d| {
+            let mixed = own[d] + share * (one[d] - own[d]) + share * (other[d] - own[d]);
+            (f64::from(x[d]) - mixed).abs() < 2e-4
+        })
+    });
+    found.next().map(|((one, _), (other, _))| *one.max(other))
 }
 
-/// Goes through all mixes of a swarm on a ring: how old the oldest copy in any of them is.
+/// Goes through all mixes of a swarm on a ring, which closes without a peer that is suspected: how old
+/// the oldest copy in any of them is.
 fn oldest(swarm: &Swarm, peers: usize, estimates: bool) -> u64 {
-    let w = mixing_matrix(&Ring, Round(0), peers);
+    // Both neighbours on a ring have the same share, however many peers are in it.
+    let share = mixing_matrix(&Ring, Round(0), peers)[0][1];
     let all: Vec<_> = (0..peers)
         .map(|index| copies(swarm, peer(index), estimates))
         .collect();
     let mut oldest = 0;
     for index in 0..peers {
         let member = &swarm.members[&peer(index)];
-        let near = [(index + peers - 1) % peers, (index + 1) % peers];
-        let shares: Vec<_> = near.map(|other| (w[index][other], &all[other])).into();
+        let others: Vec<usize> = (0..peers).filter(|other| *other != index).collect();
         for (round, x) in &member.anchors {
             let Some(own) = all[index].get(round) else {
                 continue;
             };
-            let found = late(x, own, &shares, *round);
+            let ends = others
+                .iter()
+                .flat_map(|a| others.iter().map(move |b| (*a, *b)));
+            let ends = ends.filter(|(a, b)| a < b);
+            let ages = ends.filter_map(|(a, b)| late(x, own, (share, [&all[a], &all[b]]), *round));
+            let found = ages.min();
             let found = found.unwrap_or_else(|| panic!("peer {index}, {round}: a wrong copy"));
             oldest = oldest.max(found);
         }

@@ -177,8 +177,10 @@ impl LayerNorm {
 /// Random values of one tensor of a new model or a new adapter, by its name and shape.
 ///
 /// Weights are uniform with the standard deviation 0.02, as GPT-2's are, those that end a residual
-/// branch with `0.02 / sqrt(2 layers)`. The output of a model starts at zero if it is not tied, so
-/// that all tokens have the same probability. Adapters: A as PyTorch's linear layers, B zero.
+/// branch with `0.02 / sqrt(2 layers)`. Adapters: A as PyTorch's linear layers, B zero.
+///
+/// The output of a model is no exception. If it starts at zero, the first deltas of all peers point the
+/// same way and outer momentum overshoots (docs/language-models.md, "Nesterov momentum in short runs").
 ///
 /// **Source:** Radford et al., Language models are unsupervised multitask learners, 2019, section
 /// 2.3.
@@ -200,7 +202,7 @@ pub(crate) fn initial(
         }
         _ => return init::zeros(values),
     };
-    if ends(&["lora_b.weight", "lm_head.weight"]) {
+    if ends(&["lora_b.weight"]) {
         return init::zeros(values);
     }
     if ends(&["lora_a.weight"]) {
