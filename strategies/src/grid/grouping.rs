@@ -95,7 +95,7 @@ fn carries(strategy: &Strategy) -> Result<(), StrategyError> {
     if strategy.codec().properties().reduction == Reduction::TwoPasses {
         return refused(
             KEY,
-            "a row passes on the mean of its contributions, and nobody would ask for second ones",
+            "a row passes on the mean of its contributions, and no owner would ask for second ones",
             FLAT,
         );
     }

@@ -1,7 +1,6 @@
 //! Codec `power-sgd-mean`: matrices as products of two thin ones, the mean of each over all members.
 //! Biased: needs error feedback.
 
-use super::{Joined, TwoPasses, Weighed, name_of};
 use crate::compress::gathering::Bad;
 use crate::compress::header::Header;
 use crate::compress::low_rank::factors::{
@@ -9,6 +8,7 @@ use crate::compress::low_rank::factors::{
     VALUE_MAX, between,
 };
 use crate::compress::low_rank::power_sgd::{PowerSgd, orthonormalize};
+use crate::compress::passes::{Joined, TwoPasses, Weighed, name_of};
 use crate::compress::raw::{add_f32s, expect_finite, expect_len, push_f32s, take};
 use crate::compress::simd::vectorized;
 use crate::compress::spec::CodecSpec;

@@ -1,9 +1,9 @@
 //! Codec `sketched-sgd`: the sum of sketches says where the largest values of the mean may be, and members
 //! send these exactly. Biased: needs error feedback.
 
-use super::{Joined, TwoPasses, Weighed, name_of};
 use crate::compress::gathering::Bad;
 use crate::compress::header::Header;
+use crate::compress::passes::{Joined, TwoPasses, Weighed, name_of};
 use crate::compress::raw::{add_f32s, expect_finite, expect_len, push_f32s, take};
 use crate::compress::sparse::count_sketch::{CountSketch, ROWS, SUM_MAX, Scratch, WIDTH};
 use crate::compress::sparse::largest::Largest;

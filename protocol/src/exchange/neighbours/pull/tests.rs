@@ -372,7 +372,7 @@ fn a_backup_is_not_waited_for_unless_it_is_too_far_behind() {
 }
 
 #[test]
-fn without_any_answer_nobody_is_a_backup() {
+fn without_any_answer_no_partner_is_a_backup() {
     let (mut pull, mut cx) = bounded(PullPlan {
         backup: 9,
         ..PullPlan::FREE
