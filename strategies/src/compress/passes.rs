@@ -76,7 +76,7 @@ pub trait TwoPasses {
     );
 }
 
-/// A member's second contribution with what it was for, and what became of it.
+/// A member's second contribution, with its basis and the aggregate that was agreed on.
 #[derive(Clone, Copy, Debug)]
 pub struct Joined<'a> {
     /// The basis.

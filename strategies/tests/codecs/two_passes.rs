@@ -329,7 +329,7 @@ fn second_or_none(made: &Result<(), Bad>) -> bool {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// Whoever is left out of a pass: n times what moved and the residuals sum to what was learned, where n
+    /// Any members may be left out of a pass: n times what moved and the residuals sum to what was learned, where n
     /// is the number of those in the second pass.
     #[test]
     fn nothing_learned_is_lost(drawn in proptest::collection::vec((0u8..32, 0u8..32), 1..8)) {

@@ -62,6 +62,7 @@ struct SketchedSgd {
     density: f64,
     candidates: usize,
     table: Vec<f32>,
+    own: Vec<f32>,
     scratch: Scratch,
     largest: Largest,
     chosen: Vec<u32>,
@@ -83,6 +84,7 @@ impl SketchedSgd {
             density,
             candidates,
             table: Vec::new(),
+            own: Vec::new(),
             scratch: Scratch::default(),
             largest: Largest::default(),
             chosen: Vec::new(),
@@ -167,11 +169,14 @@ impl Codec for SketchedSgd {
         self.table = table;
         self.sketch
             .recover(&self.table, seed, values.len(), &mut self.scratch);
-        let mut own = vec![0.0; values.len()];
+        let mut own = core::mem::take(&mut self.own);
+        own.clear();
+        own.resize(values.len(), 0.0);
         for place in &self.scratch.chosen {
             own[*place as usize] = values[*place as usize];
         }
         self.write_joined(&own, seed, out);
+        self.own = own;
     }
 
     fn decode_add(&self, bytes: &[u8], weight: f32, acc: &mut [f32]) -> Result<(), CodecError> {

@@ -1,4 +1,4 @@
-//! Exchanges of two passes with real peers and Executors: all members hold the same bits whoever dies in
+//! Exchanges of two passes with real peers and Executors: all members hold the same bits when one dies in
 //! either pass or between them, newcomers take over what is kept in common, nothing learned is lost, and
 //! members whose data differ come to their common optimum.
 #![allow(clippy::unwrap_used, reason = "helpers of tests may, as tests do")]
