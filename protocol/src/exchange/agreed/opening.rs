@@ -78,18 +78,7 @@ impl FragmentRound {
             }
             None => allowed(cx, &group, program.as_deref(), lost),
         };
-        let direct = |s: u16| owners.get(usize::from(s)).copied().unwrap_or(0);
-        let owner = |s: u16| {
-            let scheduled = program.as_ref().map(|p| p.owner(s));
-            scheduled.unwrap_or_else(|| direct(s))
-        };
-        let targets = (0..of)
-            .map(|s| Target {
-                owner: owner(s),
-                attempt: Attempt::FIRST,
-                exact: None,
-            })
-            .collect();
+        let targets = targets(of, program.as_deref(), &owners);
         let pipeline =
             program.map(|program| Pipeline::new(program, !(lost & group.all()).is_empty()));
         let merges = group.merges();
@@ -215,4 +204,17 @@ fn testimony(cx: &Context, group: &Group) -> Option<Box<Testimony>> {
     let mut ranked: Vec<usize> = (0..group.len()).collect();
     ranked.sort_by_key(|index| (std::cmp::Reverse(rank(index)), *index));
     Some(Box::new(Testimony::new(group, sealed, ranked)))
+}
+
+/// The first target of each shard: its owner along the program, or that of direct pushes.
+fn targets(of: u16, program: Option<&Program>, owners: &[usize]) -> Vec<Target> {
+    let direct = |s: u16| owners.get(usize::from(s)).copied().unwrap_or(0);
+    let owner = |s: u16| program.map_or_else(|| direct(s), |program| program.owner(s));
+    (0..of)
+        .map(|s| Target {
+            owner: owner(s),
+            attempt: Attempt::FIRST,
+            exact: None,
+        })
+        .collect()
 }

@@ -127,15 +127,44 @@ impl FragmentRound {
             self.advance(cx);
             return true;
         }
+        self.answered(cx, task, done);
+        self.advance(cx);
+        true
+    }
+
+    /// A ballot gave this shard to another member, or to this peer in another attempt; or the exchange
+    /// ended without it, and its slices may be released. The bytes that were encoded all the same are
+    /// noted, so that they are released too.
+    fn outdated(&mut self, task: Task, shard: u16, attempt: Attempt) {
+        match task {
+            Task::Aggregate(..) | Task::Noted(..) => {
+                let slice = self.own_aggregate(shard, attempt);
+                self.transfers.slices.insert(slice);
+            }
+            Task::Basis(..) => {
+                let slice = self.scope.basis(shard, self.scope.group.me, attempt);
+                self.transfers.slices.insert(slice);
+            }
+            _ => {}
+        }
+    }
+
+    /// This peer's contribution to a shard is encoded.
+    fn encoded(&mut self, cx: &mut Context, shard: u16, bytes: u64) {
+        self.reduction.encoded.insert(shard, bytes);
+        self.transfers
+            .slices
+            .insert(self.scope.contribution(shard, self.scope.group.me));
+        if !self.over() {
+            self.contribute(cx, shard);
+        }
+    }
+
+    /// What follows from an answer that is none of the pipeline's.
+    fn answered(&mut self, cx: &mut Context, task: Task, done: &Done) {
         match (task, done) {
             (Task::Contribution(shard), Done::Encoded { bytes, .. }) => {
-                self.reduction.encoded.insert(shard, *bytes);
-                self.transfers
-                    .slices
-                    .insert(self.scope.contribution(shard, self.scope.group.me));
-                if !self.over() {
-                    self.contribute(cx, shard);
-                }
+                self.encoded(cx, shard, *bytes);
             }
             (
                 Task::Combine(shard, attempt)
@@ -150,20 +179,7 @@ impl FragmentRound {
                     .get(&shard)
                     .is_none_or(|d| d.attempt != attempt) =>
             {
-                // A ballot gave this shard to another member, or to this peer in another attempt;
-                // or the exchange ended without it, and its slices may be released. The bytes that
-                // were encoded all the same are noted, so that they are released too.
-                match task {
-                    Task::Aggregate(..) | Task::Noted(..) => {
-                        let slice = self.own_aggregate(shard, attempt);
-                        self.transfers.slices.insert(slice);
-                    }
-                    Task::Basis(..) => {
-                        let slice = self.scope.basis(shard, self.scope.group.me, attempt);
-                        self.transfers.slices.insert(slice);
-                    }
-                    _ => {}
-                }
+                self.outdated(task, shard, attempt);
             }
             (Task::Combine(shard, _), Done::Combined) => self.encode_aggregate(cx, shard),
             (
@@ -215,8 +231,6 @@ impl FragmentRound {
             }
             (Task::Contribution(_) | Task::Fold(_) | Task::Value(_), _) => {}
         }
-        self.advance(cx);
-        true
     }
 
     /// Puts the column's note behind the bytes of an aggregate.
