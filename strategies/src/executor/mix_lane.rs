@@ -119,16 +119,7 @@ impl MixLane {
             | Order::ResetCenter { .. }
             | Order::MoveCenter { .. } => self.mixer.combine(&mut self.core, order, host),
             Order::Apply { .. } | Order::Gather { .. } => self.end(order, host),
-            Order::Void { fragment, .. } => {
-                // First the round's cut: it ends the record of what the round before encoded. A round
-                // can be void before it has encoded anything, and has nothing to take back then.
-                self.collect();
-                let encoded = self.core.contributions.encoded_of(*fragment);
-                self.mixer.void(&mut self.core, *fragment);
-                let common = self.mixer.common();
-                let voided = self.core.void(*fragment, encoded, common, host);
-                voided.map(|()| self.applied(*fragment))
-            }
+            Order::Void { fragment, .. } => self.void(*fragment, host),
             Order::EncodeBasis { slice, of, inputs } => {
                 self.encode_pass((*slice, *of), None, inputs, host)
             }
@@ -172,6 +163,17 @@ impl MixLane {
             Order::Save { .. } | Order::SaveBranch { .. } => return None,
         };
         Some(done.unwrap_or_else(Done::Failed))
+    }
+
+    fn void(&mut self, fragment: FragmentId, host: &dyn Host) -> Result<Done, WorkError> {
+        // First the round's cut: it ends the record of what the round before encoded. A round can be
+        // void before it has encoded anything, and has nothing to take back then.
+        self.collect();
+        let encoded = self.core.contributions.encoded_of(fragment);
+        self.mixer.void(&mut self.core, fragment);
+        let common = self.mixer.common();
+        let voided = self.core.void(fragment, encoded, common, host);
+        voided.map(|()| self.applied(fragment))
     }
 
     /// Hash of every fragment's anchor.

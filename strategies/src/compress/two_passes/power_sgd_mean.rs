@@ -133,7 +133,7 @@ impl PowerSgdMean {
     }
 
     /// The factors after a header, checked.
-    fn floats<'a>(bytes: &'a [u8], count: usize, most: f32) -> Result<&'a [u8], CodecError> {
+    fn floats(bytes: &[u8], count: usize, most: f32) -> Result<&[u8], CodecError> {
         expect_len(bytes, 4 * count, "values")?;
         expect_finite(bytes, "values")?;
         let within = |four: &[u8; 4]| f32::from_le_bytes(*four).abs() <= most;
