@@ -213,17 +213,18 @@ impl<'a> Recipe<'a> {
     /// Values that the mix lane reads or writes for an order.
     pub(crate) fn values_of(&self, order: &Order) -> u64 {
         let fragment = |id: &FragmentId| self.plan.fragment(*id).map_or(0, |f| f.len);
+        let shard = |id: &FragmentId, of: &u16| fragment(id) / u64::from((*of).max(1));
         let whole: u64 = self.plan.fragments.iter().map(|f| f.len).sum();
         match order {
             Order::Encode { slice, of, .. } | Order::EncodeSecond { slice, of, .. } => {
-                fragment(&slice.fragment) / u64::from((*of).max(1))
+                shard(&slice.fragment, of)
             }
             Order::EncodeBasis {
                 slice, of, inputs, ..
             }
             | Order::EncodeJoined {
                 slice, of, inputs, ..
-            } => fragment(&slice.fragment) / u64::from((*of).max(1)) * inputs.len() as u64,
+            } => shard(&slice.fragment, of) * inputs.len() as u64,
             Order::SumRow {
                 fragment: id,
                 of,
@@ -241,7 +242,7 @@ impl<'a> Recipe<'a> {
                 of,
                 inputs,
                 ..
-            } => fragment(id) / u64::from((*of).max(1)) * inputs.len() as u64,
+            } => shard(id, of) * inputs.len() as u64,
             Order::Mix {
                 fragment: id,
                 inputs,
@@ -257,21 +258,22 @@ impl<'a> Recipe<'a> {
                 of,
                 copy,
                 ..
-            } => fragment(id) / u64::from((*of).max(1)) * u64::from(copy.is_some()),
+            } => shard(id, of) * u64::from(copy.is_some()),
             Order::MoveCenter {
                 fragment: id,
                 of,
                 inputs,
                 ..
-            } => fragment(id) / u64::from((*of).max(1)) * (inputs.len() as u64 + 1),
-            Order::Gather {
+            } => shard(id, of) * (inputs.len() as u64 + 1),
+            Order::EncodeRelayed {
+                slice: SliceId { fragment: id, .. },
+                inputs,
+            }
+            | Order::Gather {
                 fragment: id,
                 inputs,
                 ..
             } => fragment(id) * (inputs.len() as u64 + 1),
-            Order::EncodeRelayed { slice, inputs } => {
-                fragment(&slice.fragment) * (inputs.len() as u64 + 1)
-            }
             Order::Apply { fragment: id, .. }
             | Order::Merge { fragment: id, .. }
             | Order::Void { fragment: id, .. } => fragment(id),
@@ -279,9 +281,10 @@ impl<'a> Recipe<'a> {
             | Order::SaveBranch { .. }
             | Order::Pin { .. }
             | Order::Load { .. } => whole,
-            // Bytes are copied.
-            Order::Append { .. } | Order::Bundle { .. } => 0,
-            Order::Settle { .. }
+            // Bytes are copied, or nothing is.
+            Order::Append { .. }
+            | Order::Bundle { .. }
+            | Order::Settle { .. }
             | Order::Release { .. }
             | Order::Unpin { .. }
             | Order::ForgetReplicas { .. }

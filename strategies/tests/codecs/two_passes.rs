@@ -2,6 +2,12 @@
 //! in common. Nothing learned is lost when a member is left out, members whose data differ come to their common
 //! optimum, and hostile bytes are refused.
 #![allow(clippy::unwrap_used, reason = "helpers of tests may, as tests do")]
+#![allow(
+    clippy::too_many_lines,
+    clippy::needless_range_loop,
+    clippy::useless_vec,
+    reason = "a reference follows the algorithm of the paper line by line"
+)]
 
 use murmurate_strategies::compress::gathering::Bad;
 use murmurate_strategies::compress::{CODECS, Codec, CodecKind, EncodeContext, Joined, Matrix};
