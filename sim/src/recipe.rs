@@ -210,21 +210,36 @@ impl<'a> Recipe<'a> {
         4 * values.div_ceil(u64::from(meta.of.max(1)))
     }
 
-    /// Values that the mix lane reads or writes for an order.
-    pub(crate) fn values_of(&self, order: &Order) -> u64 {
-        let fragment = |id: &FragmentId| self.plan.fragment(*id).map_or(0, |f| f.len);
-        let shard = |id: &FragmentId, of: &u16| fragment(id) / u64::from((*of).max(1));
-        let whole: u64 = self.plan.fragments.iter().map(|f| f.len).sum();
+    /// Values that are read to encode something.
+    fn encoded_of(&self, order: &Order) -> u64 {
+        let fragment = |slice: &SliceId| self.plan.fragment(slice.fragment).map_or(0, |f| f.len);
+        let shard = |slice: &SliceId, of: &u16| fragment(slice) / u64::from((*of).max(1));
         match order {
             Order::Encode { slice, of, .. } | Order::EncodeSecond { slice, of, .. } => {
-                shard(&slice.fragment, of)
+                shard(slice, of)
             }
             Order::EncodeBasis {
                 slice, of, inputs, ..
             }
             | Order::EncodeJoined {
                 slice, of, inputs, ..
-            } => shard(&slice.fragment, of) * inputs.len() as u64,
+            } => shard(slice, of) * inputs.len() as u64,
+            Order::EncodeRelayed { slice, inputs } => fragment(slice) * (inputs.len() as u64 + 1),
+            _ => 0,
+        }
+    }
+
+    /// Values that the mix lane reads or writes for an order.
+    pub(crate) fn values_of(&self, order: &Order) -> u64 {
+        let fragment = |id: &FragmentId| self.plan.fragment(*id).map_or(0, |f| f.len);
+        let shard = |id: &FragmentId, of: &u16| fragment(id) / u64::from((*of).max(1));
+        let whole: u64 = self.plan.fragments.iter().map(|f| f.len).sum();
+        match order {
+            Order::Encode { .. }
+            | Order::EncodeSecond { .. }
+            | Order::EncodeBasis { .. }
+            | Order::EncodeJoined { .. }
+            | Order::EncodeRelayed { .. } => self.encoded_of(order),
             Order::SumRow {
                 fragment: id,
                 of,
@@ -265,11 +280,7 @@ impl<'a> Recipe<'a> {
                 inputs,
                 ..
             } => shard(id, of) * (inputs.len() as u64 + 1),
-            Order::EncodeRelayed {
-                slice: SliceId { fragment: id, .. },
-                inputs,
-            }
-            | Order::Gather {
+            Order::Gather {
                 fragment: id,
                 inputs,
                 ..
