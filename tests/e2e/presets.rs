@@ -23,11 +23,11 @@ fn every_preset_runs_in_daemons() {
     let all = presets();
     assert!(all.len() >= 42, "{all:?}");
     for preset in all {
-        let flags = ["--preset", &preset, "--nodes", "3", "--rounds", "4"];
+        let flags = ["--preset", &preset, "--nodes", "3", "--rounds", "5"];
         let report = local(&turn, &flags);
         for node in nodes(&report) {
             assert_eq!(node["status"], "finished", "{preset}: {node}");
-            assert_eq!(node["rounds"], 4, "{preset}: {node}");
+            assert_eq!(node["rounds"], 5, "{preset}: {node}");
             assert!(node["test_accuracy"].is_number(), "{preset}: {node}");
         }
         // If peers do not wait for each other, a late daemon may find all rounds complete and fetch
