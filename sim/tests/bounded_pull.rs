@@ -34,6 +34,8 @@ fn waits_are_bounded(report: &Report) -> bool {
 }
 
 const QUIET: &str = "[compute]\nstep_ms = 20.0\n[network]\nlatency_ms = 5.0\n";
+/// One message in twenty is lost.
+const SOME_LOSS: &str = "[compute]\nstep_ms = 20.0\n[network]\nlatency_ms = 5.0\njitter_ms = 20.0\nloss = 0.05\nretry_ms = 50.0\n";
 const LOSSY: &str = "[compute]\nstep_ms = 20.0\n[network]\nlatency_ms = 5.0\njitter_ms = 20.0\nloss = 0.2\nretry_ms = 50.0\n";
 
 #[test]
@@ -47,7 +49,7 @@ fn without_faults_all_find_the_common_optimum() {
 }
 
 #[test]
-fn loss_and_jitter_bound_the_waits_and_keep_hop_near_the_optimum() {
+fn loss_and_jitter_cost_time() {
     for name in PRESETS {
         let report = run(&preset(name), 300, LOSSY);
         assert_eq!(
@@ -58,7 +60,11 @@ fn loss_and_jitter_bound_the_waits_and_keep_hop_near_the_optimum() {
         assert!(waits_are_bounded(&report), "{name}: {report}");
         // Where a fifth of the messages is lost, members of a group do not get the same mean and stay
         // apart. Only the ring comes near the optimum.
-        assert!(name != "hop" || found(&report), "{name}: {report}");
+        let report = match name {
+            "hop" => report,
+            _ => run(&preset(name), 300, SOME_LOSS),
+        };
+        assert!(found(&report), "{name}: {report}");
     }
 }
 
@@ -82,9 +88,10 @@ fn a_death_in_any_phase_leaves_seven_that_finish() {
 
 #[test]
 fn a_restarted_peer_takes_part_again() {
-    for name in PRESETS.into_iter().filter(|name| *name != "wagma") {
+    for name in PRESETS {
+        let network = if name == "wagma" { SOME_LOSS } else { LOSSY };
         let fault = format!(
-            "{LOSSY}[[fault]]\nkind = \"crash\"\npeer = 2\nround = 9\nphase = \"exchange\"\n\
+            "{network}[[fault]]\nkind = \"crash\"\npeer = 2\nround = 9\nphase = \"exchange\"\n\
              delay_s = 0.003\nrestart_after_s = 1.5\n"
         );
         let report = run(&preset(name), 300, &fault);

@@ -83,5 +83,14 @@ fn check(strategy: &Strategy) -> Result<(), StrategyError> {
             "use \"int8\" or \"int4\", or exchange = \"replicas\", which accepts any contractive codec",
         );
     }
+    let estimates = strategy.exchange() == ExchangeKind::Differences(CopyPlan::Estimates);
+    if estimates && !properties.stochastic && !properties.lossless {
+        return refused(
+            "compression.codec",
+            "estimates average the codec's errors over the rounds, and this codec makes the same error of \
+             equal values in every round",
+            "use \"qsgd\" with levels = 127, which rounds at random, or copy = \"parameters\"",
+        );
+    }
     Ok(())
 }

@@ -31,6 +31,17 @@ pub fn decode(bytes: &[u8], len: usize) -> Vec<f64> {
             });
             levels.collect()
         }
+        14 => {
+            let (most, bucket) = (bytes[1], u16::from_le_bytes([bytes[2], bytes[3]]));
+            assert!(most > 7, "only codes of a byte");
+            let buckets = bytes[4..].chunks(4 + usize::from(bucket));
+            let levels = buckets.flat_map(|of| {
+                let level = f32_at(of, 0) / f64::from(most);
+                let codes = of[4..].iter();
+                codes.map(move |code| level * (f64::from(*code) - f64::from(most)))
+            });
+            levels.collect()
+        }
         25 => top_k(&bytes[9..], len),
         other => panic!("codec {other}"),
     }

@@ -23,8 +23,8 @@
 //! - A receiver that lacks the base of what it holds asks for the whole copy
 //!   ([`PullMessage::Ask`]).
 //!
-//! **Aim.** A copy is bit for bit what its peer's own copy was after some number of differences: it
-//! may be late, and should never be wrong. Where slices are lost, tests do not show this yet. A mix is a combination of copies whose weights
+//! **Guarantee.** A copy is bit for bit what its peer's own copy was after some number of differences:
+//! it may be late, or early where the peer is a round ahead, and is never wrong. A mix is a combination of copies whose weights
 //! sum to one. The sum over the peers changes by what the codec leaves out, and where one
 //! copy is late.
 //!
