@@ -13,7 +13,7 @@ pub struct TrainSummary {
     pub loss: f64,
     /// Seconds spent in them.
     pub seconds: f64,
-    /// How many of the [`Blocks`] that it was told are finished, of those behind them too.
+    /// How many of the [`Blocks`](crate::Blocks) that it was told are finished, of those behind them too.
     pub blocks: u64,
 }
 

@@ -2,7 +2,7 @@
 //! sum, networks built for a job, jobs that take turns on a link, and RDMA. Nothing here can be
 //! chosen in a run.
 //!
-//! [`figures`] holds each model against the figures that its paper states, where it states some.
+//! A [`Figure`] holds what a model predicts beside what its paper states.
 
 mod figure;
 mod jobs;
