@@ -144,13 +144,15 @@ fn one_whose_slices_are_nonsense_does_not_keep_the_others_apart() {
                      phase = \"train\"\nlie = \"{lie}\"\nlasts_s = 0.5\n"
                 );
                 let what = format!("{schedule}, {peer}, {lie}");
-                // If only one peer disconnects the liar, the two cannot be in one group. It takes
-                // some rounds until the others continue with one of them.
-                let report = run(&lasting(48, schedule, 7, "", &fault), &what);
+                // A peer that disconnects the liar cannot be in one group with it. It takes some rounds until the
+                // others continue with one side. Along trees two peers may have disconnected it, and the others
+                // may go on with the liar, which is honest again, and without these two.
+                let report = run(&lasting(24, schedule, 7, "", &fault), &what);
+                let together = if schedule == "synthesized" { 4 } else { 5 };
                 let last = report.samples.last().expect("samples");
                 assert_eq!(last.consensus_distance, 0.0, "{what}: {report}");
                 assert!(
-                    report.counters.lies > 0 && last.peers >= 5,
+                    report.counters.lies > 0 && last.peers >= together,
                     "{what}: {report}"
                 );
             }
