@@ -26,6 +26,8 @@ pub enum IncidentKind {
     Refused,
     /// A peer refused this daemon.
     RefusedBy,
+    /// A peer's configuration differs, in the keys that the words name.
+    Differs,
 }
 
 /// One incident.
@@ -86,6 +88,17 @@ impl Incidents {
             round,
             peer: peer.map(PeerId::to_hex),
             words: words.chars().take(WORDS_MAX).collect(),
+        });
+    }
+
+    /// A peer's configuration differs from this daemon's in these keys.
+    pub(super) fn differs(&mut self, peer: &PeerId, keys: &[String]) {
+        let named: Vec<String> = keys.iter().map(|key| format!("`{key}`")).collect();
+        self.push(Incident {
+            kind: IncidentKind::Differs,
+            round: self.round,
+            peer: Some(peer.to_hex()),
+            words: named.join(", ").chars().take(WORDS_MAX).collect(),
         });
     }
 

@@ -22,7 +22,7 @@ pub use waits::WaitNow;
 pub(crate) use waits::word as wait_word;
 
 use history::Open;
-use murmurate_protocol::{Event, Phase, Time, Wait, Waiting};
+use murmurate_protocol::{Event, PeerId, Phase, Time, Wait, Waiting};
 use std::collections::BTreeMap;
 use waits::WaitedFor;
 
@@ -52,6 +52,11 @@ impl Insight {
             waited_for: WaitedFor::default(),
             open: Open::default(),
         }
+    }
+
+    /// A peer's configuration differs from this daemon's in these keys.
+    pub fn differs(&mut self, peer: &PeerId, keys: &[String]) {
+        self.incidents.differs(peer, keys);
     }
 
     /// Takes an event of the peer; `counters` are the daemon's after it.

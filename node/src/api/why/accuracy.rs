@@ -188,7 +188,7 @@ fn of_incident(facts: &Facts<'_>, incident: &Incident) -> Option<Cause> {
             format!("This daemon took over the state of others that opens round {round}."),
             None,
         ),
-        IncidentKind::Refused | IncidentKind::RefusedBy => return None,
+        IncidentKind::Refused | IncidentKind::RefusedBy | IncidentKind::Differs => return None,
     };
     Some(Cause {
         sentence,

@@ -66,6 +66,9 @@ fn refusals(facts: &Facts<'_>, mut answer: Answer) -> Answer {
         match incident.kind {
             IncidentKind::RefusedBy => Some(format!("Daemon {who} refused this daemon: {why}.")),
             IncidentKind::Refused => Some(format!("This daemon refused daemon {who}: {why}.")),
+            IncidentKind::Differs => Some(format!(
+                "The configuration of daemon {who} has other values in {why}."
+            )),
             _ => None,
         }
     });
@@ -75,6 +78,12 @@ fn refusals(facts: &Facts<'_>, mut answer: Answer) -> Answer {
     }
     for sentence in sentences {
         answer = answer.say(sentence);
+    }
+    let mut incidents = facts.insight.incidents.all();
+    if incidents.any(|incident| incident.kind == IncidentKind::Differs) {
+        return answer.act(
+            "Write the same values into both configurations, and start the changed daemon again.",
+        );
     }
     answer.act(
         "Compare `murmurate run --show-config` of both daemons; what must be the same is marked in \
