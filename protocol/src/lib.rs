@@ -130,7 +130,7 @@ pub use participants::Participants;
 pub use peer::{Input, Peer, SNAPSHOT_VERSION, Snapshot};
 pub use plan::{
     AgreementPlan, BytesBound, Contribution, DeadlinePlan, FragmentPlan, Grouping, Passes, Plan,
-    PlanError,
+    PlanError, Weighing,
 };
 pub use proof::{Proof, Saying};
 pub use pull_plan::PullPlan;

@@ -257,3 +257,75 @@ fn the_same_training_changes_alike_at_all_machines() {
     assert_ne!(loss(&usual, 21), loss(&half, 21));
     assert_eq!(half.consensus_distance, 0.0);
 }
+
+/// The codec changes in a round that some have begun already, while one machine is cut off or crashes, and
+/// changes back: all decide every round together.
+#[test]
+fn machines_change_the_codec_together() {
+    for seed in common::seeds(24) {
+        let peers = peers(seed);
+        let at = 1.2 + 0.007 * (seed % 23) as f64;
+        let codec = |name: &str, from: u64| {
+            format!("change = \"codec\", codec = \"{name}\", from = {from}")
+        };
+        let faults = match seed % 3 {
+            0 => String::new(),
+            1 => format!(
+                "[[fault]]\nkind = \"partition\"\npeers = [0]\nat_s = {at}\nlasts_s = 1.5\n"
+            ),
+            _ => crash(0, at + 0.2, 1.0),
+        };
+        let faults = faults
+            + &directs(1, at, &codec("int8", 0))
+            + &directs(2, at + 0.2, &codec("int4", 18))
+            + &directs(1, at + 0.4, "change = \"codec\", from = 30");
+        let text = text(seed, &faults).replace(
+            "[strategy.inner]",
+            "[strategy.compression]\ncodec = \"f32\"\n[strategy.inner]",
+        );
+        let text = text.replace("dim = 32", "dim = 16000");
+        let report = common::run(&text, None);
+        agrees(seed, &report, peers);
+        let (first, last) = (&report.samples[0], report.samples.last().expect("samples"));
+        assert_eq!(last.peers as u64, peers, "seed {seed}: {report}");
+        assert!(last.loss < first.loss, "seed {seed}: {report}");
+    }
+}
+
+#[test]
+fn another_codec_sends_other_bytes_from_its_round_on() {
+    let of = |codec: &str, faults: &str| {
+        let text = text(0, faults).replace(
+            "[strategy.inner]",
+            &format!("[strategy.compression]\ncodec = \"{codec}\"\n[strategy.inner]"),
+        );
+        let text = text.replace("dim = 32", "dim = 20000");
+        common::run(&text, None)
+    };
+    let usual = of("f32", "");
+    let changed = of(
+        "f32",
+        &directs(0, 0.5, "change = \"codec\", codec = \"int8\", from = 20"),
+    );
+    let small = of("int8", "");
+    let loss = |report: &Report, round| {
+        let mut samples = report.samples.iter();
+        samples
+            .find(|s| s.round == round)
+            .and_then(|s| s.loss)
+            .expect("a loss")
+    };
+    assert_eq!(loss(&usual, 20), loss(&changed, 20));
+    assert_ne!(loss(&usual, 21), loss(&changed, 21));
+    let bytes = |report: &Report| report.counters.bytes_encoded as f64;
+    // Half of the rounds by either.
+    let expected = 0.5 * (bytes(&usual) + bytes(&small));
+    let ratio = bytes(&changed) / expected;
+    assert!((0.95..1.05).contains(&ratio), "{ratio}");
+    // What cannot take the place of the configured codec is left out by all.
+    let refused = of(
+        "int8",
+        &directs(0, 0.5, "change = \"codec\", codec = \"f32\", from = 20"),
+    );
+    assert_eq!(bytes(&refused), bytes(&small));
+}

@@ -5,6 +5,7 @@ use crate::directive::SignedDirective;
 use crate::gate::Message;
 use crate::revocation::Revocation;
 use murmurate_protocol::Proof;
+use murmurate_protocol::wire::WireVersion;
 use serde::{Deserialize, Serialize};
 
 /// What one member tells another.
@@ -33,6 +34,14 @@ pub struct Learned {
 }
 
 impl News {
+    /// The part of it that a peer can read which speaks this version of the wire.
+    #[must_use]
+    pub fn within(mut self, wire: WireVersion) -> Self {
+        let reads = |signed: &SignedDirective| signed.directive().change.since() <= wire.number();
+        self.directives.retain(reads);
+        self
+    }
+
     /// Whether it says nothing.
     pub fn is_empty(&self) -> bool {
         self.are_directives() && self.directives.is_empty()
@@ -49,5 +58,39 @@ impl News {
         let directives = (!directives.is_empty()).then_some(Message::Directives(directives));
         let rest = (!self.are_directives()).then_some(Message::News(self));
         rest.into_iter().chain(directives)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::key::RunKey;
+    use murmurate_protocol::wire::WireVersions;
+    use murmurate_protocol::{Change, Round};
+
+    #[test]
+    fn a_peer_is_told_what_its_version_of_the_wire_can_say() {
+        let key = RunKey::from_seed("run".to_owned(), [7; 32]);
+        let signed = |number, change| key.direct(number, 1_700_000_000, (Round(3), change));
+        let news = News {
+            directives: vec![
+                signed(1, Change::Pause),
+                signed(2, Change::Codec(Some(6))),
+                signed(3, Change::Rounds(9)),
+            ],
+            ..News::default()
+        };
+        let version = |number| {
+            let all = WireVersions::claimed(number, number);
+            all.newest_shared(&WireVersions::OURS).expect("spoken")
+        };
+        let told = |number| {
+            let told = news.clone().within(version(number)).directives;
+            told.iter()
+                .map(|d| d.directive().number)
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(told(7), [1, 3]);
+        assert_eq!(told(8), [1, 2, 3]);
     }
 }

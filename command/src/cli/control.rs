@@ -2,7 +2,9 @@
 
 use super::membership::OfficeArgs;
 use clap::{Args, Subcommand};
+use murmurate_node::directive::CONFIGURED;
 use murmurate_protocol::{Change, RateFactor};
+use murmurate_strategies::compress::CODECS;
 
 /// The daemon of DIR tells the others. All of them change before the same round.
 #[derive(Debug, Args)]
@@ -66,6 +68,18 @@ pub(crate) enum ControlCommand {
         #[command(flatten)]
         from: FromArgs,
     },
+    /// Change the codec of contributions
+    #[command(
+        after_help = "Examples:\n  murmurate control codec int8 --at 300\n  murmurate control codec configured"
+    )]
+    Codec {
+        /// A codec that rounds every value and sends no more than the configured one, such as int8 where that is
+        /// f32, with its default parameters; `configured` for that of the configuration
+        #[arg(value_name = "CODEC", value_parser = codec)]
+        codec: CodecChoice,
+        #[command(flatten)]
+        from: FromArgs,
+    },
     /// List what is directed
     #[command(after_help = "Example:\n  murmurate control list --json")]
     List,
@@ -81,8 +95,25 @@ impl ControlCommand {
             Self::Rounds { count } => (Change::Rounds(*count), None),
             Self::Lr { factor, from } => (Change::LearningRate(*factor), from.at),
             Self::InnerSteps { count, from } => (Change::InnerSteps(*count), from.at),
+            Self::Codec { codec, from } => (Change::Codec(codec.0), from.at),
             Self::List => return None,
         })
+    }
+}
+
+/// A codec by its byte; `None` for that of the configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct CodecChoice(Option<u8>);
+
+/// Parses the name of a codec.
+fn codec(text: &str) -> Result<CodecChoice, String> {
+    if text == CONFIGURED {
+        return Ok(CodecChoice(None));
+    }
+    let found = CODECS.iter().find(|spec| spec.name == text);
+    match found {
+        Some(spec) => Ok(CodecChoice(Some(spec.tag))),
+        None => Err("there is no such codec; `murmurate strategies` lists them".to_owned()),
     }
 }
 

@@ -10,6 +10,7 @@ use murmurate_node::api::ControlStatus;
 use murmurate_node::directive::{DirectiveStatus, directive_words};
 use murmurate_node::membership::{Owner, directives};
 use murmurate_protocol::{Change, Directive, Round};
+use murmurate_strategies::compress::by_tag;
 use serde::Deserialize;
 use serde_json::json;
 use std::path::Path;
@@ -103,7 +104,8 @@ fn first_round(now: &Now, change: Change, at: Option<u64>) -> anyhow::Result<u64
                 "the strategy of this run needs {least} inner steps at least"
             );
         }
-        Change::LearningRate(_) => {}
+        Change::LearningRate(_) | Change::Codec(None) => {}
+        Change::Codec(Some(byte)) => may_choose(control, byte)?,
     }
     // In a pause no round is under way.
     let next = if control.paused { *round } else { round + 1 };
@@ -118,6 +120,21 @@ fn first_round(now: &Now, change: Change, at: Option<u64>) -> anyhow::Result<u64
         ),
         at => Ok(at.unwrap_or(usual)),
     }
+}
+
+/// Whether the run can go on with the codec that has this byte.
+fn may_choose(control: &ControlStatus, byte: u8) -> anyhow::Result<()> {
+    ensure!(
+        !control.codecs.is_empty(),
+        "the codec of this run cannot be changed: it keeps a state, or the strategy needs it"
+    );
+    let name = by_tag(byte).map_or("", |spec| spec.name);
+    ensure!(
+        control.codecs.iter().any(|codec| codec == name),
+        "the codec {name} cannot take the place of the configured one: choose one of {}",
+        control.codecs.join(", ")
+    );
+    Ok(())
 }
 
 fn margin(now: &Now) -> u64 {
@@ -189,7 +206,9 @@ fn list(dir: &Path, now: Option<Now>, as_json: bool) -> anyhow::Result<()> {
     for directive in &all {
         let value = directive
             .value
-            .map_or(String::new(), |value| format!(" {value}"));
+            .map(|value| format!(" {value}"))
+            .or(directive.codec.as_ref().map(|codec| format!(" {codec}")))
+            .unwrap_or_default();
         table.add_row([
             directive.number.to_string(),
             format!("{}{value}", directive.change.replace('_', " ")),

@@ -31,6 +31,10 @@ pub struct About {
     pub multiples: BTreeMap<String, f64>,
     /// The schedule of the learning rate, if it is known.
     pub rate: Option<RateFact>,
+    /// The codec of the configuration.
+    pub codec: String,
+    /// The codecs that the owner of the run may choose, that one first; none where it cannot be changed.
+    pub codecs: Vec<String>,
     /// Whether all daemons have the same parameters after a round.
     pub agrees: bool,
     /// Predicts the rounds, if a prediction is possible.

@@ -4,7 +4,8 @@ use super::ControlStatus;
 use super::observer::Observer;
 use super::rounds::RoundWindow;
 use super::status::{BranchStatus, MergedStatus};
-use murmurate_protocol::{Branch, Round, Time};
+use crate::directive::CONFIGURED;
+use murmurate_protocol::{Branch, PeerId, Round, Time};
 
 impl Observer {
     /// Stores the branch that the daemon is in, and how many peers are missing from it.
@@ -19,11 +20,27 @@ impl Observer {
     /// Stores what the owner has directed, and the number of rounds that follows from it.
     pub fn set_control(&mut self, control: ControlStatus, rounds: u64) {
         let rate = self.about.rate.as_ref();
-        self.status.control = ControlStatus {
+        let mut control = ControlStatus {
             rate_ends: rate.and_then(|rate| rate.factor.ends()),
+            codecs: self.about.codecs.clone(),
             ..control
         };
+        let known = |codec: &String| control.codecs.contains(codec) || codec == CONFIGURED;
+        for directive in &mut control.directives {
+            if directive.codec.as_ref().is_some_and(|codec| !known(codec)) {
+                directive.state = "refused".to_owned();
+            }
+        }
+        if !control.codecs.contains(&control.codec) {
+            control.codec = self.about.codec.clone();
+        }
+        self.status.control = control;
         self.status.rounds = rounds;
+    }
+
+    /// A peer's configuration differs from this daemon's in these keys.
+    pub fn differs(&mut self, peer: &PeerId, keys: &[String]) {
+        self.insight.differs(peer, keys);
     }
 
     /// Training begins, at the start or after a pause: rates and costs are measured from here.

@@ -1,6 +1,6 @@
 //! What the owner of the run has directed, as `/status` shows it.
 
-use crate::directive::DirectiveStatus;
+use crate::directive::{DirectiveStatus, codec_name};
 use murmurate_protocol::{Change, Directive, InForce, Peer, Phase, Plan, StepBudget};
 use serde::{Deserialize, Serialize};
 
@@ -18,6 +18,10 @@ pub struct ControlStatus {
     pub inner_steps_least: Option<u32>,
     /// The factor on the learning rate in the present round.
     pub learning_rate: f64,
+    /// The codec of contributions in the present round.
+    pub codec: String,
+    /// The codecs that can take its place, and the configured one first; none where it cannot be changed.
+    pub codecs: Vec<String>,
     /// The round at which the configured schedule of the learning rate ends, if there is one. Another number
     /// of rounds does not move it.
     pub rate_ends: Option<f64>,
@@ -49,7 +53,9 @@ impl ControlStatus {
             },
             inner_steps_least: inner_steps_least(peer.plan()),
             learning_rate: in_force.training.rate.get(),
+            codec: in_force.training.codec.map(codec_name).unwrap_or_default(),
             // The observer knows the configuration.
+            codecs: Vec::new(),
             rate_ends: None,
             directives: all.iter().map(shown).collect(),
         }

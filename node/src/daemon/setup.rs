@@ -260,6 +260,13 @@ fn about(
     Ok(About {
         ranks: config.island.ranks,
         rate: Some(rate_fact(config)?),
+        codec: config.strategy.codec_kind().name().to_owned(),
+        codecs: config
+            .strategy
+            .codecs()
+            .iter()
+            .map(|spec| spec.name.to_owned())
+            .collect(),
         agrees: config.strategy.exchange().agrees(),
         run: config.run.name.clone(),
         name: config.daemon.name.as_ref().map(ToString::to_string),

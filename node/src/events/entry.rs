@@ -238,10 +238,13 @@ pub enum Kind {
     Directive {
         /// Number of the directive.
         number: u32,
-        /// What changes: `pause`, `resume`, `rounds`, `inner_steps` or `learning_rate`.
+        /// What changes: `pause`, `resume`, `rounds`, `inner_steps`, `learning_rate` or `codec`.
         change: String,
         /// To what, where that is a number.
         value: Option<f64>,
+        /// To which codec, where the codec changes.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        codec: Option<String>,
         /// The first round in which it is in force; zero is at once.
         from: u64,
     },

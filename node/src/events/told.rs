@@ -172,6 +172,7 @@ fn of_results(event: &Event) -> Option<(Option<Round>, Kind)> {
                 number: shown.number,
                 change: shown.change,
                 value: shown.value,
+                codec: shown.codec,
                 from: shown.from_round,
             };
             (round, directed)

@@ -1,5 +1,6 @@
 //! What a directive changes.
 
+use crate::wire::WIRE_VERSION_OLDEST;
 use core::fmt;
 use serde::{Deserialize, Serialize};
 
@@ -16,9 +17,20 @@ pub enum Change {
     InnerSteps(u32),
     /// The learning rate, as a multiple of what the configuration says.
     LearningRate(RateFactor),
+    /// The codec of contributions and aggregates, by the byte that opens its encodings; `None`: that of the
+    /// configuration.
+    Codec(Option<u8>),
 }
 
 impl Change {
+    /// The first version of the wire whose peers can read it.
+    pub const fn since(&self) -> u8 {
+        match self {
+            Self::Codec(_) => 8,
+            _ => WIRE_VERSION_OLDEST,
+        }
+    }
+
     /// Whether two changes are of one kind, so that the later one counts.
     pub(super) const fn is_like(&self, other: &Self) -> bool {
         matches!(
@@ -27,6 +39,7 @@ impl Change {
                 | (Self::Rounds(_), Self::Rounds(_))
                 | (Self::InnerSteps(_), Self::InnerSteps(_))
                 | (Self::LearningRate(_), Self::LearningRate(_))
+                | (Self::Codec(_), Self::Codec(_))
         )
     }
 }
@@ -40,6 +53,8 @@ impl fmt::Display for Change {
             Self::Rounds(rounds) => write!(f, "{rounds} rounds in all"),
             Self::InnerSteps(steps) => write!(f, "{steps} inner steps a round"),
             Self::LearningRate(factor) => write!(f, "learning rate {factor}"),
+            Self::Codec(None) => f.write_str("the codec of the configuration"),
+            Self::Codec(Some(byte)) => write!(f, "the codec with byte {byte}"),
         }
     }
 }

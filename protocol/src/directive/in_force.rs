@@ -18,9 +18,21 @@ impl InForce {
     /// What the members of a group must have in common to train and exchange by the same rules; `None`
     /// where they are those of the plan.
     pub(crate) fn rules(&self) -> Option<Digest> {
-        let rules = &self.training;
-        let usual = *rules == TrainingRules::default();
-        (!usual).then(|| Digest::of(&crate::wire::canonical(&("rules", rules))))
+        let rules = self.training;
+        if rules == TrainingRules::default() {
+            return None;
+        }
+        let TrainingRules {
+            inner_steps,
+            rate,
+            codec,
+        } = rules;
+        // Peers that know no change of the codec hash what it says of the others.
+        let said = match codec {
+            None => crate::wire::canonical(&("rules", inner_steps, rate)),
+            Some(codec) => crate::wire::canonical(&("rules", inner_steps, rate, codec)),
+        };
+        Some(Digest::of(&said))
     }
 
     /// The plan with these changes.
@@ -38,5 +50,38 @@ impl InForce {
             }
         }
         changed.validate().map(|()| changed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::RateFactor;
+
+    /// Daemons of the version before know no change of the codec, and must find the same hash for the others.
+    #[test]
+    fn rules_without_a_codec_hash_as_they_did_before_there_was_one() {
+        #[derive(serde::Serialize)]
+        struct Before {
+            inner_steps: Option<u32>,
+            rate: RateFactor,
+        }
+        let with = |codec| InForce {
+            training: TrainingRules {
+                inner_steps: Some(7),
+                codec,
+                ..TrainingRules::default()
+            },
+            ..InForce::default()
+        };
+        let before = Before {
+            inner_steps: Some(7),
+            rate: RateFactor::ONE,
+        };
+        let before = Digest::of(&crate::wire::canonical(&("rules", before)));
+        assert_eq!(with(None).rules(), Some(before));
+        assert_ne!(with(Some(7)).rules(), Some(before));
+        assert_ne!(with(Some(7)).rules(), with(Some(8)).rules());
+        assert_eq!(InForce::default().rules(), None);
     }
 }

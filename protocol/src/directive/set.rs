@@ -61,6 +61,7 @@ impl Directives {
                 Change::Rounds(rounds) => all.rounds = Some(rounds),
                 Change::InnerSteps(steps) => all.training.inner_steps = Some(steps),
                 Change::LearningRate(factor) => all.training.rate = factor,
+                Change::Codec(codec) => all.training.codec = codec,
             }
         }
         all
@@ -72,7 +73,7 @@ fn can_be(directive: &Directive) -> bool {
     match directive.change {
         Change::InnerSteps(steps) => steps > 0,
         Change::LearningRate(factor) => factor.is_valid(),
-        Change::Pause | Change::Resume | Change::Rounds(_) => true,
+        Change::Pause | Change::Resume | Change::Rounds(_) | Change::Codec(_) => true,
     }
 }
 
@@ -104,6 +105,7 @@ mod tests {
             (0..9u64).prop_map(Change::Rounds),
             (0..9u32).prop_map(Change::InnerSteps),
             (1..9u32).prop_map(|n| Change::LearningRate(RateFactor::new(n.into()).unwrap())),
+            any::<Option<u8>>().prop_map(Change::Codec),
         ];
         (0..12u32, 0..3u64, 0..9u64, change).prop_map(|(number, at_s, from, change)| Directive {
             number,

@@ -10,4 +10,6 @@ pub struct TrainingRules {
     pub inner_steps: Option<u32>,
     /// The factor on the learning rate.
     pub rate: RateFactor,
+    /// The codec, by the byte that opens its encodings; `None`: that of the configuration.
+    pub codec: Option<u8>,
 }

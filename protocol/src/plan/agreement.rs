@@ -17,6 +17,32 @@ pub struct AgreementPlan {
     pub grouping: Grouping,
     /// How often members contribute to a round.
     pub passes: Passes,
+    /// What the weight of a contribution counts.
+    pub weighing: Weighing,
+}
+
+/// What a member says of its contribution, and the weight of it counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Weighing {
+    /// Samples behind it.
+    #[default]
+    Samples,
+    /// Inner steps behind it: a whole number. Members are as fast as their machines, so a count may be further
+    /// from what is usual than a number of samples.
+    Steps,
+}
+
+impl Weighing {
+    /// Whether a contribution may have this weight; zero says that its peer brings none.
+    pub fn allows(self, weight: f64) -> bool {
+        match self {
+            Self::Samples => true,
+            Self::Steps => weight.fract() == 0.0 && (0.0..=f64::from(u32::MAX)).contains(&weight),
+        }
+    }
+
+    /// Bytes of its encoding.
+    const BYTES: usize = size_of::<u32>();
 }
 
 /// How often members contribute to one round of an exchange whose owners reduce shards.
@@ -95,6 +121,7 @@ impl AgreementPlan {
             contributions,
             grouping,
             passes,
+            weighing,
         } = self;
         let flat = Grouping::FLAT_BYTES;
         let before = match (liars, contributions) {
@@ -103,9 +130,13 @@ impl AgreementPlan {
             (_, 0) => size_of_val(contributions) + flat,
             _ => flat,
         };
-        match passes {
+        let before = match passes {
             Passes::One => Passes::BYTES + before,
             Passes::Two => 0,
+        };
+        match weighing {
+            Weighing::Samples => Weighing::BYTES + before,
+            Weighing::Steps => 0,
         }
     }
 }

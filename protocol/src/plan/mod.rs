@@ -8,7 +8,7 @@ mod liars;
 mod rounds;
 mod validate;
 
-pub use agreement::{AgreementPlan, Grouping, Passes};
+pub use agreement::{AgreementPlan, Grouping, Passes, Weighing};
 #[cfg(test)]
 pub(crate) use liars::quorum;
 pub use validate::PlanError;

@@ -2,7 +2,9 @@
 
 use super::{Contribution, Plan};
 use crate::limits::{FRAGMENTS_MAX, GROUP_MEMBERS_MAX, STATE_BYTES_MAX, WINDOW_FRAGMENTS_MAX};
-use crate::{KindError, Layers, OverlapError, Pace, Quorum, Sampling, Schedule, StepBudget};
+use crate::{
+    KindError, Layers, OverlapError, Pace, Quorum, Sampling, Schedule, StepBudget, Weighing,
+};
 use core::time::Duration;
 
 /// Why a plan cannot work.
@@ -57,6 +59,11 @@ pub enum PlanError {
         "two passes need one group without liars whose owners reduce shards: use an all-reduce along the butterfly or a parameter server in step"
     )]
     Passes,
+    /// Weights that count inner steps, but contributions of another kind, or members that may lie.
+    #[error(
+        "weights count inner steps only of deltas in groups without liars: set `liars` to 0, or let them count samples"
+    )]
+    Weighing,
     /// Neighbours mix parameters.
     #[error(
         "neighbours exchange parameters: their deltas and gradients diverge without an agreed anchor"
@@ -134,6 +141,11 @@ impl Plan {
         }
         if self.agreement.passes.are_two() && !self.may_pass_twice() {
             return Err(PlanError::Passes);
+        }
+        let deltas = self.contribution == Contribution::Delta && self.exchange.agrees();
+        let counts = deltas && !self.agreement.signs() && !self.agreement.grouping.has_roll();
+        if self.agreement.weighing == Weighing::Steps && !counts {
+            return Err(PlanError::Weighing);
         }
         let facts = self.exchange.facts();
         match self.contribution {

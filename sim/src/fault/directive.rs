@@ -6,6 +6,7 @@ use crate::error::SimError;
 use crate::scenario::{Checker, ScenarioError};
 use crate::swarm::Swarm;
 use murmurate_protocol::{Change, Directive, Input, RateFactor, Round};
+use murmurate_strategies::compress::CODECS;
 use serde::Deserialize;
 
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
@@ -16,15 +17,17 @@ enum RawChange {
     Rounds,
     InnerSteps,
     LearningRate,
+    Codec,
 }
 
 /// The `directive` of a fault as written.
-#[derive(Clone, Copy, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RawDirective {
     change: RawChange,
     from: Option<u64>,
     value: Option<f64>,
+    codec: Option<String>,
 }
 
 impl RawDirective {
@@ -48,6 +51,19 @@ impl RawDirective {
                 RateFactor::new(value()?)
                     .ok_or_else(|| check.refuse(name, "needs a `value` from 0.000001 to 1000"))?,
             ),
+            RawChange::Codec => Change::Codec(match self.codec.as_deref() {
+                None => None,
+                Some(name) => {
+                    let found = CODECS.iter().find(|spec| spec.name == name);
+                    let unknown = || {
+                        check.refuse(
+                            name,
+                            "needs a `codec` that exists, or none for that of the strategy",
+                        )
+                    };
+                    Some(found.ok_or_else(unknown)?.tag)
+                }
+            }),
         };
         Ok(Directive {
             number: number as u32 + 1,

@@ -204,10 +204,11 @@ impl RawFault {
                 when: self.when(keys)?,
             },
             Kind::Directive => {
+                let when = self.when(keys)?;
                 let directive = keys.need("directive", self.directive)?;
                 Fault::Directive {
                     peer: peer(self.peer)?,
-                    when: self.when(keys)?,
+                    when,
                     directive: directive.numbered(keys.index, check, &keys.name("directive"))?,
                 }
             }

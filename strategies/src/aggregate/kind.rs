@@ -1,8 +1,8 @@
 //! Aggregation rules as data, from the `[aggregation]` table. The grid checks the ranges.
 
 use super::{
-    Aggregator, Bucketing, Bulyan, CenteredClip, ClippedGossip, GeometricMedian, Krum, Median,
-    NearestMeans, NormClip, Scope, SignMajority, TrimmedMean,
+    Aggregator, Bucketing, Bulyan, CenteredClip, ClippedGossip, FedNova, GeometricMedian, Krum,
+    Median, NearestMeans, NormClip, Scope, SignMajority, TrimmedMean,
 };
 use serde::{Deserialize, Serialize};
 
@@ -29,6 +29,8 @@ pub enum AggregationKind {
         /// Partners of a peer that may lie.
         liars: usize,
     },
+    /// [`FedNova`].
+    FedNova,
     /// [`GeometricMedian`].
     GeometricMedian {
         /// Iterations.
@@ -81,6 +83,7 @@ impl AggregationKind {
             Self::Bulyan { .. } => "bulyan",
             Self::CenteredClip { .. } => "centered-clip",
             Self::ClippedGossip { .. } => "clipped-gossip",
+            Self::FedNova => "fed-nova",
             Self::GeometricMedian { .. } => "geometric-median",
             Self::Krum { .. } => "krum",
             Self::Median => "median",
@@ -110,6 +113,7 @@ impl AggregationKind {
                 Box::new(Bucketing::new(rule, bucket, BUCKET_SEED))
             }
             Self::ClippedGossip { liars } => Box::new(ClippedGossip::new(liars)),
+            Self::FedNova => Box::new(FedNova),
             Self::GeometricMedian { iterations } => {
                 Box::new(GeometricMedian::new(SMOOTHING, iterations))
             }
@@ -135,6 +139,7 @@ impl AggregationKind {
             Self::Bulyan { liars } => 4 * liars + 3,
             Self::CenteredClip { .. }
             | Self::ClippedGossip { .. }
+            | Self::FedNova
             | Self::GeometricMedian { .. }
             | Self::Median
             | Self::NormClip { .. }
@@ -143,9 +148,9 @@ impl AggregationKind {
         }
     }
 
-    /// Whether it goes by each coordinate alone.
+    /// Whether it compares contributions in each coordinate alone. A sum compares nothing.
     pub fn is_coordinate_wise(&self) -> bool {
-        self.build()
-            .is_some_and(|rule| rule.scope() == Scope::Coordinate)
+        let alone = |rule: Box<dyn Aggregator>| rule.scope() == Scope::Coordinate;
+        *self != Self::FedNova && self.build().is_some_and(alone)
     }
 }

@@ -97,6 +97,10 @@ pub trait Codec: Send {
     /// the owner of a shard changes from round to round.
     fn aggregate(&self) -> Box<dyn Codec>;
 
+    /// The owner of the run has directed that contributions of a round are encoded by the codec with this byte;
+    /// `None` stands for the codec of the configuration. Most codecs cannot be changed.
+    fn direct(&mut self, _round: u64, _codec: Option<u8>) {}
+
     /// How it is used twice in a round; `None` where members contribute once.
     fn two_passes(&mut self) -> Option<&mut dyn TwoPasses> {
         None

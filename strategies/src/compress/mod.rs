@@ -7,7 +7,7 @@
 //! - `low_rank`: matrices as products of thin factors
 //! - `shared_state`: contributions that every member receives as they were encoded
 //! - `two_passes`: members contribute twice to a round
-//! - `by_size`, `double_squeeze`: made of other codecs
+//! - `by_size`, `double_squeeze`, `exact_first`: made of other codecs
 //!
 //! The other files are what several of them share.
 
@@ -20,6 +20,7 @@ mod context;
 mod dense;
 mod double_squeeze;
 mod error;
+mod exact_first;
 mod header;
 mod lanes;
 mod low_rank;
@@ -31,6 +32,7 @@ mod shared_state;
 pub(crate) mod simd;
 mod sparse;
 mod spec;
+mod switched;
 mod two_passes;
 
 pub use codec::{Codec, Tiles};
@@ -45,6 +47,8 @@ pub use properties::{CodecProperties, Reduction};
 pub use simd::without_vectors;
 pub use sparse::exact::Sparse;
 pub use spec::{CodecKind, CodecSpec, PARAMETERS_MAX, Parameter, ParameterError, Range};
+pub(crate) use switched::Switched;
+pub use switched::{SwitchError, by_tag, may_replace};
 
 use crate::kind::Spec;
 use crate::parameter::{self, Parameters};
@@ -53,7 +57,7 @@ use serde::{Deserialize, Deserializer};
 
 /// The lists of all codecs. Random scenarios are drawn from them in this order: a new codec goes to
 /// the end of a list, and no codec moves.
-const LISTS: [&[&CodecSpec]; 8] = [
+const LISTS: [&[&CodecSpec]; 9] = [
     dense::CODECS,
     sparse::CODECS,
     low_rank::CODECS,
@@ -62,6 +66,7 @@ const LISTS: [&[&CodecSpec]; 8] = [
     shared_state::CODECS,
     &[&double_squeeze::SPEC],
     two_passes::CODECS,
+    &[&exact_first::SPEC],
 ];
 
 /// How many codecs there are.

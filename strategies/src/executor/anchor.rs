@@ -23,6 +23,8 @@ pub(super) struct Anchor {
     inner: Option<Box<dyn InnerOptimizer>>,
     /// The last round in which the shared inner optimizer took its step.
     inner_round: Option<Round>,
+    /// Room for momenta that are sent in place of gradients.
+    momenta: Vec<f32>,
     /// The rules of the shared inner optimizer's steps.
     rules: Rules,
     /// The round that this peer trains: the clock of steps that belong to no round.
@@ -43,6 +45,7 @@ impl Anchor {
             outer,
             inner,
             inner_round: None,
+            momenta: Vec::new(),
             rules,
             clock: Round(0),
         }
@@ -88,6 +91,24 @@ impl Anchor {
                 inner.apply(range, values, aggregate);
             }
             None => self.outer.apply(range, values, aggregate),
+        }
+    }
+
+    /// What the shared inner optimizer takes the mean of, made of this peer's gradient. Usually it is the
+    /// gradient itself.
+    pub(super) fn outgoing<'a>(
+        &'a mut self,
+        range: Range<usize>,
+        gradient: &'a [f32],
+    ) -> &'a [f32] {
+        match &self.inner {
+            Some(inner) if inner.takes_momenta() => {
+                self.momenta.clear();
+                self.momenta.extend_from_slice(gradient);
+                inner.outgoing(range, &mut self.momenta);
+                &self.momenta
+            }
+            _ => gradient,
         }
     }
 

@@ -5,7 +5,7 @@ use super::codec_state::seeds;
 use super::host::Host;
 use crate::aggregate::{Norm, RMS_MAX, quarantine};
 use crate::compress::{Codec, EncodeContext, F32, Tiles};
-use murmurate_protocol::{Part, PlanHash, SliceId, WorkError};
+use murmurate_protocol::{Part, PlanHash, Round, SliceId, WorkError};
 
 /// The codecs of contributions and of aggregates.
 pub(super) struct Codecs {
@@ -18,6 +18,12 @@ pub(super) struct Codecs {
 }
 
 impl Codecs {
+    /// The owner of the run has directed the codec of a round.
+    pub(super) fn direct(&mut self, round: Round, codec: Option<u8>) {
+        self.contribution.direct(round.0, codec);
+        self.aggregate.direct(round.0, codec);
+    }
+
     /// The codec that a slice is encoded by.
     pub(super) fn of(&self, part: Part) -> &dyn Codec {
         match part {

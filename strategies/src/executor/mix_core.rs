@@ -13,7 +13,7 @@ use super::host::Host;
 use super::local::LocalBuffer;
 use super::places::Places;
 use crate::trainer::Trainer;
-use murmurate_protocol::{Digest, FragmentId, SliceId, WorkError};
+use murmurate_protocol::{Digest, FragmentId, Round, SliceId, TrainingRules, WorkError};
 
 /// The core of the mix lane. A mixer borrows it for each order.
 pub(super) struct MixCore {
@@ -92,6 +92,12 @@ impl MixCore {
         }
     }
 
+    /// What the owner of the run has directed of a round.
+    pub(super) fn direct(&mut self, round: Round, rules: TrainingRules) {
+        self.anchor.direct(rules);
+        self.codecs.direct(round, rules.codec);
+    }
+
     /// Encodes a shard of the contribution.
     pub(super) fn encode_contribution(
         &mut self,
@@ -103,9 +109,10 @@ impl MixCore {
         self.take_piece(slice.fragment);
         let (codecs, places) = (&mut self.codecs, &self.places);
         let range = places.shard(slice.fragment, slice.shard, of);
-        let values = self
+        let trained = self
             .local
-            .trained(slice.fragment, range, &self.anchor.values)?;
+            .trained(slice.fragment, range.clone(), &self.anchor.values)?;
+        let values = self.anchor.outgoing(range, trained);
         self.contributions
             .encode(codecs, places, values, (slice, of), common, out)
     }

@@ -231,7 +231,7 @@ impl MixLane {
         };
         if let Order::Train { round, rules, .. } = order {
             self.core.anchor.round_begins(*round);
-            self.core.anchor.direct(*rules);
+            self.core.direct(*round, *rules);
         }
         if collects {
             self.collect();
@@ -251,7 +251,7 @@ impl MixLane {
                 keep_local,
                 rules,
             } => {
-                core.anchor.direct(*rules);
+                core.direct(*round, *rules);
                 let end = End {
                     round: *round,
                     fragment: *fragment,
@@ -267,7 +267,7 @@ impl MixLane {
                 keep_local,
                 rules,
             } => {
-                core.anchor.direct(*rules);
+                core.direct(*round, *rules);
                 let end = End {
                     round: *round,
                     fragment: *fragment,

@@ -144,6 +144,7 @@ mod tests {
         rules.direct(TrainingRules {
             inner_steps: Some(2),
             rate: RateFactor::new(0.5).unwrap(),
+            ..TrainingRules::default()
         });
         let rate = |round, taken| rules.of_step(Round(round), taken).rate;
         // The middle of the first of two steps, and half of what the schedule says.

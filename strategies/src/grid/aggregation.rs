@@ -41,6 +41,7 @@ pub(super) fn read(table: &Aggregation) -> Result<AggregationKind, StrategyError
             )?,
         },
         "clipped-gossip" => AggregationKind::ClippedGossip { liars: liars()? },
+        "fed-nova" => AggregationKind::FedNova,
         "geometric-median" => AggregationKind::GeometricMedian {
             iterations: iterations(8)?,
         },
@@ -79,7 +80,8 @@ impl Aggregation {
             }
             AggregationKind::GeometricMedian { iterations } => table.iterations = Some(iterations),
             AggregationKind::NormClip { radius } => table.radius = Some(radius),
-            AggregationKind::Median
+            AggregationKind::FedNova
+            | AggregationKind::Median
             | AggregationKind::SignMajority
             | AggregationKind::WeightedMean => {}
         }

@@ -86,7 +86,7 @@
 //! [inner]
 //! optimizer = "adam-w"         # sgd, signum, muon (lr, momentum, weight_decay),
 //!                              # adam-w, lamb (lr, betas, eps, weight_decay),
-//!                              # one-bit-adam, zero-one-adam (lr, betas, eps, freeze)
+//!                              # one-bit-adam, zero-one-adam (lr, betas, eps, freeze, sends)
 //! lr = 0.001
 //! correction = "fed-prox"      # none, fed-prox (all-reduce of deltas), quasi-global (gossip, sgd),
 //!                              # exact-diffusion, gradient-tracking, momentum-tracking, motef (replicas),

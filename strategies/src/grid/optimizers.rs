@@ -7,7 +7,7 @@ use super::validate::{
     above_zero, below_one, choose, choose_of, count, not_negative, range, refuse_foreign,
 };
 use crate::correct::CorrectionKind;
-use crate::inner::{InnerKind, default_betas, default_eps, default_weight_decay};
+use crate::inner::{InnerKind, Sends, default_betas, default_eps, default_weight_decay};
 use crate::outer::{OuterKind, StatePrecision};
 
 fn betas(key: &str, betas: [f64; 2]) -> Result<[f64; 2], StrategyError> {
@@ -110,6 +110,17 @@ pub(super) fn outer_state(table: &Outer) -> Result<StatePrecision, StrategyError
         .unwrap_or_default())
 }
 
+/// What peers send of an inner step.
+fn sends(table: &Inner) -> Result<Sends, StrategyError> {
+    let all = [Sends::Gradients, Sends::Momenta];
+    let usual = Sends::default().name();
+    let name = choose_of(&table.sends, usual, "inner.sends", &all.map(Sends::name))?;
+    Ok(all
+        .into_iter()
+        .find(|sends| sends.name() == name)
+        .unwrap_or_default())
+}
+
 /// The inner optimizer.
 pub(super) fn inner(table: &Inner) -> Result<InnerKind, StrategyError> {
     let name = choose(&table.optimizer, "adam-w", "inner.optimizer", &INNERS)?;
@@ -141,6 +152,7 @@ pub(super) fn inner(table: &Inner) -> Result<InnerKind, StrategyError> {
             betas: moments()?,
             eps: eps()?,
             freeze: freeze(1000)?,
+            sends: sends(table)?,
         },
         "sgd" => InnerKind::Sgd {
             lr: lr(0.1)?,
@@ -157,6 +169,7 @@ pub(super) fn inner(table: &Inner) -> Result<InnerKind, StrategyError> {
             betas: moments()?,
             eps: eps()?,
             freeze: freeze(16)?,
+            sends: sends(table)?,
         },
         _ => InnerKind::AdamW {
             lr: lr(0.001)?,
@@ -285,15 +298,18 @@ impl Inner {
                 betas,
                 eps,
                 freeze,
+                sends,
             }
             | InnerKind::ZeroOneAdam {
                 lr,
                 betas,
                 eps,
                 freeze,
+                sends,
             } => {
                 (table.lr, table.betas, table.eps) = (Some(lr), Some(betas), Some(eps));
                 table.freeze = Some(freeze);
+                table.sends = Some(sends.name().to_owned());
             }
         }
         table

@@ -1,6 +1,7 @@
 //! From a checked strategy to the parts of its Executor.
 
 use super::{Strategy, methods};
+use crate::compress::Switched;
 use crate::correct::CorrectionKind;
 use crate::executor::{Blend, Late, Overlap, Parts, Rules};
 use murmurate_protocol::{Contribution, Layers, OverlapPlan, Plan};
@@ -20,7 +21,10 @@ impl Parts {
             contribution: strategy.contribution(),
             companion: strategy.companion(),
             fragments: plan.ranges(),
-            codec: strategy.codec(),
+            codec: match strategy.exchange().agrees() {
+                true => Switched::of(strategy.codec_kind()),
+                false => strategy.codec(),
+            },
             // Between neighbours what is left out is kept for each neighbour.
             error_feedback: strategy.error_feedback() && !replicas,
             mixing: (methods::of(strategy.exchange()).mixing)(strategy),

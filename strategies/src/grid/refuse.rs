@@ -25,6 +25,7 @@ pub(super) fn check(strategy: &Strategy) -> Result<(), StrategyError> {
     }
     in_common(strategy)?;
     two_passes(strategy)?;
+    momenta(strategy)?;
     codec(
         &strategy.codec().properties(),
         facts,
@@ -182,6 +183,19 @@ fn two_passes(strategy: &Strategy) -> Result<(), StrategyError> {
             "aggregation.rule",
             "contributions to a basis are summed, and no rule can compare them",
             "use \"weighted-mean\", or another codec, such as \"top-k\"",
+        );
+    }
+    Ok(())
+}
+
+/// Requirements of peers that send momenta in place of gradients.
+fn momenta(strategy: &Strategy) -> Result<(), StrategyError> {
+    let agreed = strategy.exchange().agrees() && strategy.contribution() == Contribution::Gradient;
+    if strategy.inner_kind().sends_momenta() && !agreed {
+        return refused(
+            "inner.sends",
+            "a momentum is sent in place of a gradient, and all members must hold the common one",
+            "use \"gradients\", or contribution = \"gradient\" with an exchange that agrees",
         );
     }
     Ok(())

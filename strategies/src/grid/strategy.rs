@@ -9,7 +9,7 @@ mod written;
 
 use super::overlap;
 use crate::aggregate::AggregationKind;
-use crate::compress::{Codec, CodecKind};
+use crate::compress::{CODECS, Codec, CodecKind, CodecSpec, may_replace};
 use crate::correct::{Companion, Correction, CorrectionKind};
 use crate::executor::CenterRule;
 use crate::inner::{InnerKind, InnerOptimizer, RateSchedule};
@@ -131,6 +131,21 @@ impl Strategy {
     /// The codec of contributions.
     pub fn codec(&self) -> Box<dyn Codec> {
         self.compression.codec.build()
+    }
+
+    /// The codecs that the owner of a run may choose while it trains, that of the configuration first; none
+    /// where it cannot be changed.
+    pub fn codecs(&self) -> Vec<&'static CodecSpec> {
+        let own = self.codec_kind();
+        let others = CODECS
+            .iter()
+            .copied()
+            .filter(|spec| spec.tag != own.spec().tag && may_replace(own, spec).is_ok());
+        let all: Vec<_> = std::iter::once(own.spec()).chain(others).collect();
+        match self.exchange().agrees() && all.len() > 1 {
+            true => all,
+            false => Vec::new(),
+        }
     }
 
     /// How far neighbours with replicas of each other move towards each other, and whether by exact

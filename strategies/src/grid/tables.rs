@@ -158,6 +158,7 @@ pub(super) struct Inner {
     pub(super) betas: Option<[f64; 2]>,
     pub(super) eps: Option<f64>,
     pub(super) freeze: Option<u64>,
+    pub(super) sends: Option<String>,
     pub(super) correction: Option<String>,
     pub(super) mu: Option<f64>,
     pub(super) beta: Option<f64>,

@@ -4,6 +4,7 @@
 
 use super::adam_w::power;
 use super::{InnerOptimizer, Kept};
+use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
 /// The inner steps (counted from one) in which the second moment changes.
@@ -36,6 +37,27 @@ impl Freeze {
     }
 }
 
+/// What peers send of an inner step.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Sends {
+    /// Their gradients, whose mean the optimizer gets.
+    #[default]
+    Gradients,
+    /// Their momenta: the common one after a step with their own gradient. The optimizer gets the mean of these.
+    Momenta,
+}
+
+impl Sends {
+    /// Its name in the configuration.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Gradients => "gradients",
+            Self::Momenta => "momenta",
+        }
+    }
+}
+
 /// Adam with a second moment that is constant in most inner steps.
 ///
 /// ```text
@@ -43,6 +65,10 @@ impl Freeze {
 /// v' = beta_2 v + (1 - beta_2) g^2 in the inner steps that Freeze names, else v
 /// x' = x - lr (m' / (1 - beta_1^t)) / (sqrt(v' / (1 - beta_2^r)) + eps)
 /// ```
+///
+/// Where peers send momenta, g is not there: the optimizer gets `m'`, the mean of `m_i' = beta_1 m + (1 -
+/// beta_1) g_i` as codecs left it, and takes `g = (m' - beta_1 m) / (1 - beta_1)` for the second moment. Error
+/// feedback then acts on momenta, which are smoother than gradients; without a loss nothing differs.
 ///
 /// with r the number of changes so far. Shapes: `[len]`, f32; the state is m, then v: twice the
 /// parameters. Source: Tang et al., "1-bit Adam: communication efficient large-scale training with
@@ -57,6 +83,7 @@ pub struct FrozenAdam {
     lr: f32,
     betas: [f32; 2],
     eps: f32,
+    sends: Sends,
     kept: Kept,
 }
 
@@ -68,8 +95,15 @@ impl FrozenAdam {
             lr,
             betas,
             eps,
+            sends: Sends::Gradients,
             kept: Kept::zeros(len, 2),
         }
+    }
+
+    /// The same where peers send this.
+    pub const fn sending(mut self, sends: Sends) -> Self {
+        self.sends = sends;
+        self
     }
 }
 
@@ -89,6 +123,20 @@ impl InnerOptimizer for FrozenAdam {
         &mut self.kept
     }
 
+    fn takes_momenta(&self) -> bool {
+        self.sends == Sends::Momenta
+    }
+
+    fn outgoing(&self, range: Range<usize>, gradient: &mut [f32]) {
+        if self.takes_momenta() {
+            let beta = self.betas[0];
+            let momentum = &self.kept.values[range];
+            for (g, m) in gradient.iter_mut().zip(momentum) {
+                *g = beta * m + (1.0 - beta) * *g;
+            }
+        }
+    }
+
     fn step(&mut self, range: Range<usize>, params: &mut [f32], gradient: &[f32]) {
         let ([beta_1, beta_2], eps) = (self.betas, self.eps);
         let (renewals, renew) = self.freeze.renewals(self.kept.steps.max(1));
@@ -98,14 +146,24 @@ impl InnerOptimizer for FrozenAdam {
         let root_scale = (1.0 / correction(beta_2, renewals.max(1)).sqrt()) as f32;
         let (first, second) = self.kept.halves();
         let second = &mut second[range.clone()];
+        let first = &mut first[range];
+        let momenta = self.sends == Sends::Momenta;
         if renew {
-            for (v, g) in second.iter_mut().zip(gradient) {
+            let pairs = second.iter_mut().zip(&*first);
+            for ((v, m), given) in pairs.zip(gradient) {
+                let g = match momenta {
+                    true => (given - beta_1 * m) / (1.0 - beta_1),
+                    false => *given,
+                };
                 *v = beta_2 * *v + (1.0 - beta_2) * g * g;
             }
         }
-        let moments = first[range].iter_mut().zip(second);
-        for ((x, g), (m, v)) in params.iter_mut().zip(gradient).zip(moments) {
-            *m = beta_1 * *m + (1.0 - beta_1) * g;
+        let moments = first.iter_mut().zip(second);
+        for ((x, given), (m, v)) in params.iter_mut().zip(gradient).zip(moments) {
+            *m = match momenta {
+                true => *given,
+                false => beta_1 * *m + (1.0 - beta_1) * given,
+            };
             *x -= step_size * *m / (v.sqrt() * root_scale + eps);
         }
     }

@@ -1,6 +1,6 @@
 //! Inner optimizers as data, from the `[inner]` table. The grid checks the ranges.
 
-use super::{AdamW, Freeze, FrozenAdam, InnerOptimizer, Lamb, Muon, Sgd, Signum};
+use super::{AdamW, Freeze, FrozenAdam, InnerOptimizer, Lamb, Muon, Sends, Sgd, Signum};
 use crate::Layout;
 use serde::{Deserialize, Serialize};
 
@@ -70,6 +70,8 @@ pub enum InnerKind {
         eps: f64,
         /// Inner steps in which the second moment is renewed.
         freeze: u64,
+        /// What peers send of an inner step.
+        sends: Sends,
     },
     /// [`Signum`].
     Signum {
@@ -93,6 +95,8 @@ pub enum InnerKind {
         eps: f64,
         /// Renewals of the second moment before their distance doubles.
         freeze: u64,
+        /// What peers send of an inner step.
+        sends: Sends,
     },
 }
 
@@ -126,6 +130,20 @@ impl InnerKind {
             eps: default_eps(),
             weight_decay: default_weight_decay(),
         }
+    }
+
+    /// Whether peers send momenta in place of gradients.
+    pub const fn sends_momenta(&self) -> bool {
+        matches!(
+            self,
+            Self::OneBitAdam {
+                sends: Sends::Momenta,
+                ..
+            } | Self::ZeroOneAdam {
+                sends: Sends::Momenta,
+                ..
+            }
+        )
     }
 
     /// Its name in the configuration.
@@ -224,7 +242,8 @@ impl InnerKind {
                 betas,
                 eps,
                 freeze,
-            } => frozen(len, Freeze::After(freeze), lr, betas, eps),
+                sends,
+            } => frozen(len, (Freeze::After(freeze), sends), lr, betas, eps),
             Self::Signum {
                 lr,
                 momentum,
@@ -238,20 +257,22 @@ impl InnerKind {
                 betas,
                 eps,
                 freeze,
-            } => frozen(len, Freeze::Doubling(freeze), lr, betas, eps),
+                sends,
+            } => frozen(len, (Freeze::Doubling(freeze), sends), lr, betas, eps),
         }
     }
 }
 
 fn frozen(
     len: usize,
-    freeze: Freeze,
+    (freeze, sends): (Freeze, Sends),
     lr: f64,
     betas: [f64; 2],
     eps: f64,
 ) -> Box<dyn InnerOptimizer> {
     let betas = betas.map(|beta| beta as f32);
-    Box::new(FrozenAdam::new(len, freeze, lr as f32, betas, eps as f32))
+    let optimizer = FrozenAdam::new(len, freeze, lr as f32, betas, eps as f32);
+    Box::new(optimizer.sending(sends))
 }
 
 #[cfg(test)]

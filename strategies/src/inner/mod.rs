@@ -14,7 +14,7 @@ mod signum;
 mod tensors;
 
 pub use adam_w::AdamW;
-pub use frozen_adam::{Freeze, FrozenAdam};
+pub use frozen_adam::{Freeze, FrozenAdam, Sends};
 pub use kept::Kept;
 pub use kind::InnerKind;
 pub(crate) use kind::{default_betas, default_eps, default_weight_decay};
@@ -42,6 +42,14 @@ pub trait InnerOptimizer: Send {
 
     /// Applies the gradient of a piece that decays as a whole or not at all (`kept().decays`).
     fn step(&mut self, range: Range<usize>, params: &mut [f32], gradient: &[f32]);
+
+    /// Makes of this peer's gradient what the optimizer takes the mean of: usually the gradient itself.
+    fn outgoing(&self, _range: Range<usize>, _gradient: &mut [f32]) {}
+
+    /// Whether it takes the mean of momenta.
+    fn takes_momenta(&self) -> bool {
+        false
+    }
 
     /// Sets the rule of the inner steps from here on.
     fn set_rule(&mut self, rule: StepRule) {

@@ -17,6 +17,7 @@ fn base(method: &Method) -> &'static str {
         (_, "delayed-nesterov") => "fedbuff",
         (_, "no-lo-co") => "noloco",
         ("aggregation.rule", "clipped-gossip") => "d-psgd",
+        ("aggregation.rule", "fed-nova") => "local-sgd",
         ("aggregation.rule", _)
         | ("compression.codec", "sign-sgd" | "dgc")
         | ("overlap.cut" | "overlap.layers", _) => "bsp",

@@ -975,6 +975,7 @@ fn every_method_of_the_lists_can_be_chosen_somewhere() {
                 "delayed-nesterov" => "async-local-sgd",
                 "no-lo-co" => "noloco",
                 "clipped-gossip" => "guarded-gossip",
+                "fed-nova" => "local-sgd",
                 _ => preset,
             };
             let strategy = Strategy::parse(&text, Some(preset)).unwrap();

@@ -225,6 +225,13 @@ fn reference(kind: &AggregationKind, vectors: &Vectors) -> Vec<f64> {
         AggregationKind::TrimmedMean { liars } => trimmed_mean(&x, liars),
         AggregationKind::NearestTrimmedMean { liars } => nearest_trimmed_mean(&x, liars),
         AggregationKind::ClippedGossip { liars } => clipped_gossip(&x, &a, liars),
+        AggregationKind::FedNova => {
+            let mean_of_steps = a.iter().sum::<f64>() / n as f64;
+            let normalized: Vec<Vec<f64>> = (0..n)
+                .map(|k| x[k].iter().map(|x| mean_of_steps * x / a[k]).collect())
+                .collect();
+            mean_of(&normalized)
+        }
         AggregationKind::Krum { liars } => x[krum_order(&x, liars)[0]].clone(),
         AggregationKind::MultiKrum { liars } => {
             let best = krum_order(&x, liars)[..n - liars].to_vec();
@@ -266,6 +273,7 @@ fn kinds(n: usize) -> Vec<AggregationKind> {
         },
         clip(3.0, 1),
         clip(30.0, 5),
+        AggregationKind::FedNova,
         AggregationKind::GeometricMedian { iterations: 2000 },
         AggregationKind::Krum {
             liars: n.saturating_sub(3) / 2,

@@ -2,7 +2,7 @@
 
 use murmurate_protocol::InnerStep;
 use murmurate_strategies::Layout;
-use murmurate_strategies::inner::{InnerKind, InnerOptimizer, orthogonal};
+use murmurate_strategies::inner::{InnerKind, InnerOptimizer, Sends, orthogonal};
 use murmurate_strategies::toy::ToyTask;
 use murmurate_strategies::{Proceed, StepControl};
 
@@ -137,6 +137,7 @@ fn frozen_adams_follow_their_equations() {
         betas: BETAS,
         eps: EPS,
         freeze: 12,
+        sends: Sends::Gradients,
     };
     let expected = reference(|t, _, x, g, m, v| {
         for i in 0..x.len() {
@@ -149,6 +150,7 @@ fn frozen_adams_follow_their_equations() {
         betas: BETAS,
         eps: EPS,
         freeze: 2,
+        sends: Sends::Gradients,
     };
     let renewals = [1, 2, 3, 5, 7, 11, 15, 23];
     let expected = reference(|t, _, x, g, m, v| {
@@ -160,6 +162,70 @@ fn frozen_adams_follow_their_equations() {
     assert_close(kind, &expected);
 }
 
+/// `m_i = beta_1 m + (1 - beta_1) g_i` is what peers send; the mean of these is the momentum of the mean
+/// gradient.
+#[test]
+fn momenta_that_lose_nothing_give_what_gradients_give() {
+    for zero_one in [false, true] {
+        let kind = |sends| {
+            let (lr, betas, eps) = (0.01, BETAS, EPS);
+            if zero_one {
+                let freeze = 2;
+                InnerKind::ZeroOneAdam {
+                    lr,
+                    betas,
+                    eps,
+                    freeze,
+                    sends,
+                }
+            } else {
+                let freeze = 12;
+                InnerKind::OneBitAdam {
+                    lr,
+                    betas,
+                    eps,
+                    freeze,
+                    sends,
+                }
+            }
+        };
+        let len = 40;
+        let (mut plain, mut momenta) = (
+            kind(Sends::Gradients).build(len),
+            kind(Sends::Momenta).build(len),
+        );
+        let (mut x, mut y) = (vec![0.5f32; len], vec![0.5f32; len]);
+        for step in 0..30 {
+            let gradients: [Vec<f32>; 2] = std::array::from_fn(|peer| {
+                (0..len)
+                    .map(|i| ((i * 7 + step * 3 + peer * 11) % 17) as f32 / 8.0 - 1.0)
+                    .collect()
+            });
+            let mean = |of: &[Vec<f32>; 2]| -> Vec<f32> {
+                of[0]
+                    .iter()
+                    .zip(&of[1])
+                    .map(|(a, b)| 0.5 * (a + b))
+                    .collect()
+            };
+            plain.begin_step();
+            plain.apply(0..len, &mut x, &mean(&gradients));
+            // Out of order, as fragments come.
+            momenta.begin_step();
+            for range in [20..len, 0..20] {
+                let mut sent = gradients.clone().map(|g| g[range.clone()].to_vec());
+                sent.iter_mut()
+                    .for_each(|g| momenta.outgoing(range.clone(), g));
+                momenta.apply(range.clone(), &mut y[range], &mean(&sent));
+            }
+        }
+        for (x, y) in x.iter().zip(&y) {
+            assert!((x - y).abs() < 1e-4, "{zero_one}: {x} is not {y}");
+        }
+        assert!(x.iter().any(|x| (x - 0.5).abs() > 0.01), "they moved");
+    }
+}
+
 #[test]
 fn an_adam_that_never_freezes_is_adam() {
     let kind = InnerKind::OneBitAdam {
@@ -167,6 +233,7 @@ fn an_adam_that_never_freezes_is_adam() {
         betas: BETAS,
         eps: EPS,
         freeze: 1000,
+        sends: Sends::Gradients,
     };
     let adam = InnerKind::AdamW {
         lr: 0.01,
@@ -355,6 +422,7 @@ fn every_optimizer_comes_near_the_optimum_of_a_quadratic() {
                 betas,
                 eps,
                 freeze: 50,
+                sends: Sends::Gradients,
             },
         ),
         (
@@ -364,6 +432,7 @@ fn every_optimizer_comes_near_the_optimum_of_a_quadratic() {
                 betas,
                 eps,
                 freeze: 16,
+                sends: Sends::Gradients,
             },
         ),
         (
@@ -403,12 +472,14 @@ fn state_survives_saving_and_loading() {
             betas: BETAS,
             eps: EPS,
             freeze: 5,
+            sends: Sends::Gradients,
         },
         InnerKind::ZeroOneAdam {
             lr: 0.1,
             betas: BETAS,
             eps: EPS,
             freeze: 3,
+            sends: Sends::Gradients,
         },
         InnerKind::Lamb {
             lr: 0.1,

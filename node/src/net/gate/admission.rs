@@ -5,6 +5,7 @@ use super::handshake::End;
 use super::news;
 use super::step::{Passed, Step};
 use crate::net::NetEvent;
+use crate::net::links::Link;
 use crate::net::nat::Connection;
 use crate::net::streams::Kind;
 use crate::net::swarm::Network;
@@ -160,14 +161,14 @@ impl Network {
         let behaviour = self.swarm.behaviour_mut();
         behaviour.gated.speak(waiting.theirs, id);
         let peer = waiting.peer;
+        let to = (waiting.theirs, waiting.connection.wire);
         self.carry(peer, waiting.theirs, waiting.connection);
         if waiting.punched {
             self.on_punched(peer, id);
         }
         if self.gate.to_tell.remove(&peer) {
             let all = self.gate.membership.register().news();
-            self.tasks
-                .spawn(news::send(self.opener.clone(), waiting.theirs, all));
+            self.tasks.spawn(news::send(self.opener.clone(), to, all));
         }
     }
 
@@ -246,13 +247,19 @@ impl Network {
         }
     }
 
+    /// A linked peer, with the version of the wire that it reads.
+    fn reader(&self, peer: PeerId, link: &Link) -> (identity::PeerId, WireVersion) {
+        let wire = self.outboxes.wire(&peer).unwrap_or(WireVersion::NEWEST);
+        (link.end.theirs, wire)
+    }
+
     /// Passes news on to all links but one.
     fn spread(&mut self, news: &News, except: PeerId) {
         for peer in self.links.peers() {
             let Some(link) = self.links.get(&peer).filter(|_| peer != except) else {
                 continue;
             };
-            let (opener, to) = (self.opener.clone(), link.end.theirs);
+            let (opener, to) = (self.opener.clone(), self.reader(peer, link));
             self.tasks.spawn(news::send(opener, to, vec![news.clone()]));
         }
     }
@@ -269,7 +276,7 @@ impl Network {
                 directives: known,
                 ..News::default()
             };
-            let (opener, to) = (self.opener.clone(), link.end.theirs);
+            let (opener, to) = (self.opener.clone(), self.reader(peer, link));
             self.tasks.spawn(news::send(opener, to, vec![news]));
         }
     }

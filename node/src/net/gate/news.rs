@@ -8,6 +8,7 @@ use crate::net::streams::Kind;
 use futures::io::AsyncWriteExt;
 use libp2p::{Stream, identity};
 use murmurate_protocol::PeerId;
+use murmurate_protocol::wire::WireVersion;
 use murmurate_trust::News;
 use murmurate_trust::limits::{MEMBERS_MAX, NEWS_BYTES_MAX, NEWS_ITEMS_MAX, REVOCATIONS_MAX};
 use std::sync::Arc;
@@ -26,12 +27,17 @@ const MESSAGE_WAIT: Duration = Duration::from_secs(10);
 const BURST_BYTES: u32 = 1 << 20;
 const BYTES_PER_SECOND: u32 = 128 << 10;
 
-/// Sends news to a linked peer. What is lost is in the next register that differs.
-pub(super) async fn send(opener: Opener, to: identity::PeerId, news: Vec<News>) {
+/// Sends news to a linked peer, as far as it can read them. What is lost is in the next register that differs.
+pub(super) async fn send(
+    opener: Opener,
+    (to, wire): (identity::PeerId, WireVersion),
+    news: Vec<News>,
+) {
     let Ok(mut stream) = opener.open(to, Kind::Gate).await else {
         return;
     };
-    for message in news.into_iter().flat_map(News::messages) {
+    let news = news.into_iter().map(|news| news.within(wire));
+    for message in news.flat_map(News::messages) {
         match timeout(MESSAGE_WAIT, write(&mut stream, &message)).await {
             Ok(Ok(())) => {}
             _ => return,

@@ -38,6 +38,9 @@ impl Agreed {
         if !fits(cx, forming) {
             return broke("a group of another kind: its members sign, or ours do");
         }
+        if !weighs(cx, forming) {
+            return broke("a weight that is no count of inner steps");
+        }
         if self.about_a_merge(cx, from, forming) {
             return Ok(());
         }
@@ -322,6 +325,15 @@ fn hand_over(
         }
     }
     Ok(())
+}
+
+/// Whether the weights in a message are what the plan has them count.
+fn weighs(cx: &Context, forming: &FormingMessage) -> bool {
+    let allows = |weight: f64| cx.plan.agreement.weighing.allows(weight);
+    match forming {
+        FormingMessage::Ready { said, .. } => allows(said.weight),
+        _ => true,
+    }
 }
 
 /// Whether a message forms groups of the run's kind: its members sign, or they do not.

@@ -23,6 +23,7 @@ mod attendance;
 mod awaited;
 mod ballot;
 mod ballots;
+mod carried;
 mod carry_out;
 mod cell_round;
 mod column;
@@ -98,6 +99,7 @@ use crate::{
     FragmentId, GroupTag, Layers, Members, Order, PeerError, PeerId, SliceId, TrainSummary, Wait,
 };
 use attendance::note_round;
+use carried::Carried;
 use fragment::FragmentRound;
 use group::Group;
 use grouping::Grouping;
@@ -132,6 +134,8 @@ pub(crate) struct Agreed {
     /// Whether no group came about: every fragment is void.
     no_group: bool,
     outcome: Option<Outcome>,
+    /// Inner steps of rounds whose training is still to be contributed.
+    carried: Carried,
 }
 
 impl Agreed {
@@ -151,6 +155,7 @@ impl Agreed {
             alone: None,
             no_group: false,
             outcome: None,
+            carried: Carried::default(),
         }
     }
 
@@ -204,7 +209,8 @@ impl Exchange for Agreed {
         self.outcome = None;
         self.no_group = false;
         self.alone = None;
-        let formed = self.grouping.begin(cx, summary.samples as f64);
+        let weight = self.carried.weigh(cx.plan.agreement.weighing, summary);
+        let formed = self.grouping.begin(cx, weight);
         self.formed(cx, formed);
         self.settle(cx);
     }
@@ -329,6 +335,9 @@ impl Exchange for Agreed {
 
     fn finish(&mut self, cx: &mut Context) {
         note_round(cx, self.group.as_ref(), &self.fragment_rounds);
+        let void = |b: &FragmentRound| matches!(b.ending, Some(Ending::Void));
+        let none = self.group.is_none() || self.fragment_rounds.iter().any(void);
+        self.carried.ended(none);
         self.grouping.end(cx, false);
         self.end_merge(cx);
         cx.timers.stop(Timer::Exchange);

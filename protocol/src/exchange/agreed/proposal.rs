@@ -47,7 +47,11 @@ pub(super) fn judge(
     if of(from).is_none() {
         return wrong("a proposal of a group without its proposer");
     }
-    let most = cap_of(members);
+    let weighing = cx.plan.agreement.weighing;
+    let most = cap_of(members, weighing);
+    if members.iter().any(|member| !weighing.allows(member.weight)) {
+        return wrong("a proposal with a weight that is no count of inner steps");
+    }
     if members.iter().any(|member| member.weight > most) {
         return wrong("a proposal with a weight far above the others");
     }

@@ -63,7 +63,7 @@ impl Grouping {
         if signs(cx) {
             return self.propose_signed(cx, term, seats);
         }
-        weights::cap(&mut members);
+        weights::cap(&mut members, cx.plan.agreement.weighing);
         match Group::new(&cx.plan, round, members.clone(), me) {
             Some(group) => {
                 for (_, peer) in group.others() {

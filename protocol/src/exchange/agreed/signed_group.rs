@@ -4,7 +4,7 @@ use super::member::Member;
 use super::weights;
 use crate::limits::GROUP_MEMBERS_MAX;
 use crate::wire::{WireError, canonical, check};
-use crate::{Digest, PeerId, Round, RunId};
+use crate::{Digest, PeerId, Round, RunId, Weighing};
 use serde::{Deserialize, Serialize};
 
 /// A member of a group whose members sign.
@@ -53,7 +53,8 @@ impl SignedGroup {
             taken: None,
         });
         let mut plain: Vec<Member> = plain.collect();
-        weights::cap(&mut plain);
+        // A plan whose weights count inner steps has no signed groups.
+        weights::cap(&mut plain, Weighing::Samples);
         plain
     }
 

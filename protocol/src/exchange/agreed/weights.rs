@@ -5,30 +5,40 @@
 //!
 //! So with n members of which k lie, and honest ones that train alike, the liars' share of the mean is
 //! at most 2k / (n + k). The claims above the median stay above it, so capping again changes nothing:
-//! every member checks a proposal by the weights that it names.
+//! every member checks a proposal by the weights that it names. Counts of inner steps are capped at 16 m:
+//! there a contribution is divided by its count, and one that is capped would count for too much.
 
 use super::message::Member;
+use crate::Weighing;
 
 /// How many times the median a weight may be. Twice: machines differ in speed, and a round that is
 /// tried again trains longer.
 const MEDIANS_MAX: f64 = 2.0;
 
+/// How many times the median a count of inner steps may be: machines may be that much faster than half of
+/// the others. The mean count scales the result, so a lie must not move it without bound.
+const STEP_MEDIANS_MAX: f64 = 16.0;
+
 /// The most that a contribution may weigh among these; zero where no member trained.
-pub(super) fn cap_of(members: &[Member]) -> f64 {
+pub(super) fn cap_of(members: &[Member], weighing: Weighing) -> f64 {
+    let medians = match weighing {
+        Weighing::Samples => MEDIANS_MAX,
+        Weighing::Steps => STEP_MEDIANS_MAX,
+    };
     let mut claims: Vec<f64> = members.iter().map(|member| member.weight).collect();
     claims.retain(|weight| *weight > 0.0);
     claims.sort_by(f64::total_cmp);
     let middle = claims.len() / 2;
     match claims.len() {
         0 => 0.0,
-        odd if odd % 2 == 1 => MEDIANS_MAX * claims[middle],
-        _ => MEDIANS_MAX * (0.5 * (claims[middle - 1] + claims[middle])),
+        odd if odd % 2 == 1 => medians * claims[middle],
+        _ => medians * (0.5 * (claims[middle - 1] + claims[middle])),
     }
 }
 
 /// Caps the weights of a group.
-pub(super) fn cap(members: &mut [Member]) {
-    let most = cap_of(members);
+pub(super) fn cap(members: &mut [Member], weighing: Weighing) {
+    let most = cap_of(members, weighing);
     for member in members {
         member.weight = member.weight.min(most);
     }
@@ -51,7 +61,7 @@ mod tests {
 
     fn capped(weights: &[f64]) -> Vec<f64> {
         let mut members = group(weights);
-        cap(&mut members);
+        cap(&mut members, Weighing::Samples);
         members.iter().map(|member| member.weight).collect()
     }
 
@@ -76,6 +86,18 @@ mod tests {
             let again = capped(&found);
             assert_eq!(found, again, "capping again changes nothing");
             assert_eq!(found, counted, "{claims:?}");
+        }
+    }
+
+    #[test]
+    fn counts_of_inner_steps_are_whole_and_may_differ_more() {
+        let mut members = group(&[2.0, 2.0, 2.0, 32.0, 1e18]);
+        cap(&mut members, Weighing::Steps);
+        let counted: Vec<f64> = members.iter().map(|member| member.weight).collect();
+        assert_eq!(counted, [2.0, 2.0, 2.0, 32.0, 32.0]);
+        for (weight, allowed) in [(0.0, true), (7.0, true), (0.5, false), (1e18, false)] {
+            assert_eq!(Weighing::Steps.allows(weight), allowed, "{weight}");
+            assert!(Weighing::Samples.allows(weight));
         }
     }
 

@@ -2,12 +2,10 @@
 
 use super::{Later, later};
 
-const CORRECTION: &str = "inner.correction";
 const CODEC: &str = "compression.codec";
-const PLAIN: &str = "leave the key out";
 
 /// All of them, by key and name.
-pub const LATER: [Later; 3] = [
+pub const LATER: [Later; 2] = [
     later(
         "aggregation.rule",
         [
@@ -29,16 +27,5 @@ pub const LATER: [Later; 3] = [
         ],
         "a receiver decodes it relative to its own parameters, which decoders do not get",
         "use \"int8\"",
-    ),
-    later(
-        CORRECTION,
-        [
-            "fed-nova",
-            "deltas normalized by their inner steps",
-            "D = tau_eff sum_i p_i d_i / ||a_i||_1, tau_eff = sum_i p_i ||a_i||_1",
-            "Wang et al., NeurIPS 2020",
-        ],
-        "it needs an exchange that sends the members' counts of inner steps",
-        PLAIN,
     ),
 ];

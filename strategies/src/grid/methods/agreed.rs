@@ -99,6 +99,27 @@ fn rule(strategy: &Strategy) -> Result<(), StrategyError> {
             "use \"nearest-trimmed-mean\", or exchange = \"pull\"",
         );
     }
+    if rule == AggregationKind::FedNova && strategy.contribution() != Contribution::Delta {
+        return refused(
+            "aggregation.rule",
+            "it divides deltas by their inner steps, and a gradient is that of one",
+            "use \"weighted-mean\", or contribution = \"delta\"",
+        );
+    }
+    if rule == AggregationKind::FedNova && strategy.liars().is_some_and(|liars| liars > 0) {
+        return refused(
+            "aggregation.rule",
+            "it is a sum that one liar can move, by values or by its count of inner steps",
+            "use \"centered-clip\", or set agreement.liars to 0",
+        );
+    }
+    if rule == AggregationKind::FedNova && strategy.overlap_plan().stagger > 1 {
+        return refused(
+            "aggregation.rule",
+            "it divides deltas by the inner steps of one round, and staggered fragments hold those of several",
+            "use \"weighted-mean\", or stagger = 1",
+        );
+    }
     if rule == AggregationKind::SignMajority && strategy.contribution() != Contribution::Gradient {
         return refused(
             "aggregation.rule",

@@ -181,6 +181,13 @@ const fn freeze(default: &'static str, about: &'static str) -> Key {
     key("inner.freeze", "from 1 to 1000000000", default, about)
 }
 
+const SENDS: Key = key(
+    "inner.sends",
+    "gradients, momenta",
+    "\"gradients\"",
+    "what peers send of an inner step",
+);
+
 const BETAS: Key = key(
     "inner.betas",
     BELOW_ONE,
@@ -229,6 +236,7 @@ pub const INNERS: [Entry; 7] = [
         BETAS,
         EPS,
         freeze("1000", "inner steps in which the second moment is renewed"),
+        SENDS,
     ]),
     Entry::new(
         "sgd",
@@ -255,7 +263,8 @@ pub const INNERS: [Entry; 7] = [
         BETAS,
         EPS,
         freeze("16", "renewals of the second moment before their distance doubles"),
-    ]),
+
+        SENDS,    ]),
 ];
 
 /// Values of `inner.correction`; the others are in [`LATER`](super::super::LATER).

@@ -31,7 +31,7 @@ const BUCKET: Key = key(
 );
 
 /// Values of `aggregation.rule`. x_k are n contributions, w_k their weights, f the liars.
-pub const RULES: [Entry; 12] = [
+pub const RULES: [Entry; 13] = [
     Entry::new(
         "bulyan",
         "inputs chosen by Krum, then a trimmed mean of each coordinate",
@@ -53,6 +53,12 @@ pub const RULES: [Entry; 12] = [
         "He et al., arXiv 2202.01545",
     )
     .with(&[LIARS]),
+    Entry::new(
+        "fed-nova",
+        "the mean of deltas divided by their inner steps, times the mean number of these",
+        "v = t_eff (1/n) sum_k x_k / t_k, t_k inner steps, t_eff = (1/n) sum_k t_k",
+        "Wang et al., NeurIPS 2020",
+    ),
     Entry::new(
         "geometric-median",
         "the smallest sum of distances",

@@ -2,10 +2,13 @@
 
 use super::Strategy;
 use crate::Layout;
+use crate::aggregate::AggregationKind;
 use crate::compress::Reduction;
 use crate::grid::{StrategyError, methods};
 use crate::plan::{Cluster, Store, Traffic, UnderWay};
-use murmurate_protocol::{AgreementPlan, Contribution, Digest, FragmentPlan, Passes, Plan, RunId};
+use murmurate_protocol::{
+    AgreementPlan, Contribution, Digest, FragmentPlan, Passes, Plan, RunId, Weighing,
+};
 use std::ops::Range;
 
 impl Strategy {
@@ -76,6 +79,10 @@ impl Strategy {
                 liars: self.liars.unwrap_or(0),
                 contributions: self.contributions(),
                 grouping: self.grouping.unwrap_or_default(),
+                weighing: match self.aggregation() {
+                    AggregationKind::FedNova => Weighing::Steps,
+                    _ => Weighing::Samples,
+                },
                 passes: match codec.properties().reduction {
                     Reduction::TwoPasses => Passes::Two,
                     _ => Passes::One,

@@ -3,8 +3,10 @@
 mod all_reduce;
 mod demo;
 mod double_squeeze;
+mod fed_nova;
 mod gathered;
 mod in_common;
 mod layers;
+mod one_bit_adam;
 mod robust;
 mod two_passes;

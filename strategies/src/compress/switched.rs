@@ -1,0 +1,329 @@
+//! A codec that the owner of a run can change from a round on, without a new run.
+
+use super::{CODECS, Codec, CodecError, CodecKind, CodecProperties, CodecSpec, EncodeContext};
+use super::{Reduction, Tiles};
+use crate::parameter::Parameter;
+use murmurate_protocol::BytesBound;
+use std::collections::BTreeMap;
+
+/// Rounds of which it is kept what was directed. Rounds that are under way at once are fewer.
+const ROUNDS_MAX: usize = 16;
+
+/// Why a run's codec cannot be changed to another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SwitchError {
+    /// The run's codec cannot be replaced.
+    #[error(
+        "the codec of this run keeps a state, or its contributions are not summed: it cannot be changed"
+    )]
+    Fixed,
+    /// The other codec does not suit.
+    #[error(
+        "it keeps a state, leaves values out, or needs error feedback: only codecs that round every value can take the place of another"
+    )]
+    Other,
+    /// It would send more.
+    #[error(
+        "it sends more bytes than the codec of the configuration, for which the run reserves room"
+    )]
+    Larger,
+}
+
+/// The codec by whose byte encodings begin ([`CodecSpec::tag`]).
+pub fn by_tag(tag: u8) -> Option<&'static CodecSpec> {
+    CODECS.iter().find(|spec| spec.tag == tag).copied()
+}
+
+/// Whether contributions of a run whose codec is `own` can be encoded by `other`, with its default
+/// parameters, from a round on.
+///
+/// # Errors
+/// Why not.
+pub fn may_replace(own: &CodecKind, other: &CodecSpec) -> Result<(), SwitchError> {
+    let codec = own.build();
+    if !can_be_replaced(&codec.properties()) {
+        return Err(SwitchError::Fixed);
+    }
+    if own.spec().tag == other.tag {
+        return Ok(());
+    }
+    let replacement = with_defaults(other).ok_or(SwitchError::Other)?;
+    let pairs = [
+        (codec.bytes_bound(), replacement.bytes_bound()),
+        (
+            codec.aggregate().bytes_bound(),
+            replacement.aggregate().bytes_bound(),
+        ),
+    ];
+    let larger = |(own, other): &(BytesBound, BytesBound)| other.per_1024 > own.per_1024;
+    match pairs.iter().any(larger) {
+        true => Err(SwitchError::Larger),
+        false => Ok(()),
+    }
+}
+
+fn can_be_replaced(own: &CodecProperties) -> bool {
+    let sums = matches!(
+        own.reduction,
+        Reduction::WhileEncoded | Reduction::AfterDecoding
+    );
+    sums && own.planes == 0 && !own.shared_seed && own.decay == 1.0
+}
+
+/// A codec that rounds every value and keeps nothing, with its default parameters.
+fn with_defaults(spec: &CodecSpec) -> Option<Box<dyn Codec>> {
+    let given = |parameter: &Parameter| parameter.default.is_some();
+    let kind = spec
+        .parameters
+        .iter()
+        .all(given)
+        .then(|| CodecKind::new(spec.name, &[]).ok());
+    let codec = kind??.build();
+    let found = codec.properties();
+    let rounds = found.scaled && found.error < 1.0 && !found.needs_feedback && !found.masks;
+    (rounds && !found.matrices && can_be_replaced(&found)).then_some(codec)
+}
+
+/// The codec of the configuration and those that may take its place.
+///
+/// Encodings begin with their codec's byte, so a decoder needs to know nothing else: slices of a round
+/// before the change are read while those of the round after it come in.
+pub(crate) struct Switched {
+    own: Box<dyn Codec>,
+    /// With the byte by which a directive names them.
+    others: Vec<(u8, Box<dyn Codec>)>,
+    /// What was directed of rounds, ascending: a place in `others`, or the run's own.
+    directed: BTreeMap<u64, Option<usize>>,
+}
+
+impl Switched {
+    /// The codec of a configuration; as it is where nothing can take its place.
+    pub(crate) fn of(own: &CodecKind) -> Box<dyn Codec> {
+        let replaces =
+            |spec: &&&CodecSpec| spec.tag != own.spec().tag && may_replace(own, spec).is_ok();
+        let others: Vec<(u8, Box<dyn Codec>)> = CODECS
+            .iter()
+            .filter(replaces)
+            .filter_map(|spec| Some((spec.tag, with_defaults(spec)?)))
+            .collect();
+        match others.is_empty() {
+            true => own.build(),
+            false => Box::new(Self {
+                own: own.build(),
+                others,
+                directed: BTreeMap::new(),
+            }),
+        }
+    }
+
+    /// The codec of `len` values in a round. A slice that may need more bytes than the run's own codec needs is left to
+    /// that one, for which the run reserves room: one that is shorter than a block.
+    fn of_round(&mut self, round: u64, len: usize) -> &mut dyn Codec {
+        let directed = self.directed.range(..=round).next_back();
+        let bytes = |codec: &dyn Codec| codec.bytes_bound().of(len as u64);
+        let room = bytes(self.own.as_ref());
+        let other = directed.and_then(|(_, other)| *other);
+        match other.filter(|at| bytes(self.others[*at].1.as_ref()) <= room) {
+            Some(at) => self.others[at].1.as_mut(),
+            None => self.own.as_mut(),
+        }
+    }
+
+    /// The codec that these bytes say they are of; the run's own where none does.
+    fn reader(&self, bytes: &[u8]) -> &dyn Codec {
+        let others = self.others.iter().map(|(_, codec)| codec.as_ref());
+        let mut all = std::iter::once(self.own.as_ref()).chain(others);
+        let reads = |codec: &&dyn Codec| {
+            let found = codec.decode_add(bytes, 0.0, &mut []);
+            let foreign = matches!(
+                found,
+                Err(CodecError::Codec { .. }
+                    | CodecError::OutOfRange {
+                        field: "parameters"
+                    })
+            );
+            !foreign
+        };
+        all.find(reads).unwrap_or(self.own.as_ref())
+    }
+}
+
+impl Codec for Switched {
+    fn name(&self) -> &'static str {
+        self.own.name()
+    }
+
+    fn properties(&self) -> CodecProperties {
+        self.own.properties()
+    }
+
+    fn bytes_bound(&self) -> BytesBound {
+        self.own.bytes_bound()
+    }
+
+    fn encode(&mut self, values: &[f32], context: &mut EncodeContext<'_>, out: &mut Vec<u8>) {
+        let codec = self.of_round(context.round, values.len());
+        codec.encode(values, context, out);
+    }
+
+    fn encode_residual(
+        &mut self,
+        delta: &[f32],
+        residual: &mut [f32],
+        context: &mut EncodeContext<'_>,
+        out: &mut Vec<u8>,
+    ) {
+        let codec = self.of_round(context.round, delta.len());
+        codec.encode_residual(delta, residual, context, out);
+    }
+
+    fn decode_add(&self, bytes: &[u8], weight: f32, acc: &mut [f32]) -> Result<(), CodecError> {
+        self.reader(bytes).decode_add(bytes, weight, acc)
+    }
+
+    fn decode_sum(
+        &self,
+        inputs: &[(&[u8], f32)],
+        acc: &mut [f32],
+        tiles: &mut dyn Tiles,
+    ) -> Result<(), CodecError> {
+        let first = inputs.first().map_or(&[][..], |(bytes, _)| bytes);
+        self.reader(first).decode_sum(inputs, acc, tiles)
+    }
+
+    fn aggregate(&self) -> Box<dyn Codec> {
+        let others = self.others.iter();
+        Box::new(Self {
+            own: self.own.aggregate(),
+            others: others
+                .map(|(tag, codec)| (*tag, codec.aggregate()))
+                .collect(),
+            directed: self.directed.clone(),
+        })
+    }
+
+    fn direct(&mut self, round: u64, codec: Option<u8>) {
+        // A codec that cannot take the place of the run's own is left out by all peers alike.
+        let place = |tag| self.others.iter().position(|(of, _)| *of == tag);
+        self.directed.insert(round, codec.and_then(place));
+        while self.directed.len() > ROUNDS_MAX {
+            self.directed.pop_first();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kind(name: &str) -> CodecKind {
+        CodecKind::new(name, &[]).expect("it has defaults")
+    }
+
+    fn encoded(codec: &mut dyn Codec, round: u64, values: &[f32]) -> Vec<u8> {
+        let (mut memory, mut out) = (Vec::new(), Vec::new());
+        let mut context = EncodeContext {
+            round,
+            ..EncodeContext::seeded(7, &mut memory)
+        };
+        codec.encode(values, &mut context, &mut out);
+        out
+    }
+
+    #[test]
+    fn rounds_are_encoded_as_directed_and_all_of_them_are_read() {
+        let values: Vec<f32> = (0..5000).map(|i| (i as f32 - 500.0) / 8.0).collect();
+        let tag = |name: &str| kind(name).spec().tag;
+        let mut codec = Switched::of(&kind("f32"));
+        codec.direct(3, Some(tag("int8")));
+        codec.direct(6, Some(tag("bf16")));
+        codec.direct(8, None);
+        let expected = ["f32", "int8", "int8", "bf16", "f32"];
+        for (round, name) in [0, 3, 5, 6, 9].into_iter().zip(expected) {
+            let bytes = encoded(codec.as_mut(), round, &values);
+            assert_eq!(
+                bytes,
+                encoded(kind(name).build().as_mut(), 0, &values),
+                "{round}"
+            );
+            let (mut sum, mut alone) = (vec![1.0; 5000], vec![1.0; 5000]);
+            codec.decode_add(&bytes, 0.5, &mut sum).expect("ours");
+            kind(name)
+                .build()
+                .decode_add(&bytes, 0.5, &mut alone)
+                .expect("its own");
+            assert_eq!(sum, alone, "{round}");
+            // A reduction of the round returns by the same codec.
+            let mut reply = codec.aggregate();
+            let reply = encoded(reply.as_mut(), round, &values);
+            let plain = encoded(kind(name).build().aggregate().as_mut(), 0, &values);
+            assert_eq!(reply, plain, "{round}");
+        }
+    }
+
+    #[test]
+    fn bytes_of_no_codec_are_refused_and_change_nothing() {
+        let codec = Switched::of(&kind("f32"));
+        for bytes in [&[][..], &[255, 1, 2], &[0; 40]] {
+            let mut acc = [3.0; 10];
+            assert!(codec.decode_add(bytes, 1.0, &mut acc).is_err());
+            assert_eq!(acc, [3.0; 10]);
+        }
+    }
+
+    #[test]
+    fn only_what_rounds_every_value_and_sends_no_more_takes_the_place_of_another() {
+        let spec = |name: &str| {
+            *CODECS
+                .iter()
+                .find(|spec| spec.name == name)
+                .expect("it exists")
+        };
+        let of = |own: &str, other: &str| may_replace(&kind(own), spec(other));
+        for (own, other) in [
+            ("f32", "int8"),
+            ("f32", "bf16"),
+            ("bf16", "int4"),
+            ("int8", "int8"),
+        ] {
+            assert_eq!(of(own, other), Ok(()), "{own} {other}");
+        }
+        assert_eq!(of("int8", "f32"), Err(SwitchError::Larger));
+        assert_eq!(of("f32", "top-k"), Err(SwitchError::Other));
+        assert_eq!(of("f32", "sign-sgd"), Err(SwitchError::Other));
+        assert_eq!(of("diana", "int8"), Err(SwitchError::Fixed));
+    }
+
+    /// A codec that may take another's place never writes more than the run has room for.
+    #[test]
+    fn replacements_stay_within_the_bounds_of_the_run() {
+        for own in CODECS
+            .iter()
+            .filter_map(|spec| CodecKind::new(spec.name, &[]).ok())
+        {
+            let mut codec = Switched::of(&own);
+            for spec in CODECS.iter().filter(|spec| may_replace(&own, spec).is_ok()) {
+                codec.direct(0, Some(spec.tag));
+                for len in [0usize, 1, 5, 1000, 5000] {
+                    let values = vec![0.3; len];
+                    let mut reply = codec.aggregate();
+                    for codec in [&mut codec, &mut reply] {
+                        let encoded_bytes = encoded(codec.as_mut(), 0, &values);
+                        let bytes = encoded_bytes.len() as u64;
+                        let bound = codec.bytes_bound().of(len as u64);
+                        let mut read = vec![0.0; len];
+                        codec
+                            .decode_add(&encoded_bytes, 1.0, &mut read)
+                            .expect("ours");
+                        assert!(
+                            bytes <= bound,
+                            "{} as {}: {bytes} {bound}",
+                            own.name(),
+                            spec.name
+                        );
+                    }
+                }
+            }
+        }
+    }
+}
