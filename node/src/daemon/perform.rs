@@ -268,7 +268,8 @@ impl Driver {
             .cloned()
             .collect();
         if !keys.is_empty() {
-            let differs = |observer: &mut crate::api::Observer| observer.differs(&held.refused.peer, &keys);
+            let differs =
+                |observer: &mut crate::api::Observer| observer.differs(&held.refused.peer, &keys);
             self.console.status.with(differs);
             let peer = held.refused.peer.to_hex();
             let (now, round) = (self.clock.now(), self.peer.round().0);

@@ -133,20 +133,7 @@ impl Plan {
         if !self.samples_well() {
             return Err(PlanError::Sampling);
         }
-        if when.quorum != Quorum::default() && !self.exchange.agrees() {
-            return Err(PlanError::Quorum);
-        }
-        if self.agreement.liars > 0 && !self.exchange.agrees() {
-            return Err(PlanError::Liars);
-        }
-        if self.agreement.passes.are_two() && !self.may_pass_twice() {
-            return Err(PlanError::Passes);
-        }
-        let deltas = self.contribution == Contribution::Delta && self.exchange.agrees();
-        let counts = deltas && !self.agreement.signs() && !self.agreement.grouping.has_roll();
-        if self.agreement.weighing == Weighing::Steps && !counts {
-            return Err(PlanError::Weighing);
-        }
+        self.check_agreement()?;
         let facts = self.exchange.facts();
         match self.contribution {
             Contribution::Delta | Contribution::Gradient if facts.has_neighbours => {
@@ -178,6 +165,25 @@ impl Plan {
         let d = &self.deadlines;
         if d.floor.is_zero() || d.floor > d.initial || d.initial > d.ceiling {
             return Err(PlanError::Deadlines);
+        }
+        Ok(())
+    }
+
+    /// Whether its exchange can agree as the plan says.
+    fn check_agreement(&self) -> Result<(), PlanError> {
+        if self.synchronization.quorum != Quorum::default() && !self.exchange.agrees() {
+            return Err(PlanError::Quorum);
+        }
+        if self.agreement.liars > 0 && !self.exchange.agrees() {
+            return Err(PlanError::Liars);
+        }
+        if self.agreement.passes.are_two() && !self.may_pass_twice() {
+            return Err(PlanError::Passes);
+        }
+        let deltas = self.contribution == Contribution::Delta && self.exchange.agrees();
+        let counts = deltas && !self.agreement.signs() && !self.agreement.grouping.has_roll();
+        if self.agreement.weighing == Weighing::Steps && !counts {
+            return Err(PlanError::Weighing);
         }
         Ok(())
     }

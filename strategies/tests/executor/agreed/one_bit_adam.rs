@@ -43,7 +43,7 @@ fn reference(rounds: u64) -> Vec<f64> {
     let (mut x, mut m, mut v) = (vec![0.0; DIM], vec![0.0; DIM], vec![0.0; DIM]);
     let mut errors = vec![vec![0.0; DIM]; PEERS];
     for t in 1..=rounds {
-        let mut mean = vec![0.0; DIM];
+        let mut mean = [0.0; DIM];
         for (task, error) in tasks.iter().zip(&mut errors) {
             let (curvature, center) = task.own();
             let gradient = |d: usize| f64::from(curvature[d]) * (x[d] - f64::from(center[d]));
