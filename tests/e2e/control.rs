@@ -72,6 +72,15 @@ fn the_owner_pauses_a_run_and_no_one_else_does() {
         );
     }
 
+    // The codec changes when the run goes on. What cannot take its place is refused with what can.
+    let refused = failure(here, &["control", "a", "codec", "top-k"]);
+    assert!(refused.contains("choose one of"), "{refused}");
+    let codecs = status(&https[0])["control"]["codecs"].clone();
+    let other = codecs[1].as_str().expect("another codec fits");
+    let said = json(here, &["control", "a", "codec", other, "--json"]);
+    assert_eq!(said["directive"]["from_round"].as_u64(), Some(from));
+    assert_eq!(said["directive"]["codec"].as_str(), Some(other));
+
     let end = (from + 4).to_string();
     success(here, &["control", "a", "stop", "--at", &end]);
     success(here, &["control", "a", "resume"]);
@@ -83,7 +92,7 @@ fn the_owner_pauses_a_run_and_no_one_else_does() {
     let known = json(here, &["control", "c", "list", "--json"]);
     let changes = known["directives"].as_array().unwrap().iter();
     let changes: Vec<&str> = changes.map(|d| d["change"].as_str().unwrap()).collect();
-    assert_eq!(changes, ["rounds", "resume"]);
+    assert_eq!(changes, ["codec", "rounds", "resume"]);
     let log = success(here, &["log", "c", "--kind", "directive", "--json"]);
-    assert_eq!(log.lines().count(), 3, "{log}");
+    assert_eq!(log.lines().count(), 4, "{log}");
 }
