@@ -1,5 +1,5 @@
 //! Rule `fed-nova` with real peers that take unequal numbers of inner steps: all come to the minimum of their
-//! mean objective, which a mean by samples misses, and whoever dies, survivors hold the same bits.
+//! mean objective, which a mean by samples misses, and when one dies, the others hold the same bits.
 #![allow(clippy::unwrap_used, reason = "helpers of tests may, as tests do")]
 
 use crate::common::{Make, Swarm, peer};
