@@ -1,7 +1,7 @@
 //! A codec that the owner of a run can change from a round on, without a new run.
 
 use super::{CODECS, Codec, CodecError, CodecKind, CodecProperties, CodecSpec, EncodeContext};
-use super::{Reduction, Tiles};
+use super::{Reduction, Tiles, dense};
 use crate::parameter::Parameter;
 use murmurate_protocol::BytesBound;
 use std::collections::BTreeMap;
@@ -72,6 +72,11 @@ fn can_be_replaced(own: &CodecProperties) -> bool {
 
 /// A codec that rounds every value and keeps nothing, with its default parameters.
 fn with_defaults(spec: &CodecSpec) -> Option<Box<dyn Codec>> {
+    // All of these are dense. The others are not even built: some of them reserve tables.
+    let dense = dense::CODECS.iter().any(|of| of.tag == spec.tag);
+    if !dense {
+        return None;
+    }
     let given = |parameter: &Parameter| parameter.default.is_some();
     let kind = spec
         .parameters
