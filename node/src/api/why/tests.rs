@@ -1,5 +1,8 @@
 //! The sentences, for a table of situations.
 
+mod accuracy;
+mod refused;
+
 use super::*;
 use crate::api::{About, Claims, ControlStatus, Counters, PeerStatus};
 use murmurate_protocol::{
@@ -379,72 +382,4 @@ fn a_fall_of_the_accuracy_is_explained_by_what_happened_in_its_rounds() {
         unknown.sentences[0].starts_with("Nothing is known"),
         "{unknown:?}"
     );
-}
-
-#[test]
-fn void_rounds_merges_and_newcomers_are_named_where_the_accuracy_fell() {
-    let mut case = Case::new("train", 9);
-    for number in 0..3 {
-        case.tell(&round(number, &[ME, BOB], &[ME, BOB]));
-    }
-    case.tell(&[evaluated(3, 0.9)]);
-    let voided = Event::Voided {
-        round: Round(3),
-        fragment: FragmentId(0),
-    };
-    let ended = |number| Event::RoundEnded {
-        round: Round(number),
-        digest: Digest::from_bytes([0; 32]),
-        seconds: 1.0,
-    };
-    let merged = Event::Merged {
-        round: Round(4),
-        digest: Digest::from_bytes([0; 32]),
-        sides: vec![(2, 10.0), (1, 5.0)],
-    };
-    case.tell(&[voided, ended(3), merged]);
-    case.tell(&round(4, &[ME, BOB, CAROL], &[ME, BOB, CAROL]));
-    case.tell(&[evaluated(5, 0.7)]);
-    let answer = case.ask(Topic::Accuracy, None, None);
-    let all = answer.sentences.join(" ");
-    for part in [
-        "Round 4 merged a swarm that was split: sides of 2 and 1 daemons.",
-        "Round 3 had no result of a group.",
-        "Round 4 was the first in a while with a contribution of daemon cacacaca",
-    ] {
-        assert!(all.contains(part), "{part}: {all}");
-    }
-    assert_eq!(
-        answer.action,
-        "Ask `murmurate why round --round 3` what failed."
-    );
-}
-
-#[test]
-fn a_daemon_that_waits_to_begin_says_who_refused_it_and_why() {
-    let mut case = Case::new("join", 0);
-    let refused = Event::RefusedBy {
-        peer: CAROL,
-        reason: murmurate_protocol::wire::Reason::OtherPlan,
-    };
-    case.tell(&[refused.clone(), refused]);
-    let answer = case.ask(Topic::Round, None, None);
-    let expected = "Daemon cacacaca refused this daemon: it follows another plan (compare seed, rounds and \
-                    strategy in both configs).";
-    assert_eq!(answer.sentences[1..], [expected]);
-    assert!(answer.action.contains("--show-config"), "{answer:?}");
-    case.insight.differs(
-        &CAROL,
-        &["run.seed".to_owned(), "strategy.preset".to_owned()],
-    );
-    let answer = case.ask(Topic::Round, None, None);
-    let expected =
-        "The configuration of daemon cacacaca has other values in `run.seed`, `strategy.preset`.";
-    assert!(
-        answer.sentences.contains(&expected.to_owned()),
-        "{answer:?}"
-    );
-    assert!(answer.action.contains("the same values"), "{answer:?}");
-    case.status.phase = "train".to_owned();
-    assert_eq!(case.ask(Topic::Round, None, None).action, NOTHING);
 }
