@@ -237,6 +237,17 @@ pub(super) fn rate_fact(config: &Config) -> Result<RateFact, DaemonError> {
     })
 }
 
+/// The codecs that the owner of a run may choose. In an open run no one directs.
+fn codecs(config: &Config) -> Vec<String> {
+    match config.run.open {
+        true => Vec::new(),
+        false => {
+            let all = config.strategy.codecs();
+            all.iter().map(|spec| spec.name.to_owned()).collect()
+        }
+    }
+}
+
 fn about(
     config: &Config,
     plan: &Plan,
@@ -261,12 +272,7 @@ fn about(
         ranks: config.island.ranks,
         rate: Some(rate_fact(config)?),
         codec: config.strategy.codec_kind().name().to_owned(),
-        codecs: config
-            .strategy
-            .codecs()
-            .iter()
-            .map(|spec| spec.name.to_owned())
-            .collect(),
+        codecs: codecs(config),
         agrees: config.strategy.exchange().agrees(),
         run: config.run.name.clone(),
         name: config.daemon.name.as_ref().map(ToString::to_string),

@@ -89,13 +89,17 @@ fn with_defaults(spec: &CodecSpec) -> Option<Box<dyn Codec>> {
     (rounds && !found.matrices && can_be_replaced(&found)).then_some(codec)
 }
 
-/// The codec of the configuration and those that may take its place.
+/// The codec of the configuration and those that have taken its place.
 ///
 /// Encodings begin with their codec's byte, so a decoder needs to know nothing else: slices of a round
-/// before the change are read while those of the round after it come in.
+/// before the change are read while those of the round after it come in. Codecs that nobody has chosen are not
+/// built: a daemon would hold their code and tables in memory.
 pub(crate) struct Switched {
+    kind: CodecKind,
     own: Box<dyn Codec>,
-    /// With the byte by which a directive names them.
+    /// Whether it encodes what reductions return as.
+    replies: bool,
+    /// Those that were directed, with the byte by which a directive names them.
     others: Vec<(u8, Box<dyn Codec>)>,
     /// What was directed of rounds, ascending: a place in `others`, or the run's own.
     directed: BTreeMap<u64, Option<usize>>,
@@ -103,22 +107,40 @@ pub(crate) struct Switched {
 
 impl Switched {
     /// The codec of a configuration; as it is where nothing can take its place.
-    pub(crate) fn of(own: &CodecKind) -> Box<dyn Codec> {
-        let replaces =
-            |spec: &&&CodecSpec| spec.tag != own.spec().tag && may_replace(own, spec).is_ok();
-        let others: Vec<(u8, Box<dyn Codec>)> = CODECS
-            .iter()
-            .filter(replaces)
-            .filter_map(|spec| Some((spec.tag, with_defaults(spec)?)))
-            .collect();
-        match others.is_empty() {
-            true => own.build(),
-            false => Box::new(Self {
-                own: own.build(),
-                others,
+    pub(crate) fn of(kind: &CodecKind) -> Box<dyn Codec> {
+        let own = kind.build();
+        match can_be_replaced(&own.properties()) {
+            false => own,
+            true => Box::new(Self {
+                kind: *kind,
+                own,
+                replies: false,
+                others: Vec::new(),
                 directed: BTreeMap::new(),
             }),
         }
+    }
+
+    /// The codec that a directive names, if it may take the place of the run's own.
+    fn replacement(&self, tag: u8) -> Option<Box<dyn Codec>> {
+        let spec = by_tag(tag).filter(|spec| spec.tag != self.kind.spec().tag)?;
+        may_replace(&self.kind, spec).ok()?;
+        with_defaults(spec)
+    }
+
+    /// The place of a codec in `others`, which it gets when it is first named.
+    fn place(&mut self, tag: u8) -> Option<usize> {
+        let known = self.others.iter().position(|(of, _)| *of == tag);
+        known.or_else(|| {
+            let codec = self.replacement(tag)?;
+            let codec = if self.replies {
+                codec.aggregate()
+            } else {
+                codec
+            };
+            self.others.push((tag, codec));
+            Some(self.others.len() - 1)
+        })
     }
 
     /// The codec of `len` values in a round. A slice that may need more bytes than the run's own codec needs is left to
@@ -134,23 +156,29 @@ impl Switched {
         }
     }
 
-    /// The codec that these bytes say they are of; the run's own where none does.
-    fn reader(&self, bytes: &[u8]) -> &dyn Codec {
+    /// Reads bytes by the codec that they say they are of; by the run's own where none does. A peer that did
+    /// not train a round may hear of its codec from these bytes first.
+    fn read<T>(&self, bytes: &[u8], read: impl FnOnce(&dyn Codec) -> T) -> T {
         let others = self.others.iter().map(|(_, codec)| codec.as_ref());
         let mut all = std::iter::once(self.own.as_ref()).chain(others);
-        let reads = |codec: &&dyn Codec| {
-            let found = codec.decode_add(bytes, 0.0, &mut []);
-            let foreign = matches!(
-                found,
-                Err(CodecError::Codec { .. }
-                    | CodecError::OutOfRange {
-                        field: "parameters"
-                    })
-            );
-            !foreign
-        };
-        all.find(reads).unwrap_or(self.own.as_ref())
+        if let Some(codec) = all.find(|codec| reads(*codec, bytes)) {
+            return read(codec);
+        }
+        let named = bytes.first().and_then(|tag| self.replacement(*tag));
+        match named.filter(|codec| reads(codec.as_ref(), bytes)) {
+            Some(codec) => read(codec.as_ref()),
+            None => read(self.own.as_ref()),
+        }
     }
+}
+
+/// Whether these bytes say that they are of this codec.
+fn reads(codec: &dyn Codec, bytes: &[u8]) -> bool {
+    let found = codec.decode_add(bytes, 0.0, &mut []);
+    let parameters = CodecError::OutOfRange {
+        field: "parameters",
+    };
+    !matches!(found, Err(CodecError::Codec { .. })) && found != Err(parameters)
 }
 
 impl Codec for Switched {
@@ -183,7 +211,7 @@ impl Codec for Switched {
     }
 
     fn decode_add(&self, bytes: &[u8], weight: f32, acc: &mut [f32]) -> Result<(), CodecError> {
-        self.reader(bytes).decode_add(bytes, weight, acc)
+        self.read(bytes, |codec| codec.decode_add(bytes, weight, acc))
     }
 
     fn decode_sum(
@@ -193,12 +221,14 @@ impl Codec for Switched {
         tiles: &mut dyn Tiles,
     ) -> Result<(), CodecError> {
         let first = inputs.first().map_or(&[][..], |(bytes, _)| bytes);
-        self.reader(first).decode_sum(inputs, acc, tiles)
+        self.read(first, |codec| codec.decode_sum(inputs, acc, tiles))
     }
 
     fn aggregate(&self) -> Box<dyn Codec> {
         let others = self.others.iter();
         Box::new(Self {
+            kind: self.kind,
+            replies: true,
             own: self.own.aggregate(),
             others: others
                 .map(|(tag, codec)| (*tag, codec.aggregate()))
@@ -209,8 +239,8 @@ impl Codec for Switched {
 
     fn direct(&mut self, round: u64, codec: Option<u8>) {
         // A codec that cannot take the place of the run's own is left out by all peers alike.
-        let place = |tag| self.others.iter().position(|(of, _)| *of == tag);
-        self.directed.insert(round, codec.and_then(place));
+        let place = codec.and_then(|tag| self.place(tag));
+        self.directed.insert(round, place);
         while self.directed.len() > ROUNDS_MAX {
             self.directed.pop_first();
         }
@@ -258,6 +288,13 @@ mod tests {
                 .decode_add(&bytes, 0.5, &mut alone)
                 .expect("its own");
             assert_eq!(sum, alone, "{round}");
+            // Who was told nothing reads it too.
+            let mut untold = vec![1.0; 5000];
+            let reader = Switched::of(&kind("f32"));
+            reader
+                .decode_add(&bytes, 0.5, &mut untold)
+                .expect("it is said");
+            assert_eq!(untold, alone, "{round}");
             // A reduction of the round returns by the same codec.
             let mut reply = codec.aggregate();
             let reply = encoded(reply.as_mut(), round, &values);
