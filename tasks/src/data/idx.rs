@@ -184,18 +184,51 @@ pub fn read_labels(path: &Path) -> Result<Vec<u8>, IdxError> {
 /// If the bytes are not an IDX file of images.
 pub fn parse_images(source: impl Read) -> Result<Images, IdxProblem> {
     let mut source = unpack(source)?;
-    let [count, height, width] = header(&mut source)?;
+    let (count, shape) = image_header(&mut source)?;
+    let pixels = body(source, &[count, shape.height as u32, shape.width as u32])?;
+    Ok(Images::new(shape, pixels))
+}
+
+/// Parses the images with these indices, in this order; the others take no memory. Bytes behind the last of them
+/// are not looked at.
+///
+/// # Errors
+/// If the bytes up to there are not an IDX file of images.
+///
+/// # Panics
+/// If an index is out of bounds.
+pub fn parse_chosen(source: impl Read, indices: &[u32]) -> Result<Images, IdxProblem> {
+    let mut source = unpack(source)?;
+    let (count, shape) = image_header(&mut source)?;
+    let area = shape.area();
+    let mut wanted: Vec<(u32, usize)> = indices.iter().copied().zip(0..).collect();
+    wanted.sort_unstable();
+    let (mut pixels, mut image) = (vec![0; indices.len() * area], vec![0; area]);
+    let mut read = 0;
+    for (index, place) in wanted {
+        assert!(index < count, "image {index} of {count}");
+        while read <= index {
+            read_exactly(&mut source, &mut image)?;
+            read += 1;
+        }
+        pixels[place * area..(place + 1) * area].copy_from_slice(&image);
+    }
+    Ok(Images::new(shape, pixels))
+}
+
+/// The number of images and their shape.
+fn image_header(source: &mut dyn Read) -> Result<(u32, ImageShape), IdxProblem> {
+    let [count, height, width] = header(source)?;
     let sides = 1..=IMAGE_SIDE_MAX;
     if !sides.contains(&height) || !sides.contains(&width) {
         return Err(IdxProblem::Sides { height, width });
     }
-    let pixels = body(source, &[count, height, width])?;
     let shape = ImageShape {
         height: height as usize,
         width: width as usize,
         channels: 1,
     };
-    Ok(Images::new(shape, pixels))
+    Ok((count, shape))
 }
 
 /// Parses labels. The first two bytes tell whether they are gzipped.

@@ -1,10 +1,11 @@
 //! Labelled images from any source, in memory or in files.
 
+use super::bundled::{self, Bundled};
 use super::idx::{ImageShape, Images};
 use super::labels::check_held;
 use super::pictures::{Ahead, Files, Listing, PictureError, WantedClasses};
 use super::pictures::{decode_all, look, packs};
-use super::{DataError, LabelledPair, ShardError, Shards, bundled};
+use super::{DataError, LabelledPair, ShardError, Shards};
 use murmurate_protocol::Digest;
 use std::path::Path;
 
@@ -38,6 +39,8 @@ pub struct ImageSet {
 
 enum Pixels {
     Memory(Images),
+    /// In the binary, not yet unpacked.
+    Bundled(Bundled),
     /// Not yet decoded.
     Files(Files),
     Ahead(Ahead),
@@ -81,7 +84,9 @@ impl ImageSet {
                 Ok(bytes)
             }
             Pixels::Ahead(ahead) => Ok(ahead.take(wanted, upcoming)?),
-            Pixels::Files(_) => panic!("images are loaded before they are used"),
+            Pixels::Bundled(_) | Pixels::Files(_) => {
+                panic!("images are loaded before they are used")
+            }
         }
     }
 
@@ -106,15 +111,14 @@ impl ImageSet {
     }
 
     fn load(&mut self, shape: ImageShape, in_memory: bool) -> Result<(), PictureError> {
-        let Pixels::Files(files) = &self.pixels else {
-            return Ok(());
-        };
-        self.pixels = match in_memory {
-            true => {
+        self.pixels = match &self.pixels {
+            Pixels::Memory(_) | Pixels::Ahead(_) => return Ok(()),
+            Pixels::Bundled(set) => Pixels::Memory(set.images()),
+            Pixels::Files(files) if in_memory => {
                 let places: Vec<_> = (0..files.len() as u32).map(|i| files.place(i)).collect();
                 Pixels::Memory(Images::new(shape, decode_all(&places, shape)?))
             }
-            false => Pixels::Ahead(Ahead::new(files.clone(), shape)),
+            Pixels::Files(files) => Pixels::Ahead(Ahead::new(files.clone(), shape)),
         };
         Ok(())
     }
@@ -138,12 +142,22 @@ impl ImageData {
     /// # Errors
     /// If `wanted` has another size, or too few classes.
     pub fn bundled(wanted: &WantedImages<'_>) -> Result<Self, DataError> {
-        let (from, mut pair) = (Path::new("bundled"), bundled::mnist());
+        let from = Path::new("bundled");
+        let set = |set: Bundled| ImageSet {
+            labels: set.labels(),
+            pixels: Pixels::Bundled(set),
+        };
+        let (train, held) = (set(Bundled::Train), set(Bundled::Held));
         if let Some(classes) = wanted.classes {
-            check_held(from, &pair.train.labels, classes, true)?;
-            pair.classes = classes;
+            check_held(from, &train.labels, classes, true)?;
         }
-        Self::of(pair, wanted, from)
+        check_shape(bundled::SHAPE, wanted, from)?;
+        Ok(Self {
+            classes: wanted.classes.unwrap_or(bundled::CLASSES),
+            train,
+            held,
+            shape: bundled::SHAPE,
+        })
     }
 
     /// Finds the images of a folder: IDX files, a folder of PNG and JPEG files for each class, or Parquet
@@ -184,13 +198,7 @@ impl ImageData {
 
     fn of(pair: LabelledPair, wanted: &WantedImages<'_>, from: &Path) -> Result<Self, DataError> {
         let shape = pair.held.images.shape();
-        if shape_of(shape, wanted) != shape {
-            return Err(DataError::Shape {
-                dir: from.into(),
-                height: shape.height,
-                width: shape.width,
-            });
-        }
+        check_shape(shape, wanted, from)?;
         let set = |set: super::Labelled| ImageSet {
             labels: set.labels,
             pixels: Pixels::Memory(set.images),
@@ -216,6 +224,7 @@ impl ImageData {
         self.train.labels = labels.collect();
         match &mut self.train.pixels {
             Pixels::Memory(images) => *images = images.pick(&mine),
+            Pixels::Bundled(set) => self.train.pixels = Pixels::Memory(set.chosen(&mine)),
             Pixels::Files(files) => files.keep(&mine),
             Pixels::Ahead(_) => panic!("a shard is kept before images are loaded"),
         }
@@ -233,6 +242,18 @@ impl ImageData {
         self.train.load(self.shape, fits)?;
         self.held.load(self.shape, fits)?;
         Ok(())
+    }
+}
+
+/// Refuses to resize images.
+fn check_shape(shape: ImageShape, wanted: &WantedImages<'_>, from: &Path) -> Result<(), DataError> {
+    match shape_of(shape, wanted) == shape {
+        true => Ok(()),
+        false => Err(DataError::Shape {
+            dir: from.into(),
+            height: shape.height,
+            width: shape.width,
+        }),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Data and its shards. This module uses neither models nor devices.
 
-pub mod bundled;
+mod bundled;
 mod corpus;
 mod dealt;
 mod division;
