@@ -123,7 +123,7 @@ fn what_one_member_claims_changes_no_number_of_inner_steps() {
 #[test]
 fn a_round_that_is_void_keeps_the_loss_of_the_last_one() {
     let mut club = club(ExchangeKind::AllReduce, 4);
-    // No aggregate of round 3 arrives, and nobody can be asked for one.
+    // No slice of round 3 arrives.
     club.fate = Box::new(|_, _, slice| match slice.round.0 == 3 {
         true => Some(PushOutcome::Lost),
         false => Some(PushOutcome::Delivered),

@@ -3,17 +3,9 @@
 //! The losses are followed in all rounds, also while the owner has given another number of inner steps: so
 //! peers that hear of that at different times agree on the same losses.
 
-use crate::core::context::Context;
 use crate::data::Counted;
 use crate::peer::Peer;
 use crate::{Loss, Losses, Pace, StepBudget, TrainSummary, TrainingRules};
-
-impl Context {
-    /// Whether members say their losses, because the pace of the run follows them.
-    pub(crate) fn follows_losses(&self) -> bool {
-        matches!(self.directed.configured(), (_, Pace::Loss { .. }))
-    }
-}
 
 impl Peer {
     /// What the peers agree on about their training loss, where the pace follows it.
