@@ -13,11 +13,11 @@
 
 use crate::limits::LOSS_MAX;
 use crate::{Round, StepBudget};
-use serde::{Deserialize, Serialize};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// A training loss that a peer may claim: from zero to [`LOSS_MAX`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd, Serialize, Deserialize)]
-#[serde(try_from = "f32")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd, Serialize)]
 pub struct Loss(f32);
 
 /// A number that is no loss: negative, not finite, or above the limit.
@@ -55,6 +55,12 @@ impl TryFrom<f32> for Loss {
             true => Ok(Self(found)),
             false => Err(NoLoss { found }),
         }
+    }
+}
+
+impl<'de> Deserialize<'de> for Loss {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Self::try_from(f32::deserialize(deserializer)?).map_err(D::Error::custom)
     }
 }
 

@@ -61,13 +61,19 @@ fn a_round_trains_what_its_pace_says() {
     );
 }
 
+/// A loss that falls slowly: otherwise one interval is enough to end at one inner step.
+const SLOWLY: &str = "[strategy.inner]\nlr = 0.002\n";
+
 /// The invariant `same_steps` checks in each of these runs that all peers take the same number of inner
 /// steps in a round.
 #[test]
 fn inner_steps_fall_with_the_loss_that_all_agree_on() {
     let all = PEERS as u64;
     let steps = |synchronization: &str, more: &str| {
-        let report = run(&text(synchronization, &format!("{CALM}{more}")), None);
+        let report = run(
+            &text(synchronization, &format!("{CALM}{SLOWLY}{more}")),
+            None,
+        );
         agreed(&report, PEERS, synchronization);
         report.counters.inner_steps
     };
@@ -97,7 +103,7 @@ fn peers_that_join_late_restart_or_catch_up_take_the_steps_of_the_others() {
         let architecture = format!("[strategy.architecture]\nexchange = \"{architecture}\"\n");
         for fault in faults {
             for seed in 1..4 {
-                let more = format!("{CALM}{architecture}{fault}");
+                let more = format!("{CALM}{SLOWLY}{architecture}{fault}");
                 let report = run(&text(LOSS, &more), Some(seed));
                 agreed(&report, PEERS, &format!("{fault} {seed}"));
                 caught_up += report.counters.catch_ups;
@@ -111,10 +117,13 @@ fn peers_that_join_late_restart_or_catch_up_take_the_steps_of_the_others() {
 fn sides_of_a_split_begin_the_rule_again_when_they_are_merged() {
     let fault = "[[fault]]\nkind = \"partition\"\npeers = [3, 4, 5]\nround = 4\nphase = \"exchange\"\n\
                  delay_s = 0.01\nlasts_s = 2.0\n";
+    let mut merged = 0;
     for seed in 1..6 {
-        let report = run(&text(LOSS, &format!("{CALM}{fault}")), Some(seed));
+        let report = run(&text(LOSS, &format!("{CALM}{SLOWLY}{fault}")), Some(seed));
         agreed(&report, PEERS, &format!("seed {seed}"));
+        merged += report.counters.merges;
     }
+    assert!(merged > 0, "no run merged its sides");
 }
 
 #[test]
