@@ -114,19 +114,6 @@ fn peers_that_join_late_restart_or_catch_up_take_the_steps_of_the_others() {
 }
 
 #[test]
-fn sides_of_a_split_begin_the_rule_again_when_they_are_merged() {
-    let fault = "[[fault]]\nkind = \"partition\"\npeers = [3, 4, 5]\nround = 4\nphase = \"exchange\"\n\
-                 delay_s = 0.01\nlasts_s = 2.0\n";
-    let mut merged = 0;
-    for seed in 1..6 {
-        let report = run(&text(LOSS, &format!("{CALM}{SLOWLY}{fault}")), Some(seed));
-        agreed(&report, PEERS, &format!("seed {seed}"));
-        merged += report.counters.merges;
-    }
-    assert!(merged > 0, "no run merged its sides");
-}
-
-#[test]
 fn a_restarted_peer_trains_at_the_pace_of_the_others() {
     let faults = "[[fault]]\nkind = \"crash\"\npeer = 2\nround = 5\nphase = \"exchange\"\n\
                   restart_after_s = 0.5\n";
