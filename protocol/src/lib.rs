@@ -83,6 +83,7 @@ mod joined_groups;
 mod kind;
 mod link_rates;
 mod locality;
+mod loss;
 mod measured;
 mod order;
 mod overlap;
@@ -122,6 +123,7 @@ pub use kind::{
 };
 pub use link_rates::LinkRates;
 pub use locality::{Locality, RateClass, Site, SiteFinder};
+pub use loss::{Loss, Losses, NoLoss};
 pub use measured::{Evaluation, TrainSummary};
 pub use order::{Done, Order, StateId, StepBudget, StoreId};
 pub use overlap::{Layers, OverlapError, OverlapPlan};

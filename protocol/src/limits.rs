@@ -344,6 +344,10 @@ pub const SNAPSHOT_BYTES_MAX: usize = ROLL_BYTES_MAX + DATA_LEDGER_BYTES_MAX + V
 /// control message or a plan fits many times.
 pub const RECORD_ENTRY_BYTES_MAX: usize = SNAPSHOT_BYTES_MAX + VALUE_BYTES_MAX;
 
+/// The largest training loss that a peer may claim: training that still goes anywhere has a smaller one,
+/// and quotients of losses stay finite.
+pub const LOSS_MAX: f32 = 1e30;
+
 /// Directives of the owner that still count: a change of each kind for ten stretches of a run, and more.
 /// The oldest are left out beyond that.
 pub const DIRECTIVES_MAX: usize = 64;

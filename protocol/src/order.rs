@@ -64,7 +64,8 @@ pub enum Order {
         /// The blocks of data to train. None where peers do not agree on the data: then it is divided among
         /// `peers`.
         blocks: Option<Blocks>,
-        /// What the owner has changed of the round's training.
+        /// What the round's training goes by beside the plan: what the owner has changed of it, and its inner
+        /// steps where these follow from a loss.
         rules: TrainingRules,
     },
     /// Encode a shard of a store under the slice's name. Answered by [`Done::Encoded`].

@@ -1,6 +1,6 @@
-//! How the number of inner steps changes from round to round. It does not depend on the loss, so a
-//! peer that joins or catches up needs to know the round only; in balanced rounds it also depends on
-//! the speeds of the machines, which each peer measures itself.
+//! How the number of inner steps changes from round to round. Mostly it depends on the round only. With
+//! [`Pace::Loss`] it depends on the losses that peers agree on ([`Losses`](crate::Losses)), and in balanced
+//! rounds on the speeds of the machines, which each peer measures itself.
 
 use crate::{Round, StepBudget};
 use serde::{Deserialize, Serialize};
@@ -11,9 +11,9 @@ use serde::{Deserialize, Serialize};
 /// **Source:** [`Pace::Switch`]: Lin et al. 2020, "Don't use large mini-batches, use local SGD",
 /// section 3 (post-local SGD). [`Pace::Decay`]: Wang and Joshi 2019, "Adaptive communication
 /// strategies to achieve the best error-runtime trade-off in local-update SGD" (AdaComm), whose
-/// rule is `H_l = ceil(H_0 sqrt(F_l / F_0))` at the start of interval l, with the training loss F.
-/// Peers measure different losses, and a state transfer does not carry them. So F_l / F_0 is
-/// replaced by `1 / (1 + l)`, the rate at which a loss falls under SGD.
+/// rule is `H_l = ceil(H_0 sqrt(F_l / F_0))` at the start of interval l, with the training loss F. Here
+/// F_l / F_0 is replaced by `1 / (1 + l)`, the rate at which a loss falls under SGD. [`Pace::Loss`]: the
+/// same paper, with the losses themselves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Pace {
     /// The same number in every round.
@@ -36,14 +36,26 @@ pub enum Pace {
     /// measures t itself. Only for exchanges whose peers agree: they tell each other when they have
     /// trained.
     Balanced,
+    /// A number that decreases with the loss: at the start of interval l, `H_l = ceil(H_0 sqrt(F_l / F_0))`
+    /// if that is less than `H_(l-1)`, and else `H_(l-1)` times a factor. F is the weighted median of the
+    /// members' losses in the last round with a result. Only for exchanges whose peers agree, in one group
+    /// that tells no lies.
+    Loss {
+        /// Rounds of one interval.
+        every: u64,
+        /// The factor on an interval whose loss did not fall enough, in thousandths, from 1 to 1000.
+        factor: u16,
+    },
 }
 
 impl Pace {
-    /// The budget of a round, given that of the first. Of a balanced round, the most that it may be.
+    /// The budget of a round, given that of the first. Of a balanced round, the most that it may be. Where
+    /// it depends on the loss, this is a forecast: as if the loss fell as `1 / (1 + l)`. Peers go by the
+    /// losses that they agree on.
     pub fn budget(self, first: StepBudget, round: Round) -> StepBudget {
         match (self, first) {
             (Self::Switch { round: at, steps }, _) if round.0 >= at => StepBudget::Steps(steps),
-            (Self::Decay { every }, StepBudget::Steps(steps)) => {
+            (Self::Decay { every } | Self::Loss { every, .. }, StepBudget::Steps(steps)) => {
                 StepBudget::Steps(decayed(steps, round.0 / every.max(1)))
             }
             _ => first,
@@ -51,16 +63,16 @@ impl Pace {
     }
 
     /// The budget of a typical round, given that of the first: the one after a switch, or the first
-    /// of a decay.
+    /// of those that decrease.
     pub const fn usual(self, first: StepBudget) -> StepBudget {
         match self {
             Self::Switch { steps, .. } => StepBudget::Steps(steps),
-            Self::Steady | Self::Decay { .. } | Self::Balanced => first,
+            Self::Steady | Self::Decay { .. } | Self::Balanced | Self::Loss { .. } => first,
         }
     }
 
     /// The number of rounds that take `inner_steps` in all, on the fastest machine where machines take
-    /// different numbers; `None` for a time budget.
+    /// different numbers; `None` for a time budget. A forecast where they depend on the loss.
     pub fn rounds(self, first: StepBudget, inner_steps: u64) -> Option<u64> {
         let (mut left, mut rounds) = (inner_steps, 0);
         if let (Self::Steady | Self::Balanced, StepBudget::Steps(steps)) = (self, first) {
@@ -86,6 +98,10 @@ impl Pace {
                 round > 0 && steps > 0 && matches!(first, StepBudget::Steps(_))
             }
             Self::Decay { every } => every > 0 && matches!(first, StepBudget::Steps(_)),
+            Self::Loss { every, factor } => {
+                let some = every > 0 && 0 < factor && factor <= 1000;
+                some && matches!(first, StepBudget::Steps(_))
+            }
         }
     }
 }
@@ -138,6 +154,21 @@ mod tests {
     }
 
     #[test]
+    fn a_forecast_of_losses_is_a_decay() {
+        let (every, first) = (3, StepBudget::Steps(12));
+        let factor = 500;
+        for round in (0..40).map(Round) {
+            let forecast = Pace::Loss { every, factor }.budget(first, round);
+            assert_eq!(forecast, Pace::Decay { every }.budget(first, round));
+        }
+        let rounds = |pace: Pace| pace.rounds(first, 100);
+        assert_eq!(
+            rounds(Pace::Loss { every, factor }),
+            rounds(Pace::Decay { every })
+        );
+    }
+
+    #[test]
     fn what_trains_nothing_or_by_time_has_no_other_pace() {
         use core::time::Duration;
         let time = StepBudget::Time(Duration::from_secs(1));
@@ -148,5 +179,8 @@ mod tests {
         assert!(switch(1, 1).fits(one) && !switch(1, 1).fits(time));
         assert!(!switch(0, 1).fits(one) && !switch(1, 0).fits(one));
         assert!(Pace::Balanced.fits(one) && !Pace::Balanced.fits(time));
+        let loss = |every, factor| Pace::Loss { every, factor };
+        assert!(loss(1, 1).fits(one) && loss(9, 1000).fits(one) && !loss(1, 500).fits(time));
+        assert!(!loss(0, 500).fits(one) && !loss(1, 0).fits(one) && !loss(1, 1001).fits(one));
     }
 }

@@ -258,6 +258,7 @@ fn peers_outside_a_group_cannot_decide_repair_or_void_its_exchange() {
                 peer: peer(1),
                 weight: 1.0,
                 taken: None,
+                loss: None,
             }],
             versions: vec![version; 3],
         },

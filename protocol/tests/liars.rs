@@ -31,6 +31,7 @@ fn propose(members: &[(u8, f64)]) -> FormingMessage {
         peer: peer(*id),
         weight: *weight,
         taken: None,
+        loss: None,
     };
     FormingMessage::Propose {
         round: Round(0),
@@ -105,6 +106,7 @@ fn a_proposer_with_another_anchor_is_not_followed() {
             said: Said {
                 weight,
                 taken: None,
+                loss: None,
             },
             anchor,
             proposes: true,
@@ -132,6 +134,7 @@ fn rivalled(first: u8) -> One {
                 said: Said {
                     weight,
                     taken: None,
+                    loss: None,
                 },
                 anchor,
                 proposes: id == first,

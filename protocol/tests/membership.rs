@@ -148,6 +148,7 @@ fn a_round_at_the_end_of_its_range_overflows_nothing() {
                 said: Said {
                     weight: 1.0,
                     taken: None,
+                    loss: None,
                 },
                 anchor,
                 proposes: true,

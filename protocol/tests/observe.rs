@@ -121,6 +121,7 @@ fn what_an_observer_says_about_rounds_is_a_broken_rule() {
         peer: peer(id),
         weight: 8.0,
         taken: None,
+        loss: None,
     });
     one.outputs.clear();
     let propose = FormingMessage::Propose {
@@ -136,6 +137,7 @@ fn what_an_observer_says_about_rounds_is_a_broken_rule() {
             said: Said {
                 weight: 8.0,
                 taken: None,
+                loss: None,
             },
             anchor: one.peer.digest(),
             proposes: true,

@@ -646,6 +646,18 @@ proptest! {
     }
 
     #[test]
+    fn no_inputs_break_a_peer_that_follows_losses(
+        steps in vec(any_step(), 0..160),
+        most in 1u32..99,
+        every in 1u64..3,
+    ) {
+        let mut plan = plan(ExchangeKind::AllReduce, 1);
+        plan.budget = StepBudget::Steps(most);
+        plan.synchronization.pace = Pace::Loss { every, factor: 500 };
+        follows(plan, steps);
+    }
+
+    #[test]
     fn no_inputs_break_a_peer_of_a_grid(
         steps in vec(any_step(), 0..160),
         founded in any::<bool>(),

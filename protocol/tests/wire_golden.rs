@@ -23,9 +23,9 @@ use murmurate_protocol::wire::{
 };
 use murmurate_protocol::{
     Base, Branch, Digest, FoundingBallot, FoundingMessage, FragmentId, GroupTag, LayoutHash,
-    Locality, Members, Part, PeerId, PlanHash, RateClass, Roll, RollChange, RollName, RollSeat,
-    Round, RunId, Signature, Site, SliceId, SliceMeta, Snapshot, StateId, Tag, Taken, TallyEntry,
-    Time,
+    Locality, Loss, Members, Part, PeerId, PlanHash, RateClass, Roll, RollChange, RollName,
+    RollSeat, Round, RunId, Signature, Site, SliceId, SliceMeta, Snapshot, StateId, Tag, Taken,
+    TallyEntry, Time,
 };
 use std::fmt::Write as _;
 use std::ops::Range;
@@ -64,6 +64,7 @@ fn messages() -> Vec<Message> {
         peer: peer(id),
         weight: 320.0,
         taken: Some(taken()),
+        loss: None,
     };
     let members = vec![member(1), member(2)];
     let versions = vec![version(1), version(2)];
@@ -163,6 +164,7 @@ fn messages() -> Vec<Message> {
             said: Said {
                 weight: 320.0,
                 taken: None,
+                loss: None,
             },
             anchor: state.root,
             proposes: true,
@@ -544,6 +546,16 @@ fn values() -> Vec<(String, Vec<u8>)> {
     };
     let mut values: Vec<_> = tags().into_iter().map(header).collect();
     values.push(("snapshot".to_owned(), snapshot.to_bytes()));
+    // What members say where the pace follows their loss.
+    for (name, taken) in [("said-loss", None), ("said-loss-taken", Some(taken()))] {
+        let said = Said {
+            weight: 320.0,
+            taken,
+            loss: Some(Loss::of(2.5)),
+        };
+        let member = Member::from((peer(1), said));
+        values.push((name.to_owned(), encode_value(&member)));
+    }
     values
 }
 

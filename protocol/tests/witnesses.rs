@@ -243,6 +243,7 @@ fn decided(bytes: &[u8]) -> Scoped {
         peer: peer(id),
         weight: 1.0,
         taken: None,
+        loss: None,
     };
     let version = |id| ShardVersion {
         owner: peer(id),

@@ -211,6 +211,7 @@ impl Swarm<'_> {
         self.checks.worked(index, host, &order);
         if let Some(Done::Trained(summary)) = &mut done {
             summary.seconds = self.now.since(started).as_secs_f64();
+            summary.loss = self.said_for(index, summary.loss);
             self.counters.inner_steps += summary.steps;
             self.counters.trained_s += summary.seconds;
         }

@@ -76,6 +76,23 @@ fn halves_that_go_on_are_merged_by_weight() {
     assert!(4 * merged >= 3 * count, "{merged} of {count} merged");
 }
 
+/// Each side follows its own losses meanwhile. The invariant `same_steps` checks that peers with one anchor
+/// take the same inner steps, before and after the merge.
+#[test]
+fn sides_that_follow_their_losses_begin_again_when_they_are_merged() {
+    let pace = "inner_steps = 20\npace = \"loss\"\nloss_every = 15";
+    let mut merged = 0;
+    for seed in common::seeds(12) {
+        let text = text(seed, "").replace("inner_steps = 5", pace);
+        let report = common::run(&text, None);
+        assert_eq!(report.consensus_distance, 0.0, "seed {seed}: {report}");
+        assert_eq!(report.live as u64, 4 + seed % 6, "seed {seed}: {report}");
+        merged += u64::from(report.counters.merges > 0);
+    }
+    println!("{merged} merged");
+    assert!(merged > 0, "no run merged its sides");
+}
+
 #[test]
 fn deaths_during_the_merge_leave_one_state() {
     for seed in common::seeds(24) {

@@ -12,6 +12,7 @@ const ROUNDS: u64 = 16;
 const POST_LOCAL: &str =
     "inner_steps = 1\npace = \"switch\"\nswitch_round = 9\nswitch_inner_steps = 5\n";
 const DECAY: &str = "inner_steps = 12\npace = \"decay\"\ndecay_every = 3\n";
+const LOSS: &str = "inner_steps = 12\npace = \"loss\"\nloss_every = 3\n";
 const PARTIAL: &str = "inner_steps = 8\nenough = 4\ngrace_ms = 20\n";
 const BALANCED: &str = "inner_steps = 8\npace = \"balanced\"\n";
 const SAMPLED: &str = "inner_steps = 8\nfraction = 0.5\n";
@@ -60,6 +61,58 @@ fn a_round_trains_what_its_pace_says() {
     );
 }
 
+/// A loss that falls slowly: otherwise one interval is enough to end at one inner step.
+const SLOWLY: &str = "[strategy.inner]\nlr = 0.002\n";
+
+/// The invariant `same_steps` checks in each of these runs that all peers take the same number of inner
+/// steps in a round.
+#[test]
+fn inner_steps_fall_with_the_loss_that_all_agree_on() {
+    let all = PEERS as u64;
+    let steps = |synchronization: &str, more: &str| {
+        let report = run(
+            &text(synchronization, &format!("{CALM}{SLOWLY}{more}")),
+            None,
+        );
+        agreed(&report, PEERS, synchronization);
+        report.counters.inner_steps
+    };
+    let follows = steps(LOSS, "");
+    assert_eq!(follows % all, 0, "all take the same");
+    // Without the factor, fewer only where the loss has fallen.
+    let only_falling = steps(&format!("{LOSS}stagnation_factor = 1.0\n"), "");
+    println!("{follows} and {only_falling} of {}", all * ROUNDS * 12);
+    assert!(follows < only_falling && only_falling < all * ROUNDS * 12);
+    // One of six claims what it likes from the beginning, and moves nothing: the others measure one loss.
+    let lie =
+        "[[fault]]\nkind = \"byzantine\"\npeer = 4\nat_s = 0.0\nlasts_s = 1000.0\nlie = \"loss\"\n";
+    assert_eq!(steps(LOSS, lie), follows);
+}
+
+#[test]
+fn peers_that_join_late_restart_or_catch_up_take_the_steps_of_the_others() {
+    let faults = [
+        "[[fault]]\nkind = \"join\"\npeer = 5\nround = 8\nphase = \"train\"\ndelay_s = 0.05\n",
+        "[[fault]]\nkind = \"crash\"\npeer = 2\nround = 5\nphase = \"exchange\"\nrestart_after_s = 0.5\n",
+        "[[fault]]\nkind = \"crash\"\npeer = 2\nround = 8\nphase = \"apply\"\nrestart_after_s = 0.1\n",
+        "[[fault]]\nkind = \"straggler\"\npeer = 1\nround = 4\nphase = \"train\"\nfactor = 40.0\nlasts_s = 1.0\n",
+        "[[fault]]\nkind = \"directive\"\npeer = 1\nat_s = 0.4\ndirective = { change = \"inner-steps\", value = 3, from = 5 }\n",
+    ];
+    let mut caught_up = 0;
+    for architecture in ["all-reduce", "gathered", "parameter-server"] {
+        let architecture = format!("[strategy.architecture]\nexchange = \"{architecture}\"\n");
+        for fault in faults {
+            for seed in 1..4 {
+                let more = format!("{CALM}{SLOWLY}{architecture}{fault}");
+                let report = run(&text(LOSS, &more), Some(seed));
+                agreed(&report, PEERS, &format!("{fault} {seed}"));
+                caught_up += report.counters.catch_ups;
+            }
+        }
+    }
+    assert!(caught_up > 9, "{caught_up}");
+}
+
 #[test]
 fn a_restarted_peer_trains_at_the_pace_of_the_others() {
     let faults = "[[fault]]\nkind = \"crash\"\npeer = 2\nround = 5\nphase = \"exchange\"\n\
@@ -71,7 +124,9 @@ fn a_restarted_peer_trains_at_the_pace_of_the_others() {
 }
 
 /// All options of this file, for faults that each must tolerate.
-const ALL: [&str; 6] = [POST_LOCAL, DECAY, PARTIAL, ADAPTIVE, SAMPLED, BALANCED];
+const ALL: [&str; 7] = [
+    POST_LOCAL, DECAY, LOSS, PARTIAL, ADAPTIVE, SAMPLED, BALANCED,
+];
 
 #[test]
 fn loss_and_jitter_do_no_harm() {

@@ -14,6 +14,9 @@ pub struct ControlStatus {
     pub paused_from: Option<u64>,
     /// Inner steps of the present round, where a round is a number of them.
     pub inner_steps: Option<u32>,
+    /// The training loss of the last round with a result, where inner steps follow from it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agreed_loss: Option<f64>,
     /// The fewest inner steps that the strategy takes; null where their number cannot be changed.
     pub inner_steps_least: Option<u32>,
     /// The factor on the learning rate in the present round.
@@ -47,10 +50,13 @@ impl ControlStatus {
         Self {
             paused: peer.phase() == Phase::Paused,
             paused_from: all.in_force(round).paused.map(|round| round.0),
-            inner_steps: match peer.plan().budget_of(round) {
+            inner_steps: match peer.budget() {
                 StepBudget::Steps(steps) => Some(steps),
                 StepBudget::Time(_) => None,
             },
+            agreed_loss: peer
+                .losses()
+                .and_then(|losses| Some(losses.last()?.value())),
             inner_steps_least: inner_steps_least(peer.plan()),
             learning_rate: in_force.training.rate.get(),
             codec: in_force.training.codec.map(codec_name).unwrap_or_default(),

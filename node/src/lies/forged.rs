@@ -78,6 +78,7 @@ pub(super) fn propose(me: PeerId, to: PeerId, round: Round, peer: &Peer) -> Outp
         peer,
         weight: weight(peer),
         taken: None,
+        loss: None,
     });
     let message = FormingMessage::Propose {
         round,
@@ -145,6 +146,7 @@ pub(super) fn decided(
         peer: *peer,
         weight: 1.0,
         taken: None,
+        loss: None,
     });
     let message = Scoped {
         round: like.round,

@@ -83,6 +83,7 @@ impl Noise {
                 said: Said {
                     weight: self.weight(),
                     taken: None,
+                    loss: None,
                 },
                 anchor: self.anchor(peer),
                 proposes: self.below(2) == 0,
@@ -189,6 +190,7 @@ impl Noise {
             peer,
             weight: self.weight(),
             taken: None,
+            loss: None,
         });
         members.collect()
     }

@@ -10,8 +10,8 @@ use crate::limits::{ACCUSED_MAX, OUTPUTS_MAX};
 use crate::roll::{RollChange, RoundNote, SharedRolls};
 use crate::wire::Message;
 use crate::{
-    Branch, Digest, FragmentId, Ledger, Order, OrderId, Participants, PeerId, Plan, Proof, Roll,
-    Round, SliceId, SliceMeta, Taken, Time,
+    Branch, Digest, FragmentId, Ledger, Loss, Losses, Order, OrderId, Participants, PeerId, Plan,
+    Proof, Roll, Round, SliceId, SliceMeta, Taken, Time,
 };
 use core::time::Duration;
 use rand_chacha::ChaCha8Rng;
@@ -73,7 +73,7 @@ impl Rolls {
     }
 }
 
-/// Who trains which data, where the peers agree on it.
+/// Who trains which data, and with which loss, where the peers agree on it.
 #[derive(Debug, Default)]
 pub(crate) struct Data {
     pub(crate) ledger: Ledger,
@@ -81,6 +81,9 @@ pub(crate) struct Data {
     pub(crate) mine: Mine,
     /// What it says of that with its contribution to the round.
     pub(crate) taken: Option<Taken>,
+    /// The loss that it says with its contribution, where the pace follows losses.
+    pub(crate) loss: Option<Loss>,
+    pub(crate) losses: Losses,
 }
 
 /// Peers to be judged once the input that is being handled has been.

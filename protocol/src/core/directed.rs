@@ -35,6 +35,12 @@ impl Directed {
         &self.in_force
     }
 
+    /// The budget and the pace of the plan without changes.
+    pub(crate) const fn configured(&self) -> (StepBudget, Pace) {
+        let (_, budget, pace) = self.first;
+        (budget, pace)
+    }
+
     /// Whether a round must not begin.
     pub(crate) fn pauses(&self, round: Round) -> bool {
         self.all.in_force(round).paused.is_some()

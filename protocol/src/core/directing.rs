@@ -2,7 +2,7 @@
 
 use crate::core::context::Context;
 use crate::core::directed::joint;
-use crate::{Digest, Directive, Round};
+use crate::{Digest, Directive, Pace, Round};
 
 impl Context {
     /// The owner's directives, as the host has checked them. Returns those that are new.
@@ -27,6 +27,11 @@ impl Context {
         });
         self.plan = plan;
         self.directed.in_force = in_force;
+    }
+
+    /// Whether members say their losses, because the pace of the run follows them.
+    pub(crate) fn follows_losses(&self) -> bool {
+        matches!(self.directed.configured(), (_, Pace::Loss { .. }))
     }
 
     /// How this peer begins its round, in one hash: its anchor and the owner's rules for the round, where there

@@ -4,7 +4,7 @@ use crate::core::context::Context;
 use crate::data::Counted;
 use crate::exchange::{Ending, Outcome, PushSum, Scoped, Signal, Standing};
 use crate::{
-    ExchangeKind, FragmentId, GroupTag, PeerError, PeerId, Round, SliceId, TrainSummary, Wait,
+    ExchangeKind, FragmentId, GroupTag, Loss, PeerError, PeerId, Round, SliceId, TrainSummary, Wait,
 };
 
 /// One way of exchanging. Lives as long as the peer; works on one round at a time.
@@ -107,6 +107,9 @@ pub(crate) trait Exchange: Send {
 pub(crate) trait PastRounds {
     /// Whose contributions are in the result of a round's first fragment.
     fn counted(&self, kind: ExchangeKind, round: Round, first: FragmentId) -> Counted;
+
+    /// The training loss that these agree on. `None` if the round has no result, or they say none.
+    fn loss(&self, kind: ExchangeKind, round: Round, first: FragmentId) -> Option<Loss>;
 
     /// The decisions of a past round with this number of fragments, if all of them are still here.
     fn decisions(&self, round: Round, fragments: usize) -> Option<Vec<Scoped>>;

@@ -29,7 +29,7 @@ impl Peer {
 
     /// How much of the round that begins is left to train.
     pub(super) fn rest_of_the_round(&self) -> StepBudget {
-        match (self.cx.plan.budget_of(self.cx.round), self.life.taken_ahead) {
+        match (self.budget(), self.life.taken_ahead) {
             (StepBudget::Steps(steps), Some(ahead)) => {
                 let taken = u32::try_from(ahead.steps).unwrap_or(u32::MAX);
                 StepBudget::Steps(steps.saturating_sub(taken))

@@ -26,6 +26,7 @@ mod life;
 mod membership;
 mod muster;
 mod observe;
+mod paced;
 mod rates;
 mod replay;
 mod rest;

@@ -122,7 +122,7 @@ impl Peer {
         if !self.cx.plan.draws(round, self.cx.me()) {
             // A peer that is not drawn takes part in the round with weight zero.
             self.enter(Phase::Exchange);
-            self.cx.data.taken = None;
+            (self.cx.data.taken, self.cx.data.loss) = (None, None);
             self.exchange(TrainSummary::default());
             self.cut_the_rest();
             return;
@@ -134,7 +134,7 @@ impl Peer {
             cut: true,
             peers: self.cx.participants(),
             blocks: self.tell_blocks(round),
-            rules: self.cx.directed.in_force().training,
+            rules: self.training_rules(),
         };
         self.life.train = Some(self.cx.order(order));
     }
@@ -269,6 +269,7 @@ impl Peer {
         self.balance_own(&summary);
         // Before the next round's blocks are told, where rounds overlap.
         self.claim_blocks(round, &summary);
+        self.say_loss(&summary);
         self.cx.emit(Event::Trained { round, summary });
         match self.phase {
             Phase::Leaving if !self.life.applies.is_empty() => {}

@@ -1,11 +1,11 @@
-//! What peers agree on beside the parameters: the roll, and the ledger of the data. It changes with
-//! every round that is applied, and it is in states and checkpoints.
+//! What peers agree on beside the parameters: the roll, the ledger of the data, and the losses that a pace
+//! follows. It changes with every round that is applied, and it is in states and checkpoints.
 
 use crate::data::{Counted, Me, Turn};
 use crate::limits::{DATA_LEDGER_BYTES_MAX, ROLL_BYTES_MAX, SHARED_HEAD_BYTES};
 use crate::peer::Peer;
 use crate::wire::{decode_limited, encode_value};
-use crate::{Blocks, Layers, Ledger, PeerId, Pool, Roll, Round, Taken, TrainSummary};
+use crate::{Blocks, Layers, Ledger, Losses, PeerId, Pool, Roll, Round, Taken, TrainSummary};
 use serde::{Deserialize, Serialize};
 
 /// Bytes of roll and ledger in states and checkpoints.
@@ -15,8 +15,13 @@ const SHARED_BYTES_MAX: usize = ROLL_BYTES_MAX + DATA_LEDGER_BYTES_MAX + SHARED_
 #[derive(Default, Serialize, Deserialize)]
 pub(super) struct Shared {
     pub(super) roll: Vec<u8>,
+    /// Where the pace follows losses, [`WithLosses`].
     pub(super) ledger: Vec<u8>,
 }
+
+/// The ledger's bytes and the losses.
+#[derive(Default, Serialize, Deserialize)]
+struct WithLosses(Vec<u8>, Losses);
 
 impl Peer {
     /// Which blocks of data are to be trained, where the peers agree on that.
@@ -29,7 +34,15 @@ impl Peer {
         let roll = self.cx.rolls.roll.as_ref();
         Shared {
             roll: roll.map_or(Vec::new(), |roll| roll.to_bytes()),
-            ledger: self.cx.data.ledger.to_bytes(),
+            ledger: self.ledger_bytes(),
+        }
+    }
+
+    fn ledger_bytes(&self) -> Vec<u8> {
+        let ledger = self.cx.data.ledger.to_bytes();
+        match self.losses() {
+            None => ledger,
+            Some(losses) => encode_value(&WithLosses(ledger, *losses)),
         }
     }
 
@@ -56,7 +69,12 @@ impl Peer {
             let roll = roll.map(|roll| self.cx.rolls.shared.share(roll));
             self.cx.hold(roll);
         }
-        self.cx.data.ledger = Ledger::from_bytes(ledger).unwrap_or_default();
+        let WithLosses(ledger, losses) = match self.cx.follows_losses() {
+            true => decode_limited::<_, SHARED_BYTES_MAX>(ledger).unwrap_or_default(),
+            false => WithLosses(ledger.to_vec(), Losses::default()),
+        };
+        self.cx.data.losses = losses;
+        self.cx.data.ledger = Ledger::from_bytes(&ledger).unwrap_or_default();
     }
 
     /// A round is over and applied: what it has decided beside the parameters is in force, and new mates
@@ -66,9 +84,11 @@ impl Peer {
         let plan = &self.cx.plan;
         let history = self.exchange.history();
         let decided = history.zip(plan.fragments_of(round).next());
+        let loss = decided.and_then(|(history, first)| history.loss(plan.exchange, round, first));
         let decided = decided.map(|(history, first)| history.counted(plan.exchange, round, first));
         let note = self.cx.rolls.take_note();
         let counted = self.cx.counted(note.as_ref()).or(decided);
+        self.settle_losses(counted.as_ref(), loss);
         if let Some(counted) = counted {
             let me = self.cx.me();
             let is_in = |peers: &[(PeerId, Taken)]| peers.iter().any(|(peer, _)| *peer == me);

@@ -39,6 +39,11 @@ pub enum PlanError {
         "balanced rounds need an exchange whose peers agree, because only those say when they have trained: use one, or another pace"
     )]
     Balance,
+    /// A pace by the loss, but no one group that agrees on a loss.
+    #[error(
+        "a pace by the loss needs one group without liars whose members agree on a loss: use an exchange with agreement, set `liars` to 0, or use another pace"
+    )]
+    Loss,
     /// Probability outside (0, 1], or an exchange that cannot skip peers.
     #[error(
         "sampling takes a probability above 0 and at most 1, a contribution of deltas, late_steps = 0, and an all-reduce along the butterfly or a parameter server in step"
@@ -126,6 +131,9 @@ impl Plan {
         if when.pace == Pace::Balanced && !self.exchange.agrees() {
             return Err(PlanError::Balance);
         }
+        if matches!(when.pace, Pace::Loss { .. }) && !self.agrees_on_losses() {
+            return Err(PlanError::Loss);
+        }
         let one = self.budget == StepBudget::Steps(1) && when.pace == Pace::Steady;
         if self.contribution == Contribution::Gradient && !one {
             return Err(PlanError::GradientBudget);
@@ -186,6 +194,12 @@ impl Plan {
             return Err(PlanError::Weighing);
         }
         Ok(())
+    }
+
+    /// Whether all peers know what each member of a round said of its loss.
+    fn agrees_on_losses(&self) -> bool {
+        let one_group = !self.agreement.grouping.has_roll() && !self.agreement.signs();
+        self.exchange.agrees() && one_group
     }
 
     /// Whether members can contribute twice: directly to owners, in one group.

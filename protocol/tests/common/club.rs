@@ -16,8 +16,8 @@ use murmurate_protocol::record::{Framer, RecordHeader, Recorder};
 use murmurate_protocol::wire::Message;
 use murmurate_protocol::{
     Digest, Done, Evaluation, Event, ExchangeKind, FetchId, FragmentId, Input, Order, Output, Part,
-    Passes, Peer, PeerError, PeerId, Plan, PushOutcome, Round, Schedule, SliceId, StateId, StoreId,
-    Time, TrainSummary, WorkError,
+    Passes, Peer, PeerError, PeerId, Plan, PushOutcome, Round, Schedule, SliceId, StateId,
+    StepBudget, StoreId, Time, TrainSummary, WorkError,
 };
 use std::cell::Cell;
 use std::collections::{BTreeMap, VecDeque};
@@ -107,6 +107,10 @@ pub struct Club {
     /// By how much any member's training moves the clock of all. If it is not zero, deadlines also
     /// pass between inputs.
     pub training: Duration,
+    /// The mean training loss of a member in a round, by what it measures.
+    pub loss: Box<dyn FnMut(PeerId, Round) -> f64>,
+    /// How much each member was to train in each round, in the order in which it was.
+    pub budgets: Vec<(PeerId, Round, StepBudget)>,
 }
 
 impl Club {
@@ -173,6 +177,8 @@ impl Club {
             hears: Box::new(|_, _, _| true),
             dying: Vec::new(),
             training: Duration::ZERO,
+            loss: Box::new(|_, _| 0.0),
+            budgets: Vec::new(),
         };
         for id in 1..=count {
             let mut settings = config(peer(id));
@@ -410,14 +416,18 @@ impl Club {
 
     fn answer(&mut self, who: PeerId, order: &Order) -> Option<Done> {
         let bad = self.bad;
-        if matches!(order, Order::Train { .. }) {
+        let mut loss = 0.0;
+        if let Order::Train { round, budget, .. } = order {
             self.now = self.now + self.training;
+            self.budgets.push((who, *round, *budget));
+            loss = (self.loss)(who, *round);
         }
         let member = self.members.get_mut(&who)?;
         Some(match order {
             Order::Train { .. } => Done::Trained(TrainSummary {
                 steps: 1,
                 samples: 8 + u64::from(who.as_bytes()[0]),
+                loss,
                 ..TrainSummary::default()
             }),
             Order::Encode { store, slice, of } => {

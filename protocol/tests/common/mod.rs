@@ -17,10 +17,10 @@ use murmurate_protocol::wire::{
 };
 use murmurate_protocol::{
     Attempt, Base, Branch, BytesBound, Contribution, DeadlinePlan, Digest, ExchangeKind,
-    FoundingBallot, FoundingMessage, FragmentId, FragmentPlan, GroupTag, LayoutHash, Members, Part,
-    Partners, PeerConfig, PeerId, Plan, PlanHash, RollChange, RollName, RollSeat, Round, RunId,
-    Schedule, SliceId, SliceMeta, StateId, StepBudget, Synchronization, Tag, Taken, TallyEntry,
-    Time, Topology,
+    FoundingBallot, FoundingMessage, FragmentId, FragmentPlan, GroupTag, LayoutHash, Loss, Members,
+    Part, Partners, PeerConfig, PeerId, Plan, PlanHash, RollChange, RollName, RollSeat, Round,
+    RunId, Schedule, SliceId, SliceMeta, StateId, StepBudget, Synchronization, Tag, Taken,
+    TallyEntry, Time, Topology,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -139,15 +139,24 @@ fn any_version() -> impl Strategy<Value = ShardVersion> {
 }
 
 fn any_members() -> impl Strategy<Value = Vec<Member>> {
-    let said = (any_weight(), option::of(any_taken()));
+    let said = (
+        any_weight(),
+        option::of(any_taken()),
+        option::weighted(0.2, any_loss()),
+    );
     proptest::collection::btree_map(any_peer(), said, 1..6).prop_map(|members| {
-        let member = |(peer, (weight, taken))| Member {
+        let member = |(peer, (weight, taken, loss))| Member {
             peer,
             weight,
             taken,
+            loss,
         };
         members.into_iter().map(member).collect()
     })
+}
+
+pub(crate) fn any_loss() -> impl Strategy<Value = Loss> {
+    any::<f64>().prop_map(Loss::of)
 }
 
 pub(crate) fn any_taken() -> impl Strategy<Value = Taken> {
@@ -447,9 +456,9 @@ pub(crate) fn any_message() -> impl Strategy<Value = Message> {
         Just(TransferMessage::StateRefuse),
     ];
     let forming = prop_oneof![
-        4 => (any_base(), any_weight(), any::<bool>(), option::of(any_taken()))
-            .prop_map(|(Base { round, anchor }, weight, proposes, taken)| {
-                FormingMessage::Ready { round, said: Said { weight, taken }, anchor, proposes }
+        4 => (any_base(), any_weight(), any::<bool>(), option::of(any_taken()), option::weighted(0.2, any_loss()))
+            .prop_map(|(Base { round, anchor }, weight, proposes, taken, loss)| {
+                FormingMessage::Ready { round, said: Said { weight, taken, loss }, anchor, proposes }
             }),
         4 => (any_round(), 0u8..4, any_members())
             .prop_map(|(round, term, members)| FormingMessage::Propose { round, term, members }),

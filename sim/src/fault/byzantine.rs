@@ -29,12 +29,27 @@ impl Swarm<'_> {
         lying.is_some_and(|lying| lying.lie == Lie::Silent)
     }
 
+    /// The loss that a machine says it has, in place of a measured one.
+    pub(crate) fn said_for(&mut self, index: usize, measured: f64) -> f64 {
+        let lying = self.slots[index].lying;
+        let lies = lying.is_some_and(|l| self.now < l.until && l.lie == Lie::Loss);
+        if !lies {
+            return measured;
+        }
+        self.counters.lies += 1;
+        let absurd = [f64::NAN, f64::INFINITY, f64::MAX, -1.0, 0.0];
+        absurd[self.lies.below(absurd.len())]
+    }
+
     /// The bytes that a machine sends instead of these.
     pub(crate) fn sent_for(&mut self, index: usize, honest: Bytes) -> Bytes {
         let lying = self.slots[index].lying;
         let Some(Lying { lie, .. }) = lying.filter(|lying| self.now < lying.until) else {
             return honest;
         };
+        if lie == Lie::Loss {
+            return honest;
+        }
         // One that lies about everything sends true slices too, or it would be left out at once.
         if lie == Lie::Anything && self.lies.below(4) > 0 {
             return honest;
@@ -43,7 +58,7 @@ impl Swarm<'_> {
         let mut bytes = honest.to_vec();
         match lie {
             // Its pushes are not sent at all.
-            Lie::Withhold | Lie::Silent => {}
+            Lie::Withhold | Lie::Silent | Lie::Loss => {}
             Lie::Garbage => {
                 for byte in &mut bytes {
                     *byte = self.lies.below(256) as u8;

@@ -17,6 +17,8 @@ pub enum Lie {
     Anything,
     /// No slices, though it votes.
     Withhold,
+    /// An absurd loss of its training: enormous, negative, infinite or not a number.
+    Loss,
     /// No slices and no messages, except that it says that it takes part.
     Silent,
 }

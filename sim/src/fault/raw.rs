@@ -31,6 +31,7 @@ enum RawLie {
     Anything,
     Withhold,
     Silent,
+    Loss,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]
@@ -153,6 +154,7 @@ impl RawFault {
                 RawLie::Anything => Lie::Anything,
                 RawLie::Withhold => Lie::Withhold,
                 RawLie::Silent => Lie::Silent,
+                RawLie::Loss => Lie::Loss,
             },
             lasts: keys.seconds("lasts_s", keys.need("lasts_s", self.lasts_s)?)?,
         })

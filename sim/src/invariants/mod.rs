@@ -10,6 +10,7 @@ mod mass_conserved;
 mod merged_by_weight;
 mod rounds_monotonic;
 mod same_bits;
+mod same_steps;
 mod violation;
 mod waits_bounded;
 
@@ -24,9 +25,10 @@ use inbox_bounded::InboxBounded;
 use lead_bounded::LeadBounded;
 use mass_conserved::MassConserved;
 use merged_by_weight::MergedByWeight;
-use murmurate_protocol::{Event, Input, Order, PeerId, Plan, Round, SliceMeta, Tag, Time};
+use murmurate_protocol::{Event, Input, Order, Pace, PeerId, Plan, Round, SliceMeta, Tag, Time};
 use rounds_monotonic::RoundsMonotonic;
 use same_bits::SameBits;
+use same_steps::SameSteps;
 
 pub use violation::Violation;
 
@@ -37,6 +39,7 @@ pub(crate) struct Checks {
     inboxes: InboxBounded,
     mass: Option<MassConserved>,
     bits: Option<SameBits>,
+    steps: Option<SameSteps>,
     lead: Option<LeadBounded>,
     ids: Vec<PeerId>,
     edges: Option<EdgesAgree>,
@@ -59,6 +62,8 @@ impl Checks {
             bits: exchange
                 .agrees()
                 .then(|| SameBits::new(recipe.plan().agreement.signs() && together)),
+            steps: matches!(recipe.plan().synchronization.pace, Pace::Loss { .. })
+                .then(SameSteps::default),
             lead: exchange.lead().map(|lead| LeadBounded::new(lead.most)),
             ids: (0..scenario.peers).map(|index| recipe.id(index)).collect(),
             edges: exchange.facts().has_edges.then(EdgesAgree::default),
@@ -200,6 +205,9 @@ impl Checks {
         let joins = !host.peer.has_begun();
         self.rounds.check(index, host.peer.round(), joins)?;
         self.inboxes.check(host)?;
+        if let Some(steps) = &mut self.steps {
+            steps.check(&host.peer)?;
+        }
         if let Some(lead) = &mut self.lead {
             lead.check(self.ids[index], &host.peer)?;
         }

@@ -9,10 +9,12 @@
 //! inner_steps = 50             # inner steps of a round
 //! round_time = 2.5             # or seconds: slow machines do fewer and weigh less
 //! pace = "switch"              # how they change with the round: steady, switch, decay,
-//!                              # balanced (slow machines do fewer)
+//!                              # balanced (slow machines do fewer), loss
 //! switch_round = 200           # switch: from this round on
 //! switch_inner_steps = 16      # switch: inner steps from then on
 //! decay_every = 100            # decay: rounds after which they are sqrt(l / (l + 1)) of before
+//! loss_every = 100             # loss: rounds after which they follow from the agreed loss again
+//! stagnation_factor = 0.5      # loss: factor on them where the loss did not lower them
 //! enough = 6                   # where peers agree: contributions that are enough; 0 is all
 //! grace = "fixed"              # how long to wait for the others after that: fixed, adaptive
 //! grace_ms = 500               # fixed: that time

@@ -19,6 +19,12 @@ const GRACE_MS_MAX: u64 = 86_400_000;
 /// Inner steps after a switch by default: the paper's.
 const SWITCH_INNER_STEPS: u32 = 16;
 
+/// The factor on inner steps whose loss stagnates: the paper's.
+const STAGNATION_FACTOR: f64 = 0.5;
+
+/// Parts of that factor.
+const THOUSAND: f64 = 1e3;
+
 /// Parts of a fraction.
 const MILLION: f64 = 1e6;
 
@@ -49,6 +55,10 @@ fn pace(exchange: ExchangeKind, table: &Table) -> Result<Pace, StrategyError> {
             every: given("synchronization.decay_every", table.decay_every)?,
         },
         "balanced" => Pace::Balanced,
+        "loss" => Pace::Loss {
+            every: given("synchronization.loss_every", table.loss_every)?,
+            factor: stagnation(table.stagnation_factor.unwrap_or(STAGNATION_FACTOR))?,
+        },
         _ => return Ok(Pace::Steady),
     };
     if let Pace::Switch { steps: 0, .. } = pace {
@@ -69,7 +79,23 @@ fn pace(exchange: ExchangeKind, table: &Table) -> Result<Pace, StrategyError> {
             remedy: "use exchange = \"all-reduce\" or \"gathered\", or `synchronization.round_time`, which every exchange has",
         });
     }
+    if matches!(pace, Pace::Loss { .. }) && !exchange.agrees() {
+        return Err(StrategyError::Refused {
+            key: "synchronization.pace",
+            reason: "peers measure different losses, and only peers that agree on every round agree on one",
+            remedy: "use exchange = \"all-reduce\" or \"gathered\", or pace = \"decay\", which every exchange has",
+        });
+    }
     Ok(pace)
+}
+
+/// The factor in thousandths.
+fn stagnation(factor: f64) -> Result<u16, StrategyError> {
+    let thousandths = (factor * THOUSAND).round();
+    let key = "synchronization.stagnation_factor";
+    let ok = (1.0..=THOUSAND).contains(&thousandths);
+    range(ok, key, factor, "from 0.001 to 1")?;
+    Ok(thousandths as u16)
 }
 
 /// A count of rounds that must be there.
@@ -125,6 +151,14 @@ pub(super) fn check(strategy: &Strategy) -> Result<(), StrategyError> {
             key: "synchronization.pace",
             reason: "gradients, trackers and moves of exact diffusion are exchanged after every inner step",
             remedy: "leave it out with inner_steps = 1, or use contribution = \"delta\"",
+        });
+    }
+    let by_loss = matches!(strategy.synchronization().pace, Pace::Loss { .. });
+    if by_loss && strategy.liars().is_some_and(|liars| liars > 0) {
+        return Err(StrategyError::Refused {
+            key: "synchronization.pace",
+            reason: "what members sign says nothing of their loss",
+            remedy: "set agreement.liars to 0, or use pace = \"decay\"",
         });
     }
     let sampled = strategy.synchronization().sampling != Sampling::ALL;
@@ -193,6 +227,11 @@ impl Tables {
                 "decay"
             }
             Pace::Balanced => "balanced",
+            Pace::Loss { every, factor } => {
+                table.loss_every = Some(every);
+                table.stagnation_factor = Some(f64::from(factor) / THOUSAND);
+                "loss"
+            }
         };
         table.pace = Some(name.to_owned());
         if exchange.facts().may_leave_out {

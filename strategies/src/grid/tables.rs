@@ -39,6 +39,8 @@ pub(super) struct Synchronization {
     pub(super) switch_round: Option<u64>,
     pub(super) switch_inner_steps: Option<u32>,
     pub(super) decay_every: Option<u64>,
+    pub(super) loss_every: Option<u64>,
+    pub(super) stagnation_factor: Option<f64>,
     pub(super) mode: Option<String>,
     pub(super) enough: Option<usize>,
     pub(super) grace: Option<String>,
@@ -195,13 +197,15 @@ const GROUPS: [&str; 3] = ["grouping", "row", "cell"];
 
 /// How long a round trains, and how that changes. A configuration that sets one of the first two
 /// replaces all of them.
-const BUDGET: [&str; 6] = [
+const BUDGET: [&str; 8] = [
     "inner_steps",
     "round_time",
     "pace",
     "switch_round",
     "switch_inner_steps",
     "decay_every",
+    "loss_every",
+    "stagnation_factor",
 ];
 
 /// Where fragments begin. A configuration that sets the first replaces all of them.

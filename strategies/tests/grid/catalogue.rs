@@ -31,7 +31,9 @@ fn given(key: &str) -> &'static str {
         "aggregation.liars" => "1",
         "aggregation.radius" => "1.0",
         "architecture.link_mbit" => "[[0, 10, 90], [10, 0, 90], [90, 90, 0]]",
-        "synchronization.switch_round" | "synchronization.decay_every" => "10",
+        "synchronization.switch_round"
+        | "synchronization.decay_every"
+        | "synchronization.loss_every" => "10",
         _ => "0.01",
     }
 }

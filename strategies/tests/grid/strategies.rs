@@ -709,6 +709,56 @@ const REFUSED: &[(&str, &str, &[&str])] = &[
     ),
     (
         "local-sgd",
+        "[synchronization]\npace = \"loss\"",
+        &["`synchronization.loss_every` is missing"],
+    ),
+    (
+        "local-sgd",
+        "[synchronization]\npace = \"loss\"\nloss_every = 0",
+        &["`synchronization.loss_every`", "at least 1"],
+    ),
+    (
+        "local-sgd",
+        "[synchronization]\npace = \"loss\"\nloss_every = 9\nstagnation_factor = 1.1",
+        &["`synchronization.stagnation_factor`", "from 0.001 to 1"],
+    ),
+    (
+        "local-sgd",
+        "[synchronization]\nround_time = 2.0\npace = \"loss\"\nloss_every = 9",
+        &["`synchronization.pace`", "bounded by time", "inner_steps"],
+    ),
+    (
+        "d-psgd",
+        "[synchronization]\npace = \"loss\"\nloss_every = 9",
+        &["`synchronization.pace`", "agree on one", "\"decay\""],
+    ),
+    (
+        "async-local-sgd",
+        "[synchronization]\npace = \"loss\"\nloss_every = 9",
+        &["`synchronization.pace`", "agree on one", "\"decay\""],
+    ),
+    (
+        "bsp",
+        "[synchronization]\npace = \"loss\"\nloss_every = 9",
+        &["`synchronization.pace`", "gradients"],
+    ),
+    (
+        "local-sgd",
+        "[synchronization]\npace = \"loss\"\nloss_every = 9\n[agreement]\nliars = 1",
+        &["`synchronization.pace`", "sign", "agreement.liars"],
+    ),
+    (
+        "local-sgd",
+        "[synchronization]\npace = \"loss\"\nloss_every = 9\n[agreement]\ngrouping = \"grid\"",
+        &["`agreement.grouping`", "one group", "\"decay\""],
+    ),
+    (
+        "local-sgd",
+        "[synchronization]\npace = \"loss\"\nloss_every = 9\n[overlap]\nlate_steps = 1",
+        &["`overlap.late_steps`", "`synchronization.pace`"],
+    ),
+    (
+        "local-sgd",
         "[synchronization]\npace = \"balanced\"\n[overlap]\nlate_steps = 1",
         &["`overlap.late_steps`", "`synchronization.pace`"],
     ),

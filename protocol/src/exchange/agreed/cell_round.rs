@@ -33,6 +33,7 @@ impl CellRound {
             peer: *peer,
             weight: WEIGHT,
             taken: None,
+            loss: None,
         });
         let group = Group::new(&cx.plan, cx.round, all.collect(), cx.me())?;
         let (round, members) = (cx.round, members.to_vec());

@@ -54,6 +54,7 @@ impl Column {
             peer: *peer,
             weight,
             taken: None,
+            loss: None,
         });
         let group = Group::new(&cx.plan, cx.round, all.collect(), cx.me());
         let mut group = group.expect("a peer is in its own column");

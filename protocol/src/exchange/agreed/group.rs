@@ -122,11 +122,16 @@ impl Group {
 
 fn tag_of(round: Round, members: &[Member]) -> GroupTag {
     let peers = GroupTag::of(round, members.iter().map(|member| &member.peer));
-    if members.iter().all(|member| member.taken.is_none()) {
+    let say_nothing = |member: &Member| member.taken.is_none() && member.loss.is_none();
+    if members.iter().all(say_nothing) {
         return peers;
     }
-    // Members settle the same ledger only if they know the same of each other's data.
-    let taken = members.iter().map(|member| member.taken);
-    let named = (peers, taken.collect::<Vec<_>>());
-    GroupTag::of_digest(&Digest::of(&crate::wire::canonical(&named)))
+    // Members settle the same ledger, and agree on a loss, only if they know the same of each other.
+    let taken: Vec<_> = members.iter().map(|member| member.taken).collect();
+    let losses: Vec<_> = members.iter().map(|member| member.loss).collect();
+    let named = match losses.iter().all(Option::is_none) {
+        true => crate::wire::canonical(&(peers, taken)),
+        false => crate::wire::canonical(&(peers, taken, losses)),
+    };
+    GroupTag::of_digest(&Digest::of(&named))
 }

@@ -97,6 +97,7 @@ impl Grouping {
                 said: Said {
                     weight,
                     taken: cx.data.taken,
+                    loss: cx.data.loss,
                 },
                 anchor,
                 proposes,
@@ -202,6 +203,7 @@ impl Grouping {
         let stated = Stated {
             weight: self.weight,
             taken: cx.data.taken,
+            loss: cx.data.loss,
             before: self.attempts > 0,
         };
         let ready = self.ready.get(&from).filter(|r| r.round == round);

@@ -2,6 +2,7 @@
 
 use super::attendance::note_replayed;
 use super::ballot::ShardVersion;
+use super::contributors::{loss_of, taken_in};
 use super::fragment::FragmentRound;
 use super::message::{FragmentMessage, Scoped};
 use crate::core::context::Context;
@@ -11,8 +12,8 @@ use crate::limits::{
     HISTORY_BYTES_MAX, HISTORY_NEWEST_BYTES_MAX, HISTORY_PINNED_ROUNDS_MAX, HISTORY_ROUNDS_MAX,
 };
 use crate::{
-    Attempt, Base, Digest, ExchangeKind, FragmentId, Members, Order, Part, PeerId, Round, SliceId,
-    Taken,
+    Attempt, Base, Digest, ExchangeKind, FragmentId, Loss, Members, Order, Part, PeerId, Round,
+    SliceId,
 };
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -219,28 +220,6 @@ impl History {
     }
 }
 
-/// The contributions that are in every part of a decision, with the data behind them.
-fn counted(kind: ExchangeKind, decision: &Scoped) -> Vec<(PeerId, Taken)> {
-    let FragmentMessage::Decided {
-        members, versions, ..
-    } = &decision.body
-    else {
-        return Vec::new();
-    };
-    let is_in = |index: usize| match kind {
-        ExchangeKind::Gathered => versions
-            .get(index)
-            .is_some_and(|v| !v.contributors.is_empty()),
-        _ => versions.iter().all(|v| v.contributors.has(index)),
-    };
-    let all = members
-        .iter()
-        .enumerate()
-        .filter(|(index, _)| is_in(*index));
-    all.filter_map(|(_, member)| Some((member.peer, member.taken?)))
-        .collect()
-}
-
 impl PastRounds for History {
     fn counted(&self, kind: ExchangeKind, round: Round, first: FragmentId) -> Counted {
         let past = self.past.iter().find(|p| p.round == round);
@@ -250,9 +229,15 @@ impl PastRounds for History {
         let decision = past.and_then(|past| past.decisions.get(&first));
         let decided = |d: &&Scoped| matches!(d.body, FragmentMessage::Decided { .. });
         match decision.filter(decided) {
-            Some(decision) => Counted::Of(counted(kind, decision)),
+            Some(decision) => Counted::Of(taken_in(kind, decision)),
             None => Counted::Void,
         }
+    }
+
+    fn loss(&self, kind: ExchangeKind, round: Round, first: FragmentId) -> Option<Loss> {
+        let past = self.past.iter().find(|p| p.round == round)?;
+        let decision = past.decisions.get(&first).filter(|_| !past.merged)?;
+        loss_of(kind, decision)
     }
 
     fn decisions(&self, round: Round, fragments: usize) -> Option<Vec<Scoped>> {

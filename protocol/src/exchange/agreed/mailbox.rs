@@ -41,6 +41,9 @@ impl Agreed {
         if !weighs(cx, forming) {
             return broke("a weight that is no count of inner steps");
         }
+        if !cx.follows_losses() && says_a_loss(forming) {
+            return broke("a loss in a run whose pace does not follow it");
+        }
         if self.about_a_merge(cx, from, forming) {
             return Ok(());
         }
@@ -57,6 +60,7 @@ impl Agreed {
                     anchor: *anchor,
                     proposes: *proposes,
                     taken: said.taken,
+                    loss: said.loss,
                     seat: None,
                 };
                 self.ready(cx, from, ready);
@@ -101,6 +105,7 @@ impl Agreed {
                     anchor: *anchor,
                     proposes: *proposes,
                     taken: None,
+                    loss: None,
                     seat: Some(*seat),
                 };
                 self.ready(cx, from, ready);
@@ -333,6 +338,15 @@ fn weighs(cx: &Context, forming: &FormingMessage) -> bool {
     match forming {
         FormingMessage::Ready { said, .. } => allows(said.weight),
         _ => true,
+    }
+}
+
+/// Whether a message says the loss of a member.
+fn says_a_loss(forming: &FormingMessage) -> bool {
+    match forming {
+        FormingMessage::Ready { said, .. } => said.loss.is_some(),
+        FormingMessage::Propose { members, .. } => members.iter().any(|m| m.loss.is_some()),
+        _ => false,
     }
 }
 

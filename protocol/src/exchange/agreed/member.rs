@@ -3,7 +3,7 @@
 use super::said::Said;
 use crate::limits::GROUP_MEMBERS_MAX;
 use crate::wire::{WireError, check};
-use crate::{PeerId, Taken};
+use crate::{Loss, PeerId, Taken};
 use serde::{Deserialize, Serialize};
 
 /// A member of a group with the weight of its contribution.
@@ -16,6 +16,8 @@ pub struct Member {
     pub weight: f64,
     /// The data behind its contribution, where peers agree on the data.
     pub taken: Option<Taken>,
+    /// The mean training loss of its round, where the pace follows it.
+    pub loss: Option<Loss>,
 }
 
 impl From<Member> for (PeerId, Said) {
@@ -24,18 +26,29 @@ impl From<Member> for (PeerId, Said) {
             peer,
             weight,
             taken,
+            loss,
         } = member;
-        (peer, Said { weight, taken })
+        let said = Said {
+            weight,
+            taken,
+            loss,
+        };
+        (peer, said)
     }
 }
 
 impl From<(PeerId, Said)> for Member {
     fn from((peer, said): (PeerId, Said)) -> Self {
-        let Said { weight, taken } = said;
+        let Said {
+            weight,
+            taken,
+            loss,
+        } = said;
         Self {
             peer,
             weight,
             taken,
+            loss,
         }
     }
 }

@@ -247,6 +247,7 @@ impl AgreedMessage {
                     peer: seat.peer,
                     weight: seat.weight,
                     taken: None,
+                    loss: None,
                 });
                 group(&plain.collect::<Vec<_>>())
             }

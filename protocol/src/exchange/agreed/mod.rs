@@ -27,6 +27,7 @@ mod carried;
 mod carry_out;
 mod cell_round;
 mod column;
+mod contributors;
 mod coordinate;
 mod duty;
 mod early;

@@ -4,7 +4,7 @@
 use super::message::Member;
 use super::weights::cap_of;
 use crate::core::context::Context;
-use crate::{Digest, PeerError, PeerId, Taken};
+use crate::{Digest, Loss, PeerError, PeerId, Taken};
 
 /// What this peer has said of itself in this round.
 #[derive(Clone, Copy, Debug)]
@@ -13,6 +13,8 @@ pub(super) struct Stated {
     pub(super) weight: f64,
     /// The data behind it.
     pub(super) taken: Option<Taken>,
+    /// Its training loss, where the pace follows it.
+    pub(super) loss: Option<Loss>,
     /// Whether it has said another weight in this round before, by which the proposer may go still.
     pub(super) before: bool,
 }
@@ -59,12 +61,12 @@ pub(super) fn judge(
         return Ok(Verdict::Decline);
     };
     let same = mine.weight.to_bits() == stated.weight.min(most).to_bits();
-    if !same || mine.taken != stated.taken {
+    if !same || mine.taken != stated.taken || mine.loss != stated.loss {
         return match stated.before {
             // It may go by what this peer said before it trained on.
             true => Ok(Verdict::Decline),
             false => {
-                wrong("a proposal with another weight or other data of this peer than it stated")
+                wrong("a proposal with another weight, data or loss of this peer than it stated")
             }
         };
     }

@@ -39,15 +39,18 @@ impl Grouping {
         let mut seats = Vec::new();
         for (peer, (weight, theirs)) in all {
             if invited.contains(peer) {
+                let said = self.ready.get(peer);
+                let (taken, loss) = match *peer == me {
+                    true => (cx.data.taken, cx.data.loss),
+                    false => said.map_or((None, None), |ready| (ready.taken, ready.loss)),
+                };
                 members.push(Member {
                     peer: *peer,
                     weight: *weight,
-                    taken: match *peer == me {
-                        true => cx.data.taken,
-                        false => self.ready.get(peer).and_then(|ready| ready.taken),
-                    },
+                    taken,
+                    loss,
                 });
-                let seat = self.ready.get(peer).and_then(|ready| ready.seat);
+                let seat = said.and_then(|ready| ready.seat);
                 seats.extend(seat.or((*peer == me).then(|| self.own_seat(cx))));
             } else {
                 let resync = !cx.starts_from(cx.anchor(), round, *theirs);

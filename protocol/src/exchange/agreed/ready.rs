@@ -1,7 +1,7 @@
 //! What another peer said when it had trained.
 
 use super::signed_message::Seat;
-use crate::{Digest, Round, Taken};
+use crate::{Digest, Loss, Round, Taken};
 
 /// A peer that finished training a round.
 #[derive(Clone, Copy, Debug)]
@@ -14,6 +14,8 @@ pub(super) struct Ready {
     pub(super) proposes: bool,
     /// The data behind its contribution, where peers agree on the data.
     pub(super) taken: Option<Taken>,
+    /// Its training loss, where the pace follows it.
+    pub(super) loss: Option<Loss>,
     /// Its signed words, where members sign.
     pub(super) seat: Option<Seat>,
 }

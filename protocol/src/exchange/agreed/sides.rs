@@ -110,6 +110,7 @@ pub(super) fn group(plan: &Plan, round: Round, sides: &[MergeSide], me: PeerId) 
             peer: *peer,
             weight,
             taken: None,
+            loss: None,
         }));
     }
     all.sort_by_key(|member| member.peer);

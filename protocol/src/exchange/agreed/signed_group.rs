@@ -51,6 +51,7 @@ impl SignedGroup {
             peer: m.peer,
             weight: m.weight,
             taken: None,
+            loss: None,
         });
         let mut plain: Vec<Member> = plain.collect();
         // A plan whose weights count inner steps has no signed groups.

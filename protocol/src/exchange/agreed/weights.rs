@@ -55,6 +55,7 @@ mod tests {
             peer: PeerId::from_bytes([id; 32]),
             weight: *weight,
             taken: None,
+            loss: None,
         };
         members.map(member).collect()
     }

@@ -21,8 +21,21 @@ const DECAY_EVERY: Key = required(
     "rounds after which a round has fewer inner steps",
 );
 
+const LOSS_EVERY: Key = required(
+    "synchronization.loss_every",
+    "at least 1",
+    "rounds after which the inner steps follow from the loss again",
+);
+
+const STAGNATION_FACTOR: Key = key(
+    "synchronization.stagnation_factor",
+    "from 0.001 to 1",
+    "0.5",
+    "factor on the inner steps where the loss did not lower them",
+);
+
 /// Values of `synchronization.pace`.
-pub const PACES: [Entry; 4] = [
+pub const PACES: [Entry; 5] = [
     Entry::new("steady", "every round is alike", "H_r = H_0", "-"),
     Entry::new(
         "switch",
@@ -33,7 +46,7 @@ pub const PACES: [Entry; 4] = [
     .with(&[SWITCH_ROUND, SWITCH_INNER_STEPS]),
     Entry::new(
         "decay",
-        "fewer inner steps as the loss falls, by the round: AdaComm with F_l / F_0 = 1 / (1 + l)",
+        "fewer inner steps by the round, as if the loss fell: AdaComm with F_l / F_0 = 1 / (1 + l)",
         "H_r = ceil(H_0 / sqrt(1 + floor(r / every)))",
         "Wang and Joshi, MLSys 2019",
     )
@@ -44,4 +57,11 @@ pub const PACES: [Entry; 4] = [
         "H_i = H_0 t_fastest / t_i, at least H_0 / 4; t is the time for one sample",
         "-",
     ),
+    Entry::new(
+        "loss",
+        "fewer inner steps as the loss falls that the members agree on, and where it stagnates: AdaComm",
+        "H_l = ceil(H_0 sqrt(F_l / F_0)) if that is less than H_(l-1), else g H_(l-1)",
+        "Wang and Joshi, MLSys 2019",
+    )
+    .with(&[LOSS_EVERY, STAGNATION_FACTOR]),
 ];

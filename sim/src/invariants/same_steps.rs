@@ -1,0 +1,64 @@
+//! Rounds whose inner steps follow from an agreed loss: peers that begin a round with the same anchor, and
+//! by the same directives, take the same number.
+
+use murmurate_protocol::{Digest, Peer, Phase, Round, StepBudget};
+use std::collections::BTreeMap;
+
+/// Number of rounds and anchors to remember. No peer may begin an older round.
+const WINDOW: usize = 1024;
+
+/// How a round begins: the round, the anchor, and what the owner has directed.
+type Opening = (Round, Digest, Option<u32>);
+
+/// The budgets of rounds by how they began.
+#[derive(Debug, Default)]
+pub(super) struct SameSteps(BTreeMap<Opening, StepBudget>);
+
+impl SameSteps {
+    /// Checks a peer after an input.
+    pub(super) fn check(&mut self, peer: &Peer) -> Result<(), String> {
+        if peer.phase() != Phase::Train {
+            return Ok(());
+        }
+        let directed = peer.in_force().training.inner_steps;
+        self.begun((peer.round(), peer.digest(), directed), peer.budget())
+    }
+
+    fn begun(&mut self, opening: Opening, budget: StepBudget) -> Result<(), String> {
+        let known = *self.0.entry(opening).or_insert(budget);
+        if self.0.len() > WINDOW {
+            self.0.pop_first();
+        }
+        match known == budget {
+            true => Ok(()),
+            false => Err(format!(
+                "trains {budget:?} in round {}, another with the same anchor {known:?}",
+                opening.0
+            )),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_peer_with_another_number_of_inner_steps_is_found() {
+        let mut steps = SameSteps::default();
+        let opening = |round, anchor: u8, directed| {
+            (Round(round), Digest::from_bytes([anchor; 32]), directed)
+        };
+        for (opening, count, good) in [
+            (opening(1, 1, None), 8, true),
+            (opening(1, 1, None), 8, true),
+            (opening(2, 1, None), 4, true),
+            (opening(1, 2, None), 4, true),
+            (opening(1, 1, Some(3)), 3, true),
+            (opening(1, 1, None), 4, false),
+        ] {
+            let found = steps.begun(opening, StepBudget::Steps(count));
+            assert_eq!(found.is_ok(), good, "{opening:?} {count}");
+        }
+    }
+}
