@@ -351,6 +351,31 @@ fn a_death_at_any_message_leaves_survivors_with_the_same_bits() {
 }
 
 #[test]
+fn a_death_among_owners_of_parts_leaves_survivors_with_the_same_bits() {
+    for (n, owners) in [(3u8, 3u16), (4, 2), (6, 4)] {
+        for kind in [Kind::Contribution, Kind::Aggregate, Kind::Vote] {
+            for moment in [Moment::Before, Moment::During, Moment::After] {
+                for victim in 1..=n {
+                    let mut club = Club::in_parts(n, (owners, 8), 3);
+                    club.locate(|id| murmurate_protocol::Locality {
+                        site: None,
+                        rate: (id < 6).then(|| murmurate_protocol::RateClass::of(1_000_000 << id)),
+                    });
+                    arm(&mut club, &[(Some(peer(victim)), kind, moment)]);
+                    together(&mut club);
+                    let what = format!("{n} {owners} {kind:?} {moment:?} {victim}");
+                    agreed(&club, &what);
+                    let lives = club.members.len();
+                    assert!(lives + 1 >= usize::from(n), "{what}");
+                    assert_eq!(club.decided(1).len(), lives, "{what}");
+                    assert_eq!(club.decided(2).len(), lives, "{what}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
 fn a_second_death_in_the_repairing_ballot_does_no_harm() {
     for schedule in schedules() {
         for kind in [Kind::Prepare, Kind::Promise, Kind::Repair] {

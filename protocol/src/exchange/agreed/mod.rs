@@ -28,6 +28,7 @@ mod carry_out;
 mod cell_round;
 mod column;
 mod coordinate;
+mod cut;
 mod duty;
 mod early;
 mod electorate;
@@ -73,6 +74,7 @@ mod state;
 mod tellers;
 mod value;
 mod weights;
+mod whereabouts;
 mod window;
 
 pub use ballot::{Ballot, Held, ShardPlan, ShardVersion};
@@ -89,6 +91,7 @@ pub(crate) use proven::proven;
 pub use signed_group::{Seated, SignedGroup};
 pub use signed_message::{Pledge, Seat, SignedMessage, VoteCertificate};
 pub use value::value_of;
+pub use whereabouts::Whereabouts;
 
 use crate::core::FetchId;
 use crate::core::context::Context;
