@@ -30,6 +30,7 @@
 //!                              # differences
 //! contribution = "delta"       # gradient, delta; parameters (between neighbours)
 //! owners = 2                   # parameter-server: peers that own a shard of each fragment
+//! parts = 0                    # parameter-server, bsp: parts that owners share by their lines; 0: a shard each
 //! topology = "base-k"          # between neighbours; all are in `registry::TOPOLOGIES`
 //! rate = 0.04                  # replicas: how far neighbours move towards each other
 //! copy = "parameters"          # differences: what neighbours hold of a peer: or "estimate"

@@ -777,6 +777,28 @@ const REFUSED: &[(&str, &str, &[&str])] = &[
         "[agreement]\nliars = \"mx\"",
         &["`agreement.liars`", "`max`"],
     ),
+    (
+        "asp",
+        "[architecture]\nparts = 8",
+        &["`architecture.parts`", "`asp`"],
+    ),
+    (
+        "local-sgd",
+        "[architecture]\nexchange = \"parameter-server\"\nparts = 65",
+        &["parts", "65"],
+    ),
+    (
+        "local-sgd",
+        "[architecture]\nexchange = \"parameter-server\"\nparts = 8\n[agreement]\nliars = 1",
+        &["`architecture.parts`", "members that sign"],
+    ),
+    (
+        "local-sgd",
+        "[architecture]\nexchange = \"parameter-server\"\nparts = 8\n\
+         [compression]\ncodec = \"double-squeeze\"",
+        &["`architecture.parts`", "residual"],
+    ),
+    ("local-sgd", "[architecture]\nparts = 8", &["parts"]),
     ("diloco", "[inner", &["line 1"]),
     ("diloco", "[inner]\nlr = 1\nlr = 2", &["line 3"]),
 ];
@@ -807,6 +829,10 @@ fn what_can_work_is_not_refused() {
     let gossip = "[architecture]\nexchange = \"gossip\"\ntopology = \"random-matching\"";
     for (preset, text) in [
         ("local-sgd", gossip),
+        (
+            "local-sgd",
+            "[architecture]\nexchange = \"parameter-server\"\nowners = 3\nparts = 64",
+        ),
         (
             "d-psgd",
             "[synchronization]\npace = \"decay\"\ndecay_every = 9",

@@ -27,8 +27,9 @@
 //! Here all members vote and hold the parameters, so all get the results, and rates differ.
 //!
 //! **Special cases:** between equal lines owners have equally many parts, up to one. With k = n equal parts
-//! are the best as long as no line is slower than 1 / (n - 1) of the others together: the slowest must receive
-//! what it does not own.
+//! are among the best whatever the rates are: the slowest must receive what it does not own and send what it
+//! owns to all, which takes least at M / n. So rates matter where few members own parts, and each of these
+//! sends the most.
 
 use super::group::Group;
 use core::cmp::{Ordering, Reverse};
