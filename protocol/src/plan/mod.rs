@@ -142,7 +142,7 @@ impl Plan {
 
     /// Whether members of a group go by where they are, so that its proposer must say it.
     pub(crate) const fn names_places(&self) -> bool {
-        self.agreement.parts > 0 && !self.agreement.signs()
+        (self.agreement.parts > 0 || self.schedule.goes_by_sites()) && !self.agreement.signs()
     }
 
     /// The hash that peers compare.

@@ -799,6 +799,16 @@ const REFUSED: &[(&str, &str, &[&str])] = &[
         &["`architecture.parts`", "residual"],
     ),
     ("local-sgd", "[architecture]\nparts = 8", &["parts"]),
+    (
+        "local-sgd",
+        "[architecture]\nschedule = \"ring\"\nislands = \"sites\"",
+        &["`architecture.islands`", "`ring`"],
+    ),
+    (
+        "local-sgd",
+        "[architecture]\nschedule = \"hierarchical\"\nislands = \"town\"",
+        &["islands", "sites"],
+    ),
     ("diloco", "[inner", &["line 1"]),
     ("diloco", "[inner]\nlr = 1\nlr = 2", &["line 3"]),
 ];
@@ -832,6 +842,10 @@ fn what_can_work_is_not_refused() {
         (
             "local-sgd",
             "[architecture]\nexchange = \"parameter-server\"\nowners = 3\nparts = 64",
+        ),
+        (
+            "local-sgd",
+            "[architecture]\nschedule = \"hierarchical\"\ngroup = 8\nislands = \"sites\"",
         ),
         (
             "d-psgd",

@@ -108,6 +108,7 @@ use group::Group;
 use grouping::Grouping;
 use std::sync::Arc;
 use tellers::Tellers;
+use window::InGroup;
 
 /// What this exchange is called in errors.
 const EXCHANGE: &str = "agreement in a group";
@@ -116,8 +117,8 @@ const EXCHANGE: &str = "agreement in a group";
 pub(crate) struct Agreed {
     grouping: Grouping,
     group: Option<Group>,
-    /// What the schedule asks of this peer in a group of this size, at this index.
-    program: Option<(usize, usize, Arc<Program>)>,
+    /// What the schedule asks of this peer in such a group.
+    program: Option<(InGroup, Arc<Program>)>,
     /// The round's fragments opened so far, by their number.
     fragment_rounds: Vec<FragmentRound>,
     /// Fragments that have left so far, where they leave under the backward pass.
