@@ -19,7 +19,8 @@ use core::time::Duration;
 use murmurate_protocol::limits::SCORE_MAX;
 use murmurate_protocol::limits::VOTE_NAMES_MAX;
 use murmurate_protocol::{
-    Digest, ExchangeKind, Part, PeerId, Phase, PushOutcome, Round, ServerPlan, SliceId,
+    Digest, ExchangeKind, Locality, Part, PeerId, Phase, PushOutcome, RateClass, Round, ServerPlan,
+    SliceId,
 };
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -194,6 +195,69 @@ fn a_dead_owner_s_shard_is_reduced_by_a_successor() {
             again.iter().all(|d| *d == (0, again[0].1.clone())),
             "{owner}"
         );
+    }
+}
+
+/// Records of lines by their octaves, member by member.
+fn lines(octaves: &[u32], id: u8) -> Locality {
+    let octave = octaves[usize::from(id) - 1];
+    Locality {
+        site: None,
+        rate: Some(RateClass::of(1_000_000 << octave)),
+    }
+}
+
+#[test]
+fn owners_of_parts_send_what_their_lines_carry_and_no_more_is_sent_in_all() {
+    // Two owners among four own in proportion to their lines. If all own parts, equal ones are the best:
+    // the slow must receive what they do not own.
+    for (octaves, owners, owned) in [
+        ([0, 2, 2, 0], 2u16, [0u64, 6, 6, 0]),
+        ([0, 3, 2, 0], 2, [0, 8, 4, 0]),
+        ([0, 0, 0, 3], 1, [0, 0, 0, 12]),
+        ([0, 2, 2, 0], 64, [3, 3, 3, 3]),
+        ([5, 5, 5, 5], 4, [3, 3, 3, 3]),
+    ] {
+        let mut club = Club::in_parts(4, (owners, 12), 8);
+        club.locate(|id| lines(&octaves, id));
+        club.run_to(8);
+        club.anchor();
+        let sent = club.sent(6);
+        let (parts, others) = (12, 3);
+        let total: u64 = sent.values().map(|(pushes, _)| pushes).sum();
+        assert_eq!(total, 2 * parts * others, "{octaves:?}");
+        let own = |id: u8| {
+            let (pushes, bytes) = sent[&peer(id)];
+            assert_eq!(bytes, pushes * 4 * 64, "{octaves:?}");
+            // It sends the parts of others, and its own n - 1 times.
+            (pushes - parts) / (others - 1)
+        };
+        let found: Vec<u64> = (1..=4).map(own).collect();
+        assert_eq!(found, owned, "{octaves:?}");
+        assert_eq!(club.decided(6).len(), 4);
+        assert!(club.members.values().all(|m| m.broken.is_empty()));
+    }
+}
+
+#[test]
+fn whatever_each_knows_of_lines_all_cut_as_the_proposer_says() {
+    for unknown in 1..=5u8 {
+        let mut club = Club::in_parts(5, (3, 9), 8);
+        club.locate(|id| lines(&[3, 0, 1, 0, 2], id));
+        // Some do not know one member's line.
+        club.hears = Box::new(move |from, to, message| {
+            from != peer(unknown) || message.name() != "records" || to.as_bytes()[0] % 2 == 0
+        });
+        club.run_to(8);
+        club.anchor();
+        for round in 2..8 {
+            let decided = club.decided(round);
+            assert_eq!(
+                decided,
+                vec![(0, vec![members(1..=5); 9]); 5],
+                "{unknown} {round}"
+            );
+        }
     }
 }
 

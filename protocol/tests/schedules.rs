@@ -26,7 +26,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 /// Every schedule, the hierarchical one with small and with large islands.
-const NAMED: [Schedule; 8] = [
+const NAMED: [Schedule; 9] = [
     Schedule::Ring,
     Schedule::RecursiveDoubling,
     Schedule::HalvingDoubling,
@@ -35,6 +35,7 @@ const NAMED: [Schedule; 8] = [
     Schedule::Torus,
     Schedule::Hierarchical { island: 2 },
     Schedule::Hierarchical { island: 3 },
+    Schedule::Sites { island: 3 },
 ];
 
 /// These, and trees packed for five to seven members of which the second has a slow line. Groups of
@@ -344,6 +345,116 @@ fn a_death_at_any_message_leaves_survivors_with_the_same_bits() {
                         assert_eq!(club.decided(1).len(), lives, "{what}");
                         assert_eq!(club.decided(2).len(), lives, "{what}");
                     }
+                }
+            }
+        }
+    }
+}
+
+/// Members of a club at two sites in turn.
+fn interleaved(n: u8, island: u16, rounds: u64) -> Club {
+    let mut club = Club::scheduled(n, Schedule::Sites { island }, rounds);
+    club.locate(|id| murmurate_protocol::Locality {
+        site: murmurate_protocol::Site::new(["east", "west"][usize::from(id % 2)]).ok(),
+        rate: None,
+    });
+    club
+}
+
+#[test]
+fn islands_of_interleaved_sites_send_each_sum_once_between_them() {
+    for (n, island) in [
+        (2u8, 64u16),
+        (5, 64),
+        (6, 64),
+        (8, 64),
+        (6, 2),
+        (8, 2),
+        (9, 3),
+    ] {
+        let mut club = interleaved(n, island, 8);
+        let counts = Rc::new(Cell::new((0u64, 0u64)));
+        let counter = counts.clone();
+        let site = |peer: PeerId| peer.as_bytes()[0] % 2;
+        club.fate = Box::new(move |from, to, slice| {
+            if slice.round == Round(6) {
+                let (all, far) = counter.get();
+                counter.set((all + 1, far + u64::from(site(from) != site(to))));
+            }
+            Some(PushOutcome::Delivered)
+        });
+        together(&mut club);
+        // Shard s ends at island s mod L, and crosses once for each site but where the ring is open.
+        let of = |site: u64| ((u64::from(n) + site) / 2).div_ceil(u64::from(island));
+        let (east, west) = (of(0), of(1));
+        let crossings = |end: u64| {
+            let (at, count) = match end < west {
+                true => (end, west),
+                false => (end - west, east),
+            };
+            4 - u64::from(at == 0) - u64::from(at + 1 == count)
+        };
+        let far: u64 = (0..u64::from(n))
+            .map(|s| crossings(s % (east + west)))
+            .sum();
+        let others = u64::from(n) - 1;
+        assert_eq!(
+            counts.get(),
+            (2 * u64::from(n) * others, far),
+            "{n} {island}"
+        );
+        assert!(club.decided(6).iter().all(|d| d.0 == 0), "{n} {island}");
+        assert_eq!(club.decided(6).len(), usize::from(n), "{n} {island}");
+    }
+}
+
+#[test]
+fn a_death_at_any_message_between_sites_leaves_survivors_with_the_same_bits() {
+    let kinds = [
+        Kind::Contribution,
+        Kind::Partial,
+        Kind::Aggregate,
+        Kind::Reduced,
+        Kind::Vote,
+    ];
+    for (n, island) in [(4, 64), (6, 2), (7, 64)] {
+        for kind in kinds {
+            for moment in [Moment::Before, Moment::During, Moment::After] {
+                for victim in 1..=n {
+                    let mut club = interleaved(n, island, 3);
+                    arm(&mut club, &[(Some(peer(victim)), kind, moment)]);
+                    together(&mut club);
+                    let what = format!("{n} {island} {kind:?} {moment:?} {victim}");
+                    agreed(&club, &what);
+                    let lives = club.members.len();
+                    assert!(lives + 1 >= usize::from(n), "{what}");
+                    assert_eq!(club.decided(1).len(), lives, "{what}");
+                    assert_eq!(club.decided(2).len(), lives, "{what}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_death_among_owners_of_parts_leaves_survivors_with_the_same_bits() {
+    for (n, owners) in [(3u8, 3u16), (4, 2), (6, 4)] {
+        for kind in [Kind::Contribution, Kind::Aggregate, Kind::Vote] {
+            for moment in [Moment::Before, Moment::During, Moment::After] {
+                for victim in 1..=n {
+                    let mut club = Club::in_parts(n, (owners, 8), 3);
+                    club.locate(|id| murmurate_protocol::Locality {
+                        site: None,
+                        rate: (id < 6).then(|| murmurate_protocol::RateClass::of(1_000_000 << id)),
+                    });
+                    arm(&mut club, &[(Some(peer(victim)), kind, moment)]);
+                    together(&mut club);
+                    let what = format!("{n} {owners} {kind:?} {moment:?} {victim}");
+                    agreed(&club, &what);
+                    let lives = club.members.len();
+                    assert!(lives + 1 >= usize::from(n), "{what}");
+                    assert_eq!(club.decided(1).len(), lives, "{what}");
+                    assert_eq!(club.decided(2).len(), lives, "{what}");
                 }
             }
         }

@@ -18,8 +18,8 @@ use murmurate_protocol::wire::{
     FragmentMessage, GridMessage, Held, Hello, Member, MembershipMessage, MergeSide, Message,
     Muster, PeerRecord, Pledge, Promise, PullMessage, Rates, Reason, RecordFields, Said, Scoped,
     Seat, Seated, Setting, ShardPlan, ShardVersion, SignedGroup, SignedMessage, TransferMessage,
-    VoteCertificate, WIRE_VERSION, WIRE_VERSION_OLDEST, WireError, WireVersion, WireVersions,
-    decode, decode_within, encode, encode_for, encode_value,
+    VoteCertificate, WIRE_VERSION, WIRE_VERSION_OLDEST, Whereabouts, WireError, WireVersion,
+    WireVersions, decode, decode_within, encode, encode_for, encode_value,
 };
 use murmurate_protocol::{
     Base, Branch, Digest, FoundingBallot, FoundingMessage, FragmentId, GroupTag, LayoutHash,
@@ -49,6 +49,14 @@ fn taken() -> Taken {
         pool: 0x0506,
         blocks: 7,
         from: Some(8),
+    }
+}
+
+/// All members are at the site of the first, and only that one says how fast its line is.
+fn placed(index: usize) -> Whereabouts {
+    Whereabouts {
+        site: 0,
+        rate: (index == 0).then(|| RateClass::of(125_000_000)),
     }
 }
 
@@ -214,6 +222,12 @@ fn messages() -> Vec<Message> {
                 weight: 640.0,
                 members: vec![peer(1), peer(2)],
             }],
+        },
+        FormingMessage::ProposePlaced {
+            round,
+            term: 1,
+            members: members.clone(),
+            places: (0..members.len()).map(placed).collect(),
         },
     ];
     let signed = signed(&versions, &shards, &members, &held);
@@ -624,13 +638,13 @@ fn every_message_has_the_bytes_of_its_wire_version() {
     }
 }
 
-/// Version 8 has one message more than version 7, and is otherwise the same.
+/// Version 8 has two messages more than version 7, and is otherwise the same.
 #[test]
 fn what_version_7_cannot_say_is_left_out_and_refused() {
     let only_7 = WireVersions::claimed(7, 7);
     let newer: Vec<Message> = messages().into_iter().filter(|m| m.since() > 7).collect();
     let names: Vec<&str> = newer.iter().map(Message::name).collect();
-    assert_eq!(names, ["settings"]);
+    assert_eq!(names, ["settings", "propose-placed"]);
     for message in messages() {
         let frame = encode(&message);
         assert_eq!(frame[0], 8);
@@ -641,7 +655,8 @@ fn what_version_7_cannot_say_is_left_out_and_refused() {
             let mut frame = frame;
             frame[0] = 7;
             let error = decode(&frame).expect_err("version 7 has no such message");
-            assert!(error.to_string().contains("version 7 has no `settings`"));
+            let missing = format!("version 7 has no `{}`", message.name());
+            assert!(error.to_string().contains(&missing), "{error}");
             continue;
         };
         assert_eq!(decode_within(&older, only_7), Ok(message));
@@ -682,7 +697,7 @@ fn every_kind_of_message_has_a_golden_file() {
     let numbers = [
         (vec![0], 0..6),
         (vec![1], 0..7),
-        (vec![2, 0, 0], 0..10),
+        (vec![2, 0, 0], 0..11),
         (vec![2, 0, 1], 0..7),
         (vec![2, 0, 1, 7], 0..7),
         (vec![2, 0, 1], 8..13),
@@ -709,7 +724,7 @@ fn every_kind_of_message_has_a_golden_file() {
         &[2, 4, 4, 0],
         &[3, 9, 0, 0],
         &[2, 0, 2, 0],
-        &[2, 0, 0, 10],
+        &[2, 0, 0, 11],
         &[2, 1, 2, 0],
         &[2, 2, 1, 0],
     ] {

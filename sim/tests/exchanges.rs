@@ -11,11 +11,12 @@ const PEERS: usize = 6;
 const ROUNDS: u64 = 16;
 
 /// Architecture tables of exchanges whose peers agree on every round.
-const AGREEING: [&str; 4] = [
+const AGREEING: [&str; 5] = [
     "exchange = \"all-reduce\"",
     "exchange = \"gathered\"",
     "exchange = \"parameter-server\"\nowners = 2",
     "exchange = \"parameter-server\"\nowners = 1",
+    "exchange = \"parameter-server\"\nowners = 3\nparts = 8",
 ];
 
 fn text(architecture: &str, network: &str, faults: &str) -> String {
@@ -159,6 +160,67 @@ fn pushes_and_bytes_are_those_of_the_formula() {
             let bytes = rounds * 2 * (peers - 1) * (shards + values);
             assert_eq!(traffic(&architecture, n), (pushes, bytes), "{n} {owners}");
         }
+    }
+}
+
+/// Machines of the sites of a swarm, and the Mbit/s of their lines.
+const LINES: [(usize, f64); 3] = [(1, 800.0), (3, 400.0), (12, 200.0)];
+
+/// Seconds in which a round of a parameter server without tensors moves its bytes: with k owners, and
+/// fragments of 4 million values in all.
+fn moving_s(labels: &str, owners: usize, parts: usize, fragments: usize) -> f64 {
+    let mut first = 0;
+    let mut sites = String::new();
+    for (machines, mbit) in LINES {
+        let last = first + machines - 1;
+        sites += &format!(
+            "[[network.site]]\nname = \"of-{mbit}\"\nfirst = {first}\nlast = {last}\n\
+             uplink_mbit = {mbit:.1}\ndownlink_mbit = {mbit:.1}\n"
+        );
+        first = last + 1;
+    }
+    let rounds = |rounds: u64| {
+        let text = format!(
+            "seed = 5\npeers = {first}\nrounds = {rounds}\nevaluate_every = 1000\n\
+             [task]\nkind = \"timing\"\nparameters = 4_000_000\n\
+             [strategy]\npreset = \"local-sgd\"\n[strategy.compression]\ncodec = \"f32\"\n\
+             [strategy.architecture]\nexchange = \"parameter-server\"\n\
+             owners = {owners}\nparts = {parts}\n[strategy.overlap]\nfragments = {fragments}\n\
+             [strategy.deadlines]\nfloor_ms = 20000\ninitial_ms = 20000\nceiling_ms = 60000\n\
+             [network]\nlatency_ms = 0.1\nlabels = \"{labels}\"\nbootstrap = 64\n\
+             [compute]\nstep_ms = 0.01\n{sites}"
+        );
+        run(&text, None).virtual_s
+    };
+    (rounds(10) - rounds(6)) / 4.0
+}
+
+#[test]
+fn owners_of_parts_by_their_lines_shorten_a_round_by_what_the_formula_says() {
+    // Megabytes, and megabytes per second of the slowest.
+    let (all, slowest) = (16.0, 25.0);
+    let others = 15.0;
+    for (owners, fragments, of_fastest, relative) in [
+        // Four owners: 0.4 M at 4 times and 0.2 M at twice the rate of the slowest.
+        (4, 1, 0.4, 4.0),
+        (4, 3, 0.4, 4.0),
+        // One.
+        (1, 1, 1.0, 4.0),
+    ] {
+        // Contributions, then results.
+        let formula = 2.0 * others * of_fastest * all / relative / slowest;
+        let dealt = moving_s("configured", owners, 60, fragments);
+        let unknown = moving_s("none", owners, 60, fragments);
+        let shards = moving_s("none", owners, 0, fragments);
+        // Without rates the owners are any members, here a slow one among them.
+        let equal = 2.0 * others / owners as f64 * all / slowest;
+        println!(
+            "{owners} owners, {fragments} fragments: {dealt:.2} s by lines ({formula:.2} by the \
+             formula), {unknown:.2} s with equal parts, {shards:.2} s with equal shards ({equal:.2})"
+        );
+        assert!((dealt / formula - 1.0).abs() < 0.03, "{dealt} {formula}");
+        assert!((shards / equal - 1.0).abs() < 0.03, "{shards} {equal}");
+        assert!((unknown / equal - 1.0).abs() < 0.03, "{unknown} {equal}");
     }
 }
 

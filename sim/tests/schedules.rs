@@ -3,7 +3,7 @@
 
 use murmurate_sim::{Report, RunOptions, Scenario, ToyTasksOnly, run_scenario};
 
-const SCHEDULES: [&str; 8] = [
+const SCHEDULES: [&str; 9] = [
     "ring",
     "recursive-doubling",
     "halving-doubling",
@@ -11,6 +11,7 @@ const SCHEDULES: [&str; 8] = [
     "double-tree",
     "torus",
     "hierarchical",
+    "hierarchical\"\nislands = \"sites",
     "synthesized",
 ];
 
@@ -216,4 +217,60 @@ fn trees_for_the_links_there_are_make_rounds_shorter() {
     println!("{butterfly:.2} s a round by the butterfly, {found:.2?} by trees");
     // 2 (n - 1) / n messages over the slow line, against one.
     assert!(best < 0.75 * butterfly, "{butterfly}: {found:?}");
+}
+
+/// Megabytes that leave sites, and seconds, of a round of an all-reduce among eight machines at two sites.
+/// The order of peer ids is independent of that of machines, so ranks are spread over both sites.
+fn between_sites(architecture: &str, labels: &str) -> (f64, f64) {
+    let site = |name: &str, first: usize| {
+        format!(
+            "[[network.site]]\nname = \"{name}\"\nfirst = {first}\nlast = {}\nlatency_ms = 0.5\n\
+             wan_uplink_mbit = 200.0\nwan_downlink_mbit = 200.0\n",
+            first + 3
+        )
+    };
+    let sites = site("east", 0) + &site("west", 4);
+    let [first, last] = [6, 10].map(|rounds: u64| {
+        let text = format!(
+            "seed = 3\npeers = 8\nrounds = {rounds}\nevaluate_every = 1000\n[task]\n\
+             kind = \"timing\"\nparameters = 1_000_000\n[strategy]\npreset = \"local-sgd\"\n\
+             [strategy.compression]\ncodec = \"f32\"\n[strategy.architecture]\n{architecture}\n\
+             [strategy.deadlines]\nfloor_ms = 20000\ninitial_ms = 20000\nceiling_ms = 60000\n\
+             [network]\nlatency_ms = 20.0\nuplink_mbit = 1000.0\ndownlink_mbit = 1000.0\n\
+             bootstrap = 8\nlabels = \"{labels}\"\n[compute]\nstep_ms = 1.0\n{sites}"
+        );
+        let scenario = Scenario::from_toml(&text, "sites.toml", "sites")
+            .unwrap_or_else(|error| panic!("{error}\n{text}"));
+        run(&scenario, architecture)
+    });
+    let bytes = last.counters.bytes_wan - first.counters.bytes_wan;
+    let seconds = last.virtual_s - first.virtual_s;
+    (bytes as f64 / 4e6, seconds / 4.0)
+}
+
+#[test]
+fn islands_that_follow_sites_send_each_sum_once_between_them() {
+    let ranks = "schedule = \"hierarchical\"\ngroup = 4";
+    let sites = &format!("{ranks}\nislands = \"sites\"");
+    let by_ranks = between_sites(ranks, "configured");
+    let unknown = between_sites(sites, "none");
+    for labels in ["configured", "measured"] {
+        let (megabytes, seconds) = between_sites(sites, labels);
+        println!(
+            "{labels}: {megabytes:.2} MB and {seconds:.2} s a round by sites, {:.2} and {:.2} by ranks",
+            by_ranks.0, by_ranks.1
+        );
+        // 2 (S - 1) m for two sites and 4 MB.
+        assert!((megabytes / 8.0 - 1.0).abs() < 0.02, "{megabytes}");
+        assert!(by_ranks.0 > 1.5 * megabytes, "{by_ranks:?}");
+        assert!(
+            by_ranks.1 > 1.3 * seconds,
+            "{by_ranks:?}, {seconds} s by sites"
+        );
+    }
+    // Where no site is known, islands are runs of ranks.
+    assert!(
+        (unknown.0 / by_ranks.0 - 1.0).abs() < 0.01,
+        "{unknown:?} {by_ranks:?}"
+    );
 }

@@ -1,7 +1,8 @@
 //! Finds the site of this daemon: by its public address, and by round trips to others.
 //!
-//! Only a daemon of a grid without a place in its roll does that. A roll keeps what a peer's record said when it
-//! entered.
+//! A daemon of a grid does that until it has a place in its roll, which keeps what a peer's record said when it
+//! entered. Where the schedule of an all-reduce goes by sites it goes on, because each round's proposer reads
+//! the records again.
 
 use crate::daemon::driver::Driver;
 use crate::net;
@@ -18,7 +19,9 @@ impl Driver {
 
     /// Whether this daemon still looks for its site.
     fn looks_for_a_site(&self) -> bool {
-        self.peer.plan().agreement.grouping.is_grid() && !self.peer.has_place()
+        let plan = self.peer.plan();
+        let in_a_grid = plan.agreement.grouping.is_grid() && !self.peer.has_place();
+        in_a_grid || plan.schedule.goes_by_sites()
     }
 
     /// Measures the links that are up, and announces another site if that shows one.

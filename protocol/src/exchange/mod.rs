@@ -21,7 +21,7 @@ pub(crate) use agreed::Agreed;
 pub use agreed::{
     AgreedMessage, Ballot, FormingMessage, FragmentMessage, Held, Member, MergeSide, Pledge,
     Promise, Said, Scoped, Seat, Seated, ShardPlan, ShardVersion, SignedGroup, SignedMessage,
-    VoteCertificate, value_of,
+    VoteCertificate, Whereabouts, value_of,
 };
 pub(crate) use agreed::{digests_of, inputs_of, proven, slices_of};
 pub(crate) use build::build;

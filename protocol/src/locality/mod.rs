@@ -97,7 +97,7 @@ impl RateClass {
         self.0
     }
 
-    fn check(self) -> Result<(), WireError> {
+    pub(crate) fn check(self) -> Result<(), WireError> {
         match self.0 <= RATE_CLASS_MAX {
             true => Ok(()),
             false => Err(WireError::OutOfRange {

@@ -19,6 +19,9 @@ pub struct AgreementPlan {
     pub passes: Passes,
     /// What the weight of a contribution counts.
     pub weighing: Weighing,
+    /// Equal parts of a fragment, of which each owner of a parameter server in step takes as many as its
+    /// line carries; zero where every owner has one shard, all equal.
+    pub parts: u16,
 }
 
 /// What a member says of its contribution, and the weight of it counts.
@@ -122,6 +125,7 @@ impl AgreementPlan {
             grouping,
             passes,
             weighing,
+            parts,
         } = self;
         let flat = Grouping::FLAT_BYTES;
         let before = match (liars, contributions) {
@@ -134,9 +138,13 @@ impl AgreementPlan {
             Passes::One => Passes::BYTES + before,
             Passes::Two => 0,
         };
-        match weighing {
+        let before = match weighing {
             Weighing::Samples => Weighing::BYTES + before,
             Weighing::Steps => 0,
+        };
+        match parts {
+            0 => size_of_val(parts) + before,
+            _ => 0,
         }
     }
 }

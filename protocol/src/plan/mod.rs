@@ -135,8 +135,14 @@ impl Plan {
     pub(crate) fn parts(&self, len: u64, members: usize) -> u64 {
         match self.exchange.facts().has_schedule {
             true => self.schedule.shards(members, len),
+            false if self.agreement.parts > 0 => u64::from(self.agreement.parts).min(len).max(1),
             false => self.exchange.parts(len, members),
         }
+    }
+
+    /// Whether members of a group go by where they are, so that its proposer must say it.
+    pub(crate) const fn names_places(&self) -> bool {
+        (self.agreement.parts > 0 || self.schedule.goes_by_sites()) && !self.agreement.signs()
     }
 
     /// The hash that peers compare.

@@ -79,6 +79,11 @@ pub enum PlanError {
         "peers that agree exchange deltas or gradients relative to their anchor: use one of the two"
     )]
     AllReduceContribution,
+    /// Parts that owners share, but another exchange than a parameter server in step, or too many.
+    #[error(
+        "only owners of a parameter server in step share parts, at most {GROUP_MEMBERS_MAX}: set `parts` to 0"
+    )]
+    Parts,
     /// An exchange in cells without cells, or cells of another exchange, or of too few or too many peers.
     #[error(
         "cells hold 2 to {GROUP_MEMBERS_MAX} peers that exchange parameters: use exchange = \"cells\" and no other with them"
@@ -187,6 +192,11 @@ impl Plan {
         }
         if self.agreement.passes.are_two() && !self.may_pass_twice() {
             return Err(PlanError::Passes);
+        }
+        let parts = usize::from(self.agreement.parts);
+        let shared = self.exchange.owners().is_some() && self.exchange.agrees();
+        if parts > 0 && (!shared || parts > GROUP_MEMBERS_MAX) {
+            return Err(PlanError::Parts);
         }
         let deltas = self.contribution == Contribution::Delta && self.exchange.agrees();
         let counts = deltas && !self.agreement.signs() && !self.agreement.grouping.has_roll();

@@ -9,7 +9,7 @@
 //! sends as little between islands. A partial sum is encoded again L - 1 times.
 //!
 //! Ranks follow `PeerId`s and not the network: the machines of an island are near one another only
-//! if their ids were chosen in that order.
+//! if their ids were chosen in that order. [`islands`](super::islands) goes by their sites.
 //!
 //! **Source:** Jia et al. 2018, "Highly scalable deep learning training system with
 //! mixed-precision", section 4.2 (three phases); Thakur et al. 2005 for the leaders' part.

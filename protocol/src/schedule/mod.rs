@@ -12,6 +12,7 @@ mod butterfly;
 mod double_tree;
 mod halving_doubling;
 mod hierarchical;
+mod islands;
 mod packing;
 mod program;
 mod recursive_doubling;
@@ -25,6 +26,7 @@ pub(crate) use program::{Program, Role};
 pub use shape::ScheduleCost;
 pub use synthesis::{LinkTable, LinkTableError};
 
+use islands::Islands;
 use serde::{Deserialize, Serialize};
 use shape::Trees;
 
@@ -54,6 +56,11 @@ pub enum Schedule {
     },
     /// Trees that were packed onto measured links.
     Packed(Packing),
+    /// As [`Schedule::Hierarchical`], with islands of members of one site.
+    Sites {
+        /// Members of an island, at most.
+        island: u16,
+    },
 }
 
 impl Schedule {
@@ -67,7 +74,7 @@ impl Schedule {
             Self::BinaryTree => "binary-tree",
             Self::DoubleTree => "double-tree",
             Self::Torus => "torus",
-            Self::Hierarchical { .. } => "hierarchical",
+            Self::Hierarchical { .. } | Self::Sites { .. } => "hierarchical",
             Self::Packed(_) => "synthesized",
         }
     }
@@ -82,7 +89,7 @@ impl Schedule {
                 busiest: 0,
             };
         }
-        match self.trees() {
+        match self.trees(members) {
             Some(trees) => trees.cost(members),
             None => recursive_doubling::cost(members),
         }
@@ -92,7 +99,11 @@ impl Schedule {
     /// fewer values than the schedule has shards is cut as by the butterfly: one shard for each
     /// member, as long as there are values.
     pub(crate) fn shards(&self, members: usize, len: u64) -> u64 {
-        let shards = self.cost(members).shards;
+        let shards = match self {
+            // Its cost depends on sites, and the number of its shards does not.
+            Self::Sites { .. } => members as u64,
+            _ => self.cost(members).shards,
+        };
         match self.relays() && members > 1 && shards <= len {
             true => shards,
             false => (members as u64).min(len).max(1),
@@ -104,7 +115,13 @@ impl Schedule {
         *self != Self::Butterfly
     }
 
-    fn trees(&self) -> Option<Box<dyn Trees>> {
+    /// Whether it goes by the sites of the members.
+    pub const fn goes_by_sites(&self) -> bool {
+        matches!(self, Self::Sites { .. })
+    }
+
+    /// Its trees among `n` members; islands of sites as if no site were known.
+    fn trees(&self, n: usize) -> Option<Box<dyn Trees>> {
         Some(match *self {
             Self::Butterfly => Box::new(butterfly::Butterfly),
             Self::Ring => Box::new(ring::Ring),
@@ -117,6 +134,7 @@ impl Schedule {
                 island: usize::from(island.max(1)),
             }),
             Self::Packed(packing) => Box::new(packing),
+            Self::Sites { island } => Box::new(Islands::of_ranks(n, usize::from(island))),
         })
     }
 }

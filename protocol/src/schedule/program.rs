@@ -1,7 +1,8 @@
 //! A schedule as one member sees it: for every shard its stages, and the values that each stage
 //! sums.
 
-use super::shape::Plain;
+use super::islands::Islands;
+use super::shape::{Plain, Trees};
 use super::{Schedule, recursive_doubling};
 use crate::Members;
 
@@ -50,22 +51,46 @@ pub(crate) struct Program {
 impl Program {
     /// What member `me` of `n` does.
     pub(crate) fn new(schedule: Schedule, n: usize, me: usize) -> Self {
-        let cost = schedule.cost(n);
-        let mut program = Self {
-            roles: Vec::with_capacity(cost.shards as usize),
-            owners: Vec::with_capacity(cost.shards as usize),
-            hops: cost.hops as u32,
-        };
-        for shard in 0..cost.shards as usize {
-            let all = all_plain(schedule, n, shard);
-            program.roles.push(resolve(&all, me));
-            let end = match schedule {
-                Schedule::RecursiveDoubling => recursive_doubling::owner(n),
-                _ => all.iter().position(|p| p.ends).unwrap_or(0),
-            };
-            program.owners.push(end);
+        match schedule.trees(n) {
+            Some(trees) => Self::along(&*trees, n, me),
+            None => {
+                let all: Vec<Plain> = (0..n)
+                    .map(|rank| recursive_doubling::plain(n, rank))
+                    .collect();
+                let cost = schedule.cost(n);
+                Self {
+                    roles: vec![resolve(&all, me)],
+                    owners: vec![recursive_doubling::owner(n)],
+                    hops: cost.hops as u32,
+                }
+            }
         }
-        program
+    }
+
+    /// The same where the sites of the members are known, each by its first member.
+    pub(crate) fn at_sites(schedule: Schedule, sites: &[u8], me: usize) -> Self {
+        match schedule {
+            Schedule::Sites { island } => {
+                let islands = Islands::new(sites, usize::from(island));
+                Self::along(&islands, sites.len(), me)
+            }
+            _ => Self::new(schedule, sites.len(), me),
+        }
+    }
+
+    fn along(trees: &dyn Trees, n: usize, me: usize) -> Self {
+        let cost = trees.cost(n);
+        let shards = (0..cost.shards as usize).map(|shard| all_plain(trees, n, shard));
+        let parts = shards.map(|all| {
+            let end = all.iter().position(|p| p.ends).unwrap_or(0);
+            (resolve(&all, me), end)
+        });
+        let (roles, owners) = parts.unzip();
+        Self {
+            roles,
+            owners,
+            hops: cost.hops as u32,
+        }
     }
 
     pub(crate) fn shards(&self) -> usize {
@@ -104,12 +129,7 @@ impl Program {
 }
 
 /// Every rank's part in one shard.
-fn all_plain(schedule: Schedule, n: usize, shard: usize) -> Vec<Plain> {
-    let Some(trees) = schedule.trees() else {
-        return (0..n)
-            .map(|rank| recursive_doubling::plain(n, rank))
-            .collect();
-    };
+fn all_plain(trees: &dyn Trees, n: usize, shard: usize) -> Vec<Plain> {
     let mut all = vec![Plain::default(); n];
     let mut children = vec![Vec::new(); n];
     for rank in 0..n {
@@ -177,7 +197,7 @@ fn set_of(all: &[Plain], member: usize, value: usize) -> Members {
 mod tests {
     use super::*;
 
-    const ALL: [Schedule; 10] = [
+    const ALL: [Schedule; 12] = [
         Schedule::Butterfly,
         Schedule::Ring,
         Schedule::RecursiveDoubling,
@@ -188,6 +208,8 @@ mod tests {
         Schedule::Hierarchical { island: 2 },
         Schedule::Hierarchical { island: 4 },
         Schedule::Hierarchical { island: 64 },
+        Schedule::Sites { island: 3 },
+        Schedule::Sites { island: 64 },
     ];
 
     const SIZES: [usize; 18] = [
@@ -275,6 +297,35 @@ mod tests {
                 let found = (hops, sent.iter().sum(), *sent.iter().max().unwrap());
                 let formula = (cost.hops, cost.pushes, cost.busiest);
                 assert_eq!(found, formula, "{schedule:?} among {n}");
+            }
+        }
+    }
+
+    #[test]
+    fn wherever_members_are_every_contribution_arrives_once() {
+        for (sites, island) in [
+            (&[0u8, 1, 0, 1, 0, 1, 0][..], 64),
+            (&[0, 1, 0, 1, 0, 1, 0], 2),
+            (&[0, 1, 2, 2, 0, 5, 0, 1], 3),
+            (&[0, 0], 4),
+        ] {
+            let n = sites.len();
+            let program = |me| Program::at_sites(Schedule::Sites { island }, sites, me);
+            let all: Vec<Program> = (0..n).map(program).collect();
+            assert!(all.iter().all(|program| program.owners == all[0].owners));
+            for shard in 0..n as u16 {
+                let owner = all[0].owner(shard);
+                let role = all[owner].role(shard).unwrap();
+                let sources = role.stages.iter().flat_map(|stage| &stage.from);
+                let sets: Vec<Members> = sources.map(|source| source.set).collect();
+                let together = sets.iter().fold(Members::one(owner), |all, set| all | *set);
+                let count: usize = sets.iter().map(|set| set.count()).sum();
+                assert_eq!((together, count + 1), (Members::all(n), n), "{sites:?}");
+                for me in (0..n).filter(|me| *me != owner) {
+                    let server = all[me].role(shard).unwrap().server.unwrap();
+                    assert!(all[server].role(shard).unwrap().serves.contains(&me));
+                    assert!(hops_down(&all, shard, me) <= u64::from(all[0].hops));
+                }
             }
         }
     }

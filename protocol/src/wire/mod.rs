@@ -20,7 +20,7 @@ pub use crate::exchange::{
     AgreedMessage, Ballot, CellsMessage, CenterMessage, ExchangeMessage, FormingMessage,
     FragmentMessage, GridMessage, Held, Member, MergeSide, Pledge, Promise, PullMessage, Said,
     Scoped, Seat, Seated, ShardPlan, ShardVersion, SignedGroup, SignedMessage, VoteCertificate,
-    value_of,
+    Whereabouts, value_of,
 };
 pub(crate) use codec::decode_limited;
 pub use codec::{canonical, decode_value, encode_value};

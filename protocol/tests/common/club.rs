@@ -13,11 +13,11 @@
 use super::{BinaryTree, config, peer, plan};
 use core::time::Duration;
 use murmurate_protocol::record::{Framer, RecordHeader, Recorder};
-use murmurate_protocol::wire::Message;
+use murmurate_protocol::wire::{Message, PeerRecord, RecordFields};
 use murmurate_protocol::{
-    Digest, Done, Evaluation, Event, ExchangeKind, FetchId, FragmentId, Input, Order, Output, Part,
-    Passes, Peer, PeerError, PeerId, Plan, PushOutcome, Round, Schedule, SliceId, StateId,
-    StepBudget, StoreId, Time, TrainSummary, WorkError,
+    Digest, Done, Evaluation, Event, ExchangeKind, FetchId, FragmentId, Input, Locality, Order,
+    Output, Part, Passes, Peer, PeerError, PeerId, Plan, PushOutcome, Round, RunId, Schedule,
+    ServerPlan, SliceId, StateId, StepBudget, StoreId, Time, TrainSummary, WorkError,
 };
 use std::cell::Cell;
 use std::collections::{BTreeMap, VecDeque};
@@ -146,6 +146,32 @@ impl Club {
             .iter_mut()
             .for_each(|f| f.len = 64 * u64::from(count));
         Self::of(count, &plan, |_| Digest::of(b"anchor"))
+    }
+
+    /// Members whose owners share `parts` of a fragment for `rounds` rounds.
+    pub fn in_parts(count: u8, (owners, parts): (u16, u16), rounds: u64) -> Self {
+        let mut plan = plan(ExchangeKind::Server(ServerPlan { owners }), 1);
+        (plan.agreement.parts, plan.rounds) = (parts, rounds);
+        plan.fragments
+            .iter_mut()
+            .for_each(|f| f.len = 64 * u64::from(parts));
+        Self::of(count, &plan, |_| Digest::of(b"anchor"))
+    }
+
+    /// Gives the members records that say where they are. In the first rounds others may not have them.
+    pub fn locate(&mut self, locality: impl Fn(u8) -> Locality) {
+        for id in 1..=self.members.len() as u8 {
+            let record = PeerRecord::from(RecordFields {
+                peer: peer(id),
+                run: RunId::from_bytes([1; 32]),
+                sequence: 1,
+                expires: Time::from_nanos(u64::MAX),
+                addresses: Vec::new(),
+                locality: locality(id),
+                signature: Vec::new(),
+            });
+            self.tell(peer(id), Input::Record(record));
+        }
     }
 
     /// A club of `count` members that follow a plan.

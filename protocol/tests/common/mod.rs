@@ -14,6 +14,7 @@ use murmurate_protocol::wire::{
     Ballot, CellsMessage, CenterMessage, FormingMessage, FragmentMessage, GridMessage, Held, Hello,
     Member, MembershipMessage, MergeSide, Message, Muster, PeerRecord, Promise, PullMessage,
     Reason, RecordFields, Said, Scoped, Setting, ShardPlan, ShardVersion, TransferMessage,
+    Whereabouts,
 };
 use murmurate_protocol::{
     Attempt, Base, Branch, BytesBound, Contribution, DeadlinePlan, Digest, ExchangeKind,
@@ -462,6 +463,17 @@ pub(crate) fn any_message() -> impl Strategy<Value = Message> {
             }),
         4 => (any_round(), 0u8..4, any_members())
             .prop_map(|(round, term, members)| FormingMessage::Propose { round, term, members }),
+        2 => (any_round(), 0u8..4, any_members(), any::<u64>()).prop_map(
+            |(round, term, members, rate)| {
+                let place = |index: usize| Whereabouts {
+                    site: (index % 2) as u8,
+                    rate: (rate >> index & 1 == 0)
+                        .then(|| murmurate_protocol::RateClass::of(rate >> (8 * index))),
+                };
+                let places = (0..members.len()).map(place).collect();
+                FormingMessage::ProposePlaced { round, term, members, places }
+            }
+        ),
         1 => bits().prop_map(|(round, term, _)| FormingMessage::Decline { round, term }),
         1 => bits().prop_map(|(round, _, resync)| FormingMessage::Behind { round, resync }),
         2 => (any_round(), any_digest(), any_branch())

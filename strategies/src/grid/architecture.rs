@@ -68,6 +68,7 @@ pub(super) fn read(tables: &Tables) -> Result<Architecture, StrategyError> {
         contribution: contribution.map_or(spec.contribution, |(_, kind)| *kind),
         topology,
         rate: chosen.rate,
+        parts: chosen.parts,
     })
 }
 

@@ -32,6 +32,7 @@
 //!                              # differences
 //! contribution = "delta"       # gradient, delta; parameters (between neighbours)
 //! owners = 2                   # parameter-server: peers that own a shard of each fragment
+//! parts = 0                    # parameter-server, bsp: parts that owners share by their lines; 0: a shard each
 //! topology = "base-k"          # between neighbours; all are in `registry::TOPOLOGIES`
 //! rate = 0.04                  # replicas: how far neighbours move towards each other
 //! copy = "parameters"          # differences: what neighbours hold of a peer: or "estimate"
@@ -39,6 +40,7 @@
 //!                              # skip, sync_every
 //! degree = 1                   # base-k: partners a round; equi-static, random-regular
 //! group = 4                    # hierarchical, islands: peers of an island; moshpit, random-groups: of a group
+//! islands = "ranks"            # schedule hierarchical: runs of peer ids; or "sites": peers of one site
 //! every = 4                    # islands: they mix with each other in one of this many rounds
 //! budget = 0.5                 # matcha: share of active edges
 //!

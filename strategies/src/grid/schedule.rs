@@ -1,7 +1,7 @@
 //! Schedules of an all-reduce: from the written table to the plan, and back.
 
 use super::StrategyError;
-use super::registry::{GROUP, LINKS, SCHEDULES};
+use super::registry::{GROUP, ISLANDS, LINKS, SCHEDULES};
 use super::tables::Architecture;
 use super::validate::{absent, choose, refuse_foreign};
 use crate::parameter::{self, Parameters};
@@ -49,9 +49,13 @@ pub(super) fn read(
         "binary-tree" => Schedule::BinaryTree,
         "double-tree" => Schedule::DoubleTree,
         "torus" => Schedule::Torus,
-        "hierarchical" => Schedule::Hierarchical {
-            island: own[0] as u16,
-        },
+        "hierarchical" => {
+            let island = own[0] as u16;
+            match own[1] == 0.0 {
+                true => Schedule::Hierarchical { island },
+                false => Schedule::Sites { island },
+            }
+        }
         "synthesized" => {
             let links = links(&written.link_mbit)?;
             return Ok((Schedule::synthesized(&links), Some(links)));
@@ -85,9 +89,14 @@ impl Architecture {
         // Links for which the butterfly is best are still links to find a schedule for.
         let name = links.map_or(schedule.name(), |_| "synthesized");
         self.schedule = Some(name.to_owned());
-        if let Schedule::Hierarchical { island } = schedule {
+        if let Schedule::Hierarchical { island } | Schedule::Sites { island } = schedule {
             let group = toml::Value::Integer(i64::from(island));
             self.parameters.insert(GROUP.name.to_owned(), group);
+        }
+        if schedule.goes_by_sites() {
+            // Ranks are left out, so that the recipe is that of plans from before the key.
+            let sites = ISLANDS.range.to_toml(1.0);
+            self.parameters.insert(ISLANDS.name.to_owned(), sites);
         }
         self.link_mbit = links.map(|links| {
             let row = |row: &Vec<u32>| {

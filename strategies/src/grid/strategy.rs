@@ -63,6 +63,8 @@ pub(super) struct Architecture {
     pub(super) contribution: Contribution,
     pub(super) topology: Option<TopologyKind>,
     pub(super) rate: Option<f64>,
+    /// Parts of a fragment that owners share by their lines; zero where each owns a shard.
+    pub(super) parts: u16,
 }
 
 /// How contributions are encoded.
@@ -90,6 +92,11 @@ impl Strategy {
     /// How far neighbours with replicas move towards each other.
     pub(super) const fn rate(&self) -> Option<f64> {
         self.architecture.rate
+    }
+
+    /// Parts of a fragment that owners share by their lines; zero where each owns a shard.
+    pub(super) const fn parts(&self) -> u16 {
+        self.architecture.parts
     }
 
     /// Who exchanges with whom.

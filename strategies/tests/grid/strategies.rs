@@ -827,6 +827,38 @@ const REFUSED: &[(&str, &str, &[&str])] = &[
         "[agreement]\nliars = \"mx\"",
         &["`agreement.liars`", "`max`"],
     ),
+    (
+        "asp",
+        "[architecture]\nparts = 8",
+        &["`architecture.parts`", "`asp`"],
+    ),
+    (
+        "local-sgd",
+        "[architecture]\nexchange = \"parameter-server\"\nparts = 65",
+        &["parts", "65"],
+    ),
+    (
+        "local-sgd",
+        "[architecture]\nexchange = \"parameter-server\"\nparts = 8\n[agreement]\nliars = 1",
+        &["`architecture.parts`", "members that sign"],
+    ),
+    (
+        "local-sgd",
+        "[architecture]\nexchange = \"parameter-server\"\nparts = 8\n\
+         [compression]\ncodec = \"double-squeeze\"",
+        &["`architecture.parts`", "residual"],
+    ),
+    ("local-sgd", "[architecture]\nparts = 8", &["parts"]),
+    (
+        "local-sgd",
+        "[architecture]\nschedule = \"ring\"\nislands = \"sites\"",
+        &["`architecture.islands`", "`ring`"],
+    ),
+    (
+        "local-sgd",
+        "[architecture]\nschedule = \"hierarchical\"\nislands = \"town\"",
+        &["islands", "sites"],
+    ),
     ("diloco", "[inner", &["line 1"]),
     ("diloco", "[inner]\nlr = 1\nlr = 2", &["line 3"]),
 ];
@@ -857,6 +889,14 @@ fn what_can_work_is_not_refused() {
     let gossip = "[architecture]\nexchange = \"gossip\"\ntopology = \"random-matching\"";
     for (preset, text) in [
         ("local-sgd", gossip),
+        (
+            "local-sgd",
+            "[architecture]\nexchange = \"parameter-server\"\nowners = 3\nparts = 64",
+        ),
+        (
+            "local-sgd",
+            "[architecture]\nschedule = \"hierarchical\"\ngroup = 8\nislands = \"sites\"",
+        ),
         (
             "d-psgd",
             "[synchronization]\npace = \"decay\"\ndecay_every = 9",

@@ -11,6 +11,7 @@ use super::message::{FormingMessage, Member, Scoped};
 use super::proven::proven;
 use super::ready::Ready;
 use super::sealed::Proposal;
+use super::whereabouts::Whereabouts;
 use crate::core::context::Context;
 use crate::core::timers::Timer;
 use crate::exchange::broke;
@@ -192,10 +193,10 @@ impl Agreed {
         cx: &mut Context,
         from: PeerId,
         (round, term): (Round, u8),
-        members: &[Member],
+        (members, places): (&[Member], &[Whereabouts]),
     ) -> Result<(), PeerError> {
         if let Some(group) = self.group.as_ref().filter(|_| round == cx.round) {
-            if group.is(round, members) {
+            if group.is(round, members, places) {
                 return Ok(()); // two proposers, one group
             }
             if group.index(from).is_none() {
@@ -204,7 +205,9 @@ impl Agreed {
                 return Ok(());
             }
         }
-        let formed = self.grouping.proposed(cx, from, round, term, members);
+        let formed = self
+            .grouping
+            .proposed(cx, from, (round, term), (members, places));
         let (formed, result) = match formed {
             Ok(formed) => (formed, Ok(())),
             Err(error) => (self.grouping.refused(cx, from), Err(error)),

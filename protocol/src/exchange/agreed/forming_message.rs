@@ -4,6 +4,7 @@ use super::member::Member;
 use super::merge_side::MergeSide;
 use super::said::Said;
 use super::signed_message::Seat;
+use super::whereabouts::Whereabouts;
 use crate::{Branch, Digest, GroupTag, Round};
 use serde::{Deserialize, Serialize};
 
@@ -104,6 +105,17 @@ pub enum FormingMessage {
         /// The sides.
         sides: Vec<MergeSide>,
     },
+    /// [`FormingMessage::Propose`] in a run whose members go by their lines or sites.
+    ProposePlaced {
+        /// The round.
+        round: Round,
+        /// Raised with every proposer that failed before.
+        term: u8,
+        /// The members in `PeerId` order.
+        members: Vec<Member>,
+        /// Where each of them is, as far as the proposer knows it.
+        places: Vec<Whereabouts>,
+    },
 }
 
 impl FormingMessage {
@@ -120,6 +132,7 @@ impl FormingMessage {
             Self::Left { .. } => "left",
             Self::Meet { .. } => "meet",
             Self::Merge { .. } => "merge",
+            Self::ProposePlaced { .. } => "propose-placed",
         }
     }
 
@@ -134,7 +147,8 @@ impl FormingMessage {
             | Self::Joined { round, .. }
             | Self::Left { round, .. }
             | Self::Meet { round, .. }
-            | Self::Merge { round, .. } => *round,
+            | Self::Merge { round, .. }
+            | Self::ProposePlaced { round, .. } => *round,
         }
     }
 }

@@ -19,6 +19,7 @@ use super::proposal::{self, Stated, Verdict};
 use super::quorum::Enough;
 use super::ready::Ready;
 use super::said::Said;
+use super::whereabouts::Whereabouts;
 use crate::core::context::Context;
 use crate::core::timers::Timer;
 use crate::exchange::Outcome;
@@ -190,9 +191,8 @@ impl Grouping {
         &mut self,
         cx: &mut Context,
         from: PeerId,
-        round: Round,
-        term: u8,
-        members: &[Member],
+        (round, term): (Round, u8),
+        (members, places): (&[Member], &[Whereabouts]),
     ) -> Result<Formed, PeerError> {
         if !self.active || round != cx.round {
             if round == cx.round {
@@ -221,7 +221,7 @@ impl Grouping {
         }
         Ok(
             match Group::new(&cx.plan, round, members.to_vec(), cx.me()) {
-                Some(group) => self.form(cx, group, false),
+                Some(group) => self.form(cx, group.at(places.to_vec()), false),
                 None => Formed::Waiting,
             },
         )

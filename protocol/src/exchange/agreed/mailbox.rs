@@ -14,7 +14,7 @@ use crate::{Digest, Order, PeerError, PeerId, Plan, SliceId, SliceMeta};
 
 /// Slices of one peer that may wait for a round or a fragment.
 fn early_slices_max(plan: &Plan) -> usize {
-    match plan.schedule.relays() {
+    match plan.schedule.relays() || plan.agreement.parts > 0 {
         true => EARLY_SCHEDULED_MAX,
         false => EARLY_SLICES_MAX,
     }
@@ -70,7 +70,13 @@ impl Agreed {
                 round,
                 term,
                 members,
-            } => self.proposed(cx, from, (*round, *term), members),
+            } => self.proposed(cx, from, (*round, *term), (members, &[])),
+            FormingMessage::ProposePlaced {
+                round,
+                term,
+                members,
+                places,
+            } => self.proposed(cx, from, (*round, *term), (members, places)),
             FormingMessage::Decline { round, .. } => {
                 if *round == cx.round {
                     self.gone(cx, from);
@@ -357,7 +363,9 @@ fn fits(cx: &Context, forming: &FormingMessage) -> bool {
         | FormingMessage::SignedPropose { .. }
         | FormingMessage::Joined { .. }
         | FormingMessage::Left { .. } => signs(cx),
-        FormingMessage::Ready { .. } | FormingMessage::Propose { .. } => !signs(cx),
+        FormingMessage::Ready { .. } => !signs(cx),
+        FormingMessage::Propose { .. } => !signs(cx) && !cx.plan.names_places(),
+        FormingMessage::ProposePlaced { .. } => !signs(cx) && cx.plan.names_places(),
         FormingMessage::Meet { .. } | FormingMessage::Merge { .. } => cx.plan.merges(),
         FormingMessage::Decline { .. } | FormingMessage::Behind { .. } => true,
     }

@@ -10,6 +10,7 @@ use super::ballot::{Ballot, Held, ShardPlan, ShardVersion};
 use super::member::group;
 use super::merge_side::merge;
 use super::signed_message::SignedMessage;
+use super::whereabouts;
 use crate::data::tally_fits;
 use crate::limits::{GRID_COLUMNS_MAX, GROUP_MEMBERS_MAX};
 use crate::statement::Place;
@@ -144,6 +145,7 @@ impl AgreedMessage {
             Self::Forming(
                 FormingMessage::Ready { round, .. }
                 | FormingMessage::Propose { round, .. }
+                | FormingMessage::ProposePlaced { round, .. }
                 | FormingMessage::SignedReady { round, .. }
                 | FormingMessage::SignedPropose { round, .. }
                 | FormingMessage::Meet { round, .. },
@@ -240,6 +242,12 @@ impl AgreedMessage {
         match self {
             Self::Forming(FormingMessage::Ready { said, .. }) => check::weight(said.weight),
             Self::Forming(FormingMessage::Propose { members, .. }) => group(members),
+            Self::Forming(FormingMessage::ProposePlaced {
+                members, places, ..
+            }) => {
+                group(members)?;
+                whereabouts::check(places, members.len())
+            }
             Self::Forming(FormingMessage::SignedReady { seat, .. }) => check::weight(seat.weight),
             Self::Forming(FormingMessage::SignedPropose { seats, members, .. }) => {
                 check::ok(usize::from(*seats) <= GROUP_MEMBERS_MAX, "seats")?;

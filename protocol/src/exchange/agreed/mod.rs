@@ -29,6 +29,7 @@ mod cell_round;
 mod column;
 mod contributors;
 mod coordinate;
+mod cut;
 mod duty;
 mod early;
 mod electorate;
@@ -74,6 +75,7 @@ mod state;
 mod tellers;
 mod value;
 mod weights;
+mod whereabouts;
 mod window;
 
 pub use ballot::{Ballot, Held, ShardPlan, ShardVersion};
@@ -90,6 +92,7 @@ pub(crate) use proven::proven;
 pub use signed_group::{Seated, SignedGroup};
 pub use signed_message::{Pledge, Seat, SignedMessage, VoteCertificate};
 pub use value::value_of;
+pub use whereabouts::Whereabouts;
 
 use crate::core::FetchId;
 use crate::core::context::Context;
@@ -106,6 +109,7 @@ use group::Group;
 use grouping::Grouping;
 use std::sync::Arc;
 use tellers::Tellers;
+use window::InGroup;
 
 /// What this exchange is called in errors.
 const EXCHANGE: &str = "agreement in a group";
@@ -114,8 +118,8 @@ const EXCHANGE: &str = "agreement in a group";
 pub(crate) struct Agreed {
     grouping: Grouping,
     group: Option<Group>,
-    /// What the schedule asks of this peer in a group of this size, at this index.
-    program: Option<(usize, usize, Arc<Program>)>,
+    /// What the schedule asks of this peer in such a group.
+    program: Option<(InGroup, Arc<Program>)>,
     /// The round's fragments opened so far, by their number.
     fragment_rounds: Vec<FragmentRound>,
     /// Fragments that have left so far, where they leave under the backward pass.

@@ -5,11 +5,14 @@ use super::formed::Formed;
 use super::group::Group;
 use super::grouping::Grouping;
 use super::message::{FormingMessage, Member};
-use super::weights;
+use super::{
+    weights,
+    whereabouts::{self, Whereabouts},
+};
 use crate::core::context::Context;
 use crate::limits::GROUP_MEMBERS_MAX;
 use crate::rendezvous::rendezvous;
-use crate::{Digest, PeerId};
+use crate::{Digest, PeerId, Round};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -69,21 +72,35 @@ impl Grouping {
         weights::cap(&mut members, cx.plan.agreement.weighing);
         match Group::new(&cx.plan, round, members.clone(), me) {
             Some(group) => {
+                let places = match cx.plan.names_places() {
+                    true => whereabouts::of(cx, &members),
+                    false => Vec::new(),
+                };
                 for (_, peer) in group.others() {
-                    let members = members.clone();
-                    cx.send(
-                        peer,
-                        FormingMessage::Propose {
-                            round,
-                            term,
-                            members,
-                        },
-                    );
+                    cx.send(peer, proposal(round, term, &members, &places));
                 }
-                self.form(cx, group, false)
+                self.form(cx, group.at(places), false)
             }
             None => Formed::NoGroup, // this peer always has a seat
         }
+    }
+}
+
+/// The message that proposes a group, with the places of its members where the plan goes by them.
+fn proposal(round: Round, term: u8, members: &[Member], places: &[Whereabouts]) -> FormingMessage {
+    let members = members.to_vec();
+    match places.is_empty() {
+        true => FormingMessage::Propose {
+            round,
+            term,
+            members,
+        },
+        false => FormingMessage::ProposePlaced {
+            round,
+            term,
+            members,
+            places: places.to_vec(),
+        },
     }
 }
 

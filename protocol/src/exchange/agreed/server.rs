@@ -11,11 +11,13 @@
 //! pushes of contributions and as many of reductions, about m / (f k) bytes each. A worker that
 //! owns nothing sends m bytes and gets m; an owner gets m (n - 1) / k and sends as much. Control
 //! messages as in all-reduce. Between k = 1, where one link carries all, and k = n, where all carry
-//! the same, lies BytePS's choice of k by what the links can carry.
+//! the same, lies BytePS's choice of k by what the links can carry. Where the plan says so, a fragment is
+//! cut into more parts than owners, and each owns as many as its line carries (`cut.rs`).
 //!
 //! **Source:** Li et al. 2014, "Scaling Distributed Machine Learning with the Parameter Server";
 //! Jiang et al. 2020, "BytePS", section 4.1.
 
+use super::cut;
 use super::group::Group;
 use crate::core::context::Context;
 use crate::rendezvous::rendezvous;
@@ -33,6 +35,13 @@ pub(super) fn parts(cx: &Context, group: &Group, len: u64) -> u16 {
 /// The owner of every part in the first ballot.
 pub(super) fn owners(cx: &Context, group: &Group, of: u16) -> Vec<usize> {
     let mut owners = ranked(cx, group, (0..group.len()).collect());
+    if let (1.., false, Some(most)) = (
+        cx.plan.agreement.parts,
+        group.merges(),
+        cx.plan.exchange.owners(),
+    ) {
+        return cut::dealt(&cut::rates(group), &owners, usize::from(most), of);
+    }
     owners.truncate(usize::from(of));
     owners
 }

@@ -26,6 +26,27 @@ pub(super) fn window(plan: &Plan) -> usize {
     })
 }
 
+/// On what a schedule depends beside the plan.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct InGroup {
+    members: usize,
+    /// This peer's index.
+    me: usize,
+    /// The sites of the members; empty where the schedule does not go by them.
+    sites: Vec<u8>,
+}
+
+impl InGroup {
+    fn of(plan: &Plan, group: &Group) -> Self {
+        let sites = group.places.iter().map(|place| place.site);
+        Self {
+            members: group.len(),
+            me: group.me,
+            sites: sites.filter(|_| plan.schedule.goes_by_sites()).collect(),
+        }
+    }
+}
+
 impl Agreed {
     /// Opens the next fragments while the window has room.
     pub(super) fn open(&mut self, cx: &mut Context) {
@@ -63,14 +84,16 @@ impl Agreed {
         if !plan.schedule.relays() || group.len() < 2 || group.merges() {
             return None;
         }
-        let known = self.program.take();
-        let (n, me, program) = known
-            .filter(|(n, me, _)| (*n, *me) == (group.len(), group.me))
-            .unwrap_or_else(|| {
-                let program = Program::new(plan.schedule, group.len(), group.me);
-                (group.len(), group.me, Arc::new(program))
-            });
-        self.program = Some((n, me, program.clone()));
+        let seat = InGroup::of(plan, group);
+        let known = self.program.take().filter(|(known, _)| *known == seat);
+        let (seat, program) = known.unwrap_or_else(|| {
+            let program = match seat.sites.is_empty() {
+                true => Program::new(plan.schedule, seat.members, seat.me),
+                false => Program::at_sites(plan.schedule, &seat.sites, seat.me),
+            };
+            (seat, Arc::new(program))
+        });
+        self.program = Some((seat, program.clone()));
         Some(program)
     }
 

@@ -21,6 +21,13 @@ const OWNERS: Parameter = Parameter {
     about: "peers that own a shard of each fragment",
 };
 
+const PARTS: Parameter = Parameter {
+    name: "parts",
+    range: Range::Whole(0, 64),
+    default: Some(0.0),
+    about: "bsp: parts of a fragment, of which each owner takes as many as its line carries; 0: a shard for each owner, all equal",
+};
+
 const LEAD: Parameter = Parameter {
     name: "lead",
     range: Range::Whole(1, 1_000_000),
@@ -67,11 +74,11 @@ const COMPENSATION: Parameter = Parameter {
 /// Its entry in the list.
 pub(super) const SPEC: ExchangeSpec = ExchangeSpec {
     name: "parameter-server",
-    summary: "k peers own the shards, by rendezvous hash; when one dies, its successor holds the center",
+    summary: "k peers own the shards, by rendezvous hash, or parts by what their lines carry; when one dies, its successor holds the center",
     equation: "a' = outer(a, C(sum_i w_i C(d_i) / sum_i w_i)), shard s at the peer of the s-th highest hash",
     source: "Li et al., OSDI 2014; Jiang et al., OSDI 2020; Chen et al., arXiv 1604.00981",
     keys: &[LIARS],
-    parameters: &[OWNERS],
+    parameters: &[OWNERS, PARTS],
     modes: &[&BSP, &SSP, &DYNAMIC_SSP, &ASP],
     contribution: Contribution::Delta,
     label: |kind| match kind {
@@ -82,7 +89,7 @@ pub(super) const SPEC: ExchangeSpec = ExchangeSpec {
     read,
     write,
     check: |strategy| match strategy.exchange().agrees() {
-        true => super::agreed::check(strategy),
+        true => server_rules::in_parts(strategy).and_then(|()| super::agreed::check(strategy)),
         false => server_rules::check(strategy),
     },
     mixing: |strategy| match strategy.exchange() {
@@ -155,9 +162,19 @@ const fn mode_of(center: CenterPlan) -> &'static ModeSpec {
 
 fn read(given: &Given) -> Result<Chosen, StrategyError> {
     let owners = SPEC.parameters().number(&given.parameters, OWNERS.name) as u16;
+    let parts = SPEC.parameters().number(&given.parameters, PARTS.name) as u16;
     let Some((mode, values)) = given.mode.filter(|(mode, _)| mode.name != BSP.name) else {
-        return Ok(Chosen::plain(ExchangeKind::Server(ServerPlan { owners })));
+        return Ok(Chosen {
+            parts,
+            ..Chosen::plain(ExchangeKind::Server(ServerPlan { owners }))
+        });
     };
+    if parts > 0 {
+        return Err(StrategyError::DoesNotApply {
+            key: format!("architecture.{}", PARTS.name),
+            method: format!("`{}`", mode.name),
+        });
+    }
     let own = mode.parameters();
     let center = CenterPlan {
         owners,
@@ -200,6 +217,11 @@ fn write(strategy: &Strategy, tables: &mut Tables) {
     let kind = strategy.exchange();
     let owners = [(OWNERS.name, f64::from(kind.owners().unwrap_or(1)))];
     set(&mut tables.architecture.parameters, &[OWNERS], &owners);
+    if strategy.parts() > 0 {
+        // What is usual is left out, so that the recipe is that of plans from before the key.
+        let parts = [(PARTS.name, f64::from(strategy.parts()))];
+        set(&mut tables.architecture.parameters, &[PARTS], &parts);
+    }
     let when = &mut tables.synchronization;
     let ExchangeKind::Center(center) = kind else {
         when.mode = Some(BSP.name.to_owned());

@@ -4,6 +4,7 @@ use super::super::error::refused;
 use super::super::{Strategy, StrategyError};
 use super::agreed;
 use crate::aggregate::AggregationKind;
+use crate::compress::Reduction;
 use crate::inner::InnerKind;
 use crate::outer::OuterKind;
 use crate::plan::{Cluster, Store, Traffic, UnderWay};
@@ -61,6 +62,27 @@ pub(super) fn check(strategy: &Strategy) -> Result<(), StrategyError> {
     agreed::check(strategy)
 }
 
+/// Refuses parts that do not work with the owners, the codec or the agreement.
+pub(super) fn in_parts(strategy: &Strategy) -> Result<(), StrategyError> {
+    const KEY: &str = "architecture.parts";
+    let parts = strategy.parts();
+    if parts > 0 && strategy.liars().is_some_and(|liars| liars > 0) {
+        return refused(
+            KEY,
+            "members that sign are in a group by their own words, and no proposer says how fast their lines are",
+            "set it to 0, or agreement.liars to 0",
+        );
+    }
+    if parts > 0 && strategy.codec().properties().reduction == Reduction::Squeezed {
+        return refused(
+            KEY,
+            "the owner of a shard keeps the residual of its reductions, and parts move when a member comes or goes",
+            "set it to 0, or use codec \"top-k\" with error feedback",
+        );
+    }
+    Ok(())
+}
+
 /// The traffic of one round, in step or one by one.
 pub(super) fn traffic(strategy: &Strategy, plan: &Plan, cluster: &Cluster) -> Traffic {
     let owners = plan.exchange.owners().unwrap_or(1);
@@ -82,7 +104,7 @@ pub(super) fn center_stores(of: &UnderWay) -> Vec<Store> {
 /// A parameter server of k owners among g members in step. The owners' links limit the rate: g - 1
 /// others send them contributions to 1 / k of the model and receive as many reductions. T = (g-1)/k
 /// (C + A) / min(up, down) + 5 latencies. Bytes are those of an owner; other members send C and
-/// receive A.
+/// receive A. Lines are equal here, and then owners that share parts have as much as with shards, to a part.
 fn in_step(plan: &Plan, cluster: &Cluster, owners: u16) -> Traffic {
     let members = cluster.peers.min(GROUP_MEMBERS_MAX) as f64;
     let owners = f64::from(owners).min(members);

@@ -122,6 +122,8 @@ pub(in crate::grid) struct Chosen {
     pub(in crate::grid) arrivals: CenterRule,
     /// How far neighbours with replicas move towards each other.
     pub(in crate::grid) rate: Option<f64>,
+    /// Parts of a fragment that owners share by their lines; zero where each owns a shard.
+    pub(in crate::grid) parts: u16,
 }
 
 impl Chosen {
@@ -131,6 +133,7 @@ impl Chosen {
             kind,
             arrivals: CenterRule::default(),
             rate: None,
+            parts: 0,
         }
     }
 }

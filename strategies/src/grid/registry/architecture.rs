@@ -11,6 +11,14 @@ pub(in crate::grid) const GROUP: Parameter = Parameter {
     about: "peers of an island",
 };
 
+/// Where the islands of a schedule come from.
+pub(in crate::grid) const ISLANDS: Parameter = Parameter {
+    name: "islands",
+    range: Range::Choice(&["ranks", "sites"]),
+    default: Some(0.0),
+    about: "whether islands are runs of ranks by peer id, or of peers at one site",
+};
+
 /// The key of a schedule that is found for measured links.
 pub(in crate::grid) const LINKS: Key = required(
     "architecture.link_mbit",
@@ -48,11 +56,11 @@ pub const SCHEDULES: [Entry; 9] = [
     ),
     Entry::new(
         "hierarchical",
-        "islands of consecutive ranks send all to a leader, leaders form a ring",
+        "islands of consecutive ranks, or within sites, send all to a leader, leaders form a ring",
         "m (2 (L-1)/L + g-1) at a leader, of it 2 m (L-1)/L between islands, 2 L hops, L = ceil(n/g), g the group",
         "Jia et al., arXiv 1807.11205",
     )
-    .taking(&[GROUP]),
+    .taking(&[GROUP, ISLANDS]),
     Entry::new(
         "recursive-doubling",
         "pairs at doubling distances swap whole sums",

@@ -87,6 +87,7 @@ impl Strategy {
                     Reduction::TwoPasses => Passes::Two,
                     _ => Passes::One,
                 },
+                parts: self.architecture.parts,
             },
             deadlines: self.deadlines,
             state_bytes: (parameters as u64).saturating_mul(each) + self.kept_bytes(layout),
