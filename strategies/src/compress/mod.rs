@@ -57,7 +57,7 @@ use serde::{Deserialize, Deserializer};
 
 /// The lists of all codecs. Random scenarios are drawn from them in this order: a new codec goes to
 /// the end of a list, and no codec moves.
-const LISTS: [&[&CodecSpec]; 9] = [
+const LISTS: [&[&CodecSpec]; 10] = [
     dense::CODECS,
     sparse::CODECS,
     low_rank::CODECS,
@@ -67,6 +67,7 @@ const LISTS: [&[&CodecSpec]; 9] = [
     &[&double_squeeze::SPEC],
     two_passes::CODECS,
     &[&exact_first::SPEC],
+    shared_state::LATER,
 ];
 
 /// How many codecs there are.

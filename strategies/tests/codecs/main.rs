@@ -2,6 +2,7 @@
 
 mod dgc_atomo;
 mod gathered;
+mod gradiveq;
 mod laws;
 mod reference;
 mod slice;

@@ -16,6 +16,7 @@ fn texts() -> Vec<(&'static str, String)> {
         "g-top-k" | "ok-top-k" | "clt-k" => "density = 0.1\n",
         "fetch-sgd" => "density = 0.05\nwidth = 0.5\nmomentum = 0.5\n",
         "lag" => "xi = 0.05\n",
+        "gradiveq" => "slice = 6\nkept = 3\nsampled = 2\ncompressed = 3\n",
         _ => "",
     };
     let names = [
@@ -27,6 +28,7 @@ fn texts() -> Vec<(&'static str, String)> {
         "clt-k",
         "acp-sgd",
         "fetch-sgd",
+        "gradiveq",
     ];
     names
         .into_iter()
