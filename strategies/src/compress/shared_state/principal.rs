@@ -3,9 +3,13 @@
 
 use super::acp_sgd::draw;
 
-/// Multiplications with the second moments. What the components leave out of the moments falls with
-/// the 64th power of the ratio of the eigenvalues on both sides of the cut.
-const ITERATIONS: usize = 32;
+/// The most multiplications with the second moments. What the components miss falls with the power
+/// of the ratio of the eigenvalues on both sides of the cut.
+const ITERATIONS_MAX: usize = 256;
+
+/// What is left of one in the product of a column with itself after a multiplication, below which it
+/// has arrived: an angle that f32 do not tell from zero.
+const ARRIVED: f64 = 1e-14;
 
 /// The share of its length below which a column is rounding of those before it.
 const VANISHED: f64 = 1e-12;
@@ -39,7 +43,7 @@ pub(super) fn push_components(
     let random: Vec<f64> = random.iter().map(|value| f64::from(*value)).collect();
     let (mut columns, mut next) = (random.clone(), vec![0.0f64; size * kept]);
     orthonormalize(&mut columns, &random, size);
-    for _ in 0..ITERATIONS {
+    for _ in 0..ITERATIONS_MAX {
         next.fill(0.0);
         for (next, column) in next.chunks_mut(size).zip(columns.chunks(size)) {
             for (row, factor) in moments.chunks(size).zip(column) {
@@ -49,7 +53,12 @@ pub(super) fn push_components(
             }
         }
         orthonormalize(&mut next, &random, size);
+        let mut pairs = columns.chunks(size).zip(next.chunks(size));
+        let arrived = pairs.all(|(before, after)| 1.0 - dot(before, after).abs() < ARRIVED);
         core::mem::swap(&mut columns, &mut next);
+        if arrived {
+            break;
+        }
     }
     components.extend(columns.iter().map(|value| *value as f32));
 }
