@@ -30,6 +30,7 @@ fn kinds() -> Vec<CodecKind> {
         kind("diana", &[("of", 2.0)]),
         kind("lag", &[]),
         kind("lag", &[("of", 2.0), ("xi", 0.02)]),
+        kind("lag", &[("rule", 1.0)]),
         kind("g-top-k", &[("density", 0.1)]),
         kind("ok-top-k", &[("density", 0.1), ("every", 8.0)]),
         kind("clt-k", &[("density", 0.1)]),
@@ -63,6 +64,10 @@ pub(crate) struct Group {
     pub(crate) codecs: Vec<Box<dyn Codec>>,
     pub(crate) residuals: Vec<Option<Vec<f32>>>,
     memories: Vec<Vec<f32>>,
+    /// The first plane of each.
+    planes: Vec<Vec<f32>>,
+    /// The anchor of the next contributions.
+    pub(crate) anchor: Vec<f32>,
     pub(crate) shared: Vec<f32>,
     held: Vec<Vec<f32>>,
     round: u64,
@@ -74,10 +79,13 @@ impl Group {
     pub(crate) fn new(kind: &CodecKind) -> Self {
         let codecs: Vec<_> = (0..PEERS).map(|_| kind.build()).collect();
         let feeds = codecs[0].properties().needs_feedback;
+        let plane = DIM * codecs[0].properties().planes;
         Self {
             codecs,
             residuals: vec![feeds.then(|| vec![0.0; DIM]); PEERS],
             memories: vec![Vec::new(); PEERS],
+            planes: vec![vec![0.0; plane]; PEERS],
+            anchor: Vec::new(),
             shared: Vec::new(),
             held: vec![Vec::new(); PEERS],
             round: 0,
@@ -95,6 +103,8 @@ impl Group {
                 matrices: &MATRICES,
                 shared: &self.shared,
                 held: &self.held[at],
+                anchor: &self.anchor,
+                planes: [&mut self.planes[at], &mut []],
                 ..EncodeContext::seeded(self.round * 16 + at as u64 + 1, &mut self.memories[at])
             };
             match &mut self.residuals[at] {
@@ -185,6 +195,7 @@ fn descend(
     let (peers, mut group, mut x) = (peers(), Group::new(kind), vec![0.0f32; DIM]);
     let mut bytes = 0;
     for round in 0..rounds {
+        group.anchor.clone_from(&x);
         group.encode(&gradients(&peers, &x));
         bytes += group.sent.iter().map(Vec::len).sum::<usize>();
         let moved = group.gather(&present(round));

@@ -3,6 +3,7 @@
 mod dgc_atomo;
 mod gathered;
 mod gradiveq;
+mod lag;
 mod laws;
 mod reference;
 mod slice;

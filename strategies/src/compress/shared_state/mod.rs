@@ -8,6 +8,7 @@ pub(in crate::compress) mod fetch_sgd;
 pub(in crate::compress) mod gradiveq;
 mod gradiveq_gathering;
 mod gradiveq_standing;
+mod lazy;
 pub(in crate::compress) mod merged;
 pub(in crate::compress) mod ok_top_k;
 mod principal;
