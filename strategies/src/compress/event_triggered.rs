@@ -13,13 +13,13 @@ pub(super) const SPEC: CodecSpec = CodecSpec {
     name: "event-triggered",
     tag: 61,
     summary: "nothing where the values are small, another codec elsewhere",
-    equation: "C_e(x) = C(x) where ||x||^2 > threshold^2 dim x, 0 elsewhere",
+    equation: "C_e(x) = C(x) where ||x||^2 > quiet^2 dim x, 0 elsewhere",
     source: "Singh et al., CDC 2020 (SPARQ-SGD)",
-    parameters: &[OF, THRESHOLD, INNER_DENSITY, VALUES],
+    parameters: &[OF, QUIET, INNER_DENSITY, VALUES],
     build: |kind| {
         Box::new(EventTriggered {
             header: Header::new(SPEC.tag).with([kind.count("of") as u8]),
-            threshold: kind.number("threshold"),
+            quiet: kind.number("quiet"),
             codec: kind.sibling(kind.choice("of")).build(),
             memory: Vec::new(),
         })
@@ -33,8 +33,8 @@ const OF: Parameter = Parameter {
     about: "the codec of what is sent, such as \"ef-sign\"",
 };
 
-const THRESHOLD: Parameter = Parameter {
-    name: "threshold",
+const QUIET: Parameter = Parameter {
+    name: "quiet",
     range: Range::AtLeast(0.0),
     default: Some(0.001),
     about: "the root mean square up to which nothing is sent, such as 0.001",
@@ -43,29 +43,29 @@ const THRESHOLD: Parameter = Parameter {
 /// A sender speaks when it has moved far enough from what the others know of it.
 ///
 /// ```text
-/// C_e(x) = C(x)   where ||x||^2 > threshold^2 dim x
+/// C_e(x) = C(x)   where ||x||^2 > quiet^2 dim x
 ///          0      elsewhere
 /// ```
 ///
 /// With `exchange = "replicas"`, x is the difference between a peer's parameters and the copy of them
-/// that a neighbour holds: that is SPARQ-SGD, with `threshold^2 dim x` for its `c_t eta_t^2`, which
+/// that a neighbour holds: that is SPARQ-SGD, with `quiet^2 dim x` for its `c_t eta_t^2`, which
 /// falls with the learning rate there and is constant here. Each edge decides by itself, when its two
 /// peers come to it. With error feedback, x is what a member has not said yet, and it joins the next
 /// contribution.
 ///
-/// `||C_e(x) - x||^2 <= max(c ||x||^2, threshold^2 dim x)` for `||C(x) - x||^2 <= c ||x||^2`: peers come
-/// as near to each other as the threshold. Reductions and whole parameters return as those of C.
+/// `||C_e(x) - x||^2 <= max(c ||x||^2, quiet^2 dim x)` for `||C(x) - x||^2 <= c ||x||^2`: peers come
+/// as near to each other as that. Reductions and whole parameters return as those of C.
 ///
 /// Size: that of C and 3 bytes; 3 bytes if nothing is sent. Layout: the codec's byte, C (u8), whether an
 /// encoding follows (u8), C's encoding.
 ///
-/// Parameters: `of`, C; `threshold`, in units of the values; C's `density` and `values` if it has them.
+/// Parameters: `of`, C; `quiet`, in units of the values; C's `density` and `values` if it has them.
 ///
 /// Source: Singh, Data, George and Diggavi, "SPARQ-SGD: Event-triggered and compressed communication in
 /// decentralized optimization" (CDC 2020), algorithm 1 (number not verified).
 struct EventTriggered {
     header: Header,
-    threshold: f64,
+    quiet: f64,
     codec: Box<dyn Codec>,
     memory: Vec<f32>,
 }
@@ -74,7 +74,7 @@ impl EventTriggered {
     /// Whether these values are worth a word.
     fn says(&self, values: &[f32]) -> bool {
         let square = values.iter().map(|v| f64::from(*v).powi(2)).sum::<f64>();
-        square > self.threshold.powi(2) * values.len() as f64
+        square > self.quiet.powi(2) * values.len() as f64
     }
 
     /// C's encoding; `None` where nothing was sent.
@@ -100,7 +100,7 @@ impl Codec for EventTriggered {
             needs_feedback: true,
             dense: false,
             reduction: Reduction::AfterDecoding,
-            quiet: self.threshold,
+            quiet: self.quiet,
             ..self.codec.properties()
         }
     }

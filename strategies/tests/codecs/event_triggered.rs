@@ -123,7 +123,7 @@ fn count(senders: &[[bool; PEERS]]) -> usize {
 fn peers_send_where_the_paper_lets_them_send() {
     let density = KEPT as f64 / DIM as f64;
     for threshold in [0.0, 0.02, 0.1] {
-        let given = [("of", 1.0), ("density", density), ("threshold", threshold)];
+        let given = [("of", 1.0), ("density", density), ("quiet", threshold)];
         let mut codec = kind(&given).build();
         let (expected, ends) = run(60, 0.02, &mut |_, v| by_the_paper(threshold, v));
         let (found, x) = run(60, 0.02, &mut |_, v| by_the_codec(codec.as_mut(), v));
@@ -139,7 +139,7 @@ fn peers_send_where_the_paper_lets_them_send() {
 fn peers_that_seldom_send_come_as_near_to_the_optimum() {
     let density = KEPT as f64 / DIM as f64;
     let ends = |threshold: f64| {
-        let given = [("of", 1.0), ("density", density), ("threshold", threshold)];
+        let given = [("of", 1.0), ("density", density), ("quiet", threshold)];
         let mut codec = kind(&given).build();
         let (senders, x) = run(1500, 0.004, &mut |_, v| by_the_codec(codec.as_mut(), v));
         println!(
@@ -159,7 +159,7 @@ fn peers_that_seldom_send_come_as_near_to_the_optimum() {
 
 #[test]
 fn a_quiet_value_costs_three_bytes_and_its_sender_keeps_it() {
-    let mut codec = kind(&[("of", 5.0), ("threshold", 1.0)]).build();
+    let mut codec = kind(&[("of", 5.0), ("quiet", 1.0)]).build();
     // The threshold itself is not above it.
     for (values, says) in [
         ([1.0f32, -1.0], false),
