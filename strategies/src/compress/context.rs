@@ -50,6 +50,9 @@ pub struct EncodeContext<'a> {
     /// The vector that every member holds of this peer:
     /// [`Gathering::hold`](super::Gathering::hold). Empty for zeros.
     pub held: &'a [f32],
+    /// The anchor, from which this peer's contribution started: one value for each of the slice. Empty
+    /// where the caller has none.
+    pub anchor: &'a [f32],
 }
 
 impl<'a> EncodeContext<'a> {
@@ -64,6 +67,7 @@ impl<'a> EncodeContext<'a> {
             memory,
             shared: &[],
             held: &[],
+            anchor: &[],
         }
     }
 }

@@ -7,7 +7,7 @@
 //! - `low_rank`: matrices as products of thin factors
 //! - `shared_state`: contributions that every member receives as they were encoded
 //! - `two_passes`: members contribute twice to a round
-//! - `by_size`, `double_squeeze`, `exact_first`: made of other codecs
+//! - `by_size`, `double_squeeze`, `event_triggered`, `exact_first`: made of other codecs
 //!
 //! The other files are what several of them share.
 
@@ -20,6 +20,7 @@ mod context;
 mod dense;
 mod double_squeeze;
 mod error;
+mod event_triggered;
 mod exact_first;
 mod header;
 mod lanes;
@@ -57,7 +58,7 @@ use serde::{Deserialize, Deserializer};
 
 /// The lists of all codecs. Random scenarios are drawn from them in this order: a new codec goes to
 /// the end of a list, and no codec moves.
-const LISTS: [&[&CodecSpec]; 9] = [
+const LISTS: [&[&CodecSpec]; 11] = [
     dense::CODECS,
     sparse::CODECS,
     low_rank::CODECS,
@@ -67,6 +68,8 @@ const LISTS: [&[&CodecSpec]; 9] = [
     &[&double_squeeze::SPEC],
     two_passes::CODECS,
     &[&exact_first::SPEC],
+    shared_state::LATER,
+    &[&event_triggered::SPEC],
 ];
 
 /// How many codecs there are.

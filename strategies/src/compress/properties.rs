@@ -38,6 +38,9 @@ pub struct CodecProperties {
     /// is none. Below one the codec is contractive with delta = 1 - c; at one the error is never
     /// longer than x; for an unbiased codec it is the bound of the variance.
     pub error: f64,
+    /// The root mean square up to which values are not sent: there the error is as large as they are.
+    /// Zero for a codec that always sends.
+    pub quiet: f64,
     /// How contributions are combined.
     pub reduction: Reduction,
     /// Whether all peers must encode with the same seed.
@@ -64,6 +67,7 @@ impl CodecProperties {
         stochastic: false,
         dense: true,
         error: 0.0,
+        quiet: 0.0,
         reduction: Reduction::AfterDecoding,
         shared_seed: false,
         masks: false,

@@ -94,21 +94,22 @@ impl Anchor {
         }
     }
 
-    /// What the shared inner optimizer takes the mean of, made of this peer's gradient. Usually it is the
-    /// gradient itself.
+    /// What the shared inner optimizer takes the mean of, made of this peer's gradient, and the anchor
+    /// at these places. Usually it is the gradient itself.
     pub(super) fn outgoing<'a>(
         &'a mut self,
         range: Range<usize>,
         gradient: &'a [f32],
-    ) -> &'a [f32] {
+    ) -> (&'a [f32], &'a [f32]) {
+        let anchor = &self.values[range.clone()];
         match &self.inner {
             Some(inner) if inner.takes_momenta() => {
                 self.momenta.clear();
                 self.momenta.extend_from_slice(gradient);
                 inner.outgoing(range, &mut self.momenta);
-                &self.momenta
+                (&self.momenta, anchor)
             }
-            _ => gradient,
+            _ => (gradient, anchor),
         }
     }
 

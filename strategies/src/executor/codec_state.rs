@@ -65,6 +65,7 @@ impl CodecState {
             memory: self.memory.entry(place).or_default(),
             shared: &[],
             held: &[],
+            anchor: &[],
         }
     }
 

@@ -81,14 +81,14 @@ impl Contributions {
         self.seconds.retain(|second, _| second.fragment != fragment);
     }
 
-    /// Encodes a shard of what was trained. With error feedback, encodes delta + residual and
+    /// Encodes a shard of what was trained from this anchor. With error feedback, encodes delta + residual and
     /// leaves in the residual what the codec left out. Values that are not finite reach neither
     /// other peers nor the residual.
     pub(super) fn encode(
         &mut self,
         codecs: &mut Codecs,
         places: &Places,
-        values: &[f32],
+        (values, anchor): (&[f32], &[f32]),
         (slice, of): (SliceId, u16),
         common: Option<&Common>,
         out: &mut Vec<u8>,
@@ -98,6 +98,7 @@ impl Contributions {
             format!("the contribution of fragment {}", slice.fragment.0)
         })?;
         let mut context = self.state.context(&codecs.plan, &slice, of, &range);
+        context.anchor = anchor;
         if let Some(common) = common {
             context.shared = common.shared(slice.fragment);
             context.held = common.known_of(slice.fragment, slice.origin);

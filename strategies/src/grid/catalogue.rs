@@ -266,6 +266,10 @@ fn codec(spec: &'static CodecSpec, method: &mut Method) {
     say(properties.dense, "may carry parameters themselves");
     say(properties.shared_seed, "all peers share a seed");
     say(properties.matrices, "looks at matrices");
+    say(
+        properties.quiet > 0.0,
+        "sends nothing of values below a threshold",
+    );
     let reduction = match properties.reduction {
         Reduction::WhileEncoded => "may be summed while encoded",
         Reduction::AfterDecoding => "is decoded into the sum",

@@ -6,17 +6,17 @@ use murmurate_strategies::compress::gathering::{Agreed, Contributed};
 use murmurate_strategies::compress::{CODECS, Codec, CodecKind, EncodeContext, Matrix};
 use murmurate_strategies::toy::Quadratic;
 
-const PEERS: usize = 5;
-const DIM: usize = 96;
+pub(crate) const PEERS: usize = 5;
+pub(crate) const DIM: usize = 96;
 
 /// The whole of it but for the first eight values is a matrix.
-const MATRICES: [Matrix; 1] = [Matrix {
+pub(crate) const MATRICES: [Matrix; 1] = [Matrix {
     offset: 8,
     rows: 8,
     columns: 11,
 }];
 
-fn kind(name: &str, given: &[(&str, f64)]) -> CodecKind {
+pub(crate) fn kind(name: &str, given: &[(&str, f64)]) -> CodecKind {
     CodecKind::new(name, given).unwrap()
 }
 
@@ -30,10 +30,15 @@ fn kinds() -> Vec<CodecKind> {
         kind("diana", &[("of", 2.0)]),
         kind("lag", &[]),
         kind("lag", &[("of", 2.0), ("xi", 0.02)]),
+        kind("lag", &[("rule", 1.0)]),
         kind("g-top-k", &[("density", 0.1)]),
         kind("ok-top-k", &[("density", 0.1), ("every", 8.0)]),
         kind("clt-k", &[("density", 0.1)]),
         kind("acp-sgd", &[("rank", 2.0)]),
+        kind(
+            "gradiveq",
+            &[("slice", 8.0), ("kept", 4.0), ("compressed", 9.0)],
+        ),
         kind(
             "fetch-sgd",
             &[("density", 0.05), ("width", 0.5), ("momentum", 0.5)],
@@ -55,25 +60,32 @@ fn kinds() -> Vec<CodecKind> {
 }
 
 /// Members of a group, each with a codec of its own, as the Executors would have them.
-struct Group {
-    codecs: Vec<Box<dyn Codec>>,
-    residuals: Vec<Option<Vec<f32>>>,
+pub(crate) struct Group {
+    pub(crate) codecs: Vec<Box<dyn Codec>>,
+    pub(crate) residuals: Vec<Option<Vec<f32>>>,
     memories: Vec<Vec<f32>>,
-    shared: Vec<f32>,
+    /// The first plane of each.
+    planes: Vec<Vec<f32>>,
+    /// The anchor of the next contributions.
+    pub(crate) anchor: Vec<f32>,
+    pub(crate) shared: Vec<f32>,
     held: Vec<Vec<f32>>,
     round: u64,
     /// Bytes of the last round, of each.
-    sent: Vec<Vec<u8>>,
+    pub(crate) sent: Vec<Vec<u8>>,
 }
 
 impl Group {
-    fn new(kind: &CodecKind) -> Self {
+    pub(crate) fn new(kind: &CodecKind) -> Self {
         let codecs: Vec<_> = (0..PEERS).map(|_| kind.build()).collect();
         let feeds = codecs[0].properties().needs_feedback;
+        let plane = DIM * codecs[0].properties().planes;
         Self {
             codecs,
             residuals: vec![feeds.then(|| vec![0.0; DIM]); PEERS],
             memories: vec![Vec::new(); PEERS],
+            planes: vec![vec![0.0; plane]; PEERS],
+            anchor: Vec::new(),
             shared: Vec::new(),
             held: vec![Vec::new(); PEERS],
             round: 0,
@@ -81,7 +93,7 @@ impl Group {
         }
     }
 
-    fn encode(&mut self, values: &[Vec<f32>]) {
+    pub(crate) fn encode(&mut self, values: &[Vec<f32>]) {
         self.sent.clear();
         for (at, values) in values.iter().enumerate() {
             let mut bytes = Vec::new();
@@ -91,6 +103,8 @@ impl Group {
                 matrices: &MATRICES,
                 shared: &self.shared,
                 held: &self.held[at],
+                anchor: &self.anchor,
+                planes: [&mut self.planes[at], &mut []],
                 ..EncodeContext::seeded(self.round * 16 + at as u64 + 1, &mut self.memories[at])
             };
             match &mut self.residuals[at] {
@@ -104,7 +118,7 @@ impl Group {
     }
 
     /// Those present take the round in; the others' contributions are left out, at themselves too.
-    fn gather(&mut self, present: &[usize]) -> Vec<f32> {
+    pub(crate) fn gather(&mut self, present: &[usize]) -> Vec<f32> {
         let contributions: Vec<Contributed<'_>> = present
             .iter()
             .map(|at| Contributed {
@@ -181,6 +195,7 @@ fn descend(
     let (peers, mut group, mut x) = (peers(), Group::new(kind), vec![0.0f32; DIM]);
     let mut bytes = 0;
     for round in 0..rounds {
+        group.anchor.clone_from(&x);
         group.encode(&gradients(&peers, &x));
         bytes += group.sent.iter().map(Vec::len).sum::<usize>();
         let moved = group.gather(&present(round));
@@ -193,7 +208,7 @@ fn descend(
     ((off / square(&mut optimum.iter().copied())).sqrt(), bytes)
 }
 
-fn all(_: u64) -> Vec<usize> {
+pub(crate) fn all(_: u64) -> Vec<usize> {
     (0..PEERS).collect()
 }
 

@@ -1,7 +1,10 @@
 //! Codecs: the laws that all of them keep, each against its equation, and the page of their figures.
 
 mod dgc_atomo;
+mod event_triggered;
 mod gathered;
+mod gradiveq;
+mod lag;
 mod laws;
 mod reference;
 mod slice;

@@ -83,7 +83,7 @@ pub(in crate::compress) enum Side {
 }
 
 /// FNV-1a over values' bits.
-fn hash(values: &[f32]) -> u64 {
+pub(super) fn hash(values: &[f32]) -> u64 {
     let bytes = values.iter().flat_map(|value| value.to_le_bytes());
     bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)

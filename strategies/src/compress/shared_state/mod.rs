@@ -5,8 +5,13 @@ pub(in crate::compress) mod acp_gathering;
 pub(in crate::compress) mod acp_sgd;
 pub(in crate::compress) mod clt_k;
 pub(in crate::compress) mod fetch_sgd;
+pub(in crate::compress) mod gradiveq;
+mod gradiveq_gathering;
+mod gradiveq_standing;
+mod lazy;
 pub(in crate::compress) mod merged;
 pub(in crate::compress) mod ok_top_k;
+mod principal;
 pub(in crate::compress) mod shifted;
 
 use super::CodecSpec;
@@ -22,3 +27,6 @@ pub(super) const CODECS: &[&CodecSpec] = &[
     &acp_sgd::SPEC,
     &fetch_sgd::SPEC,
 ];
+
+/// Those that were added after codecs of other folders.
+pub(super) const LATER: &[&CodecSpec] = &[&gradiveq::SPEC];

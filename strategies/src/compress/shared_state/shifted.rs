@@ -1,5 +1,6 @@
 //! Codecs `ef21`, `diana` and `lag`: differences to a vector that every member holds of the sender.
 
+use super::lazy::{Lazy, MOVES, RULE, SMOOTHNESS, XI, square};
 use crate::compress::gathering::{Agreed, Bad, Gathering};
 use crate::compress::header::Header;
 use crate::compress::raw::take;
@@ -42,12 +43,12 @@ pub(in crate::compress) const LAG_SPEC: CodecSpec = CodecSpec {
     name: "lag",
     tag: 49,
     summary: "nothing if little has changed: the last contribution is used again",
-    equation: "as ef21; nothing is sent where ||x_i - h_i||^2 <= xi sum_{d=1..10} ||moved_d||^2",
+    equation: "as ef21; nothing is sent where D <= xi sum_{d=1..10} ||moved_d||^2, with D = ||x_i - h_i||^2 or L_i^2 ||theta - theta_i||^2",
     source: "Chen et al., NeurIPS 2018; Sun et al., NeurIPS 2019 (LAQ)",
-    parameters: &[LAG_OF, XI],
+    parameters: &[LAG_OF, RULE, SMOOTHNESS, XI],
     build: |kind| {
         let mut lazy = Shifted::new(kind, LAG_SPEC.tag, 1.0);
-        lazy.xi = Some(kind.number("xi"));
+        lazy.lazy = Some(Lazy::new(kind));
         Box::new(lazy)
     },
 };
@@ -79,51 +80,44 @@ const LAG_OF: Parameter = Parameter {
     ..EF21_OF
 };
 
-const XI: Parameter = Parameter {
-    name: "xi",
-    range: Range::Closed(0.0, 1.0),
-    default: Some(0.1),
-    about: "a change is left out if its square is at most this times the squares of the last ten moves, such as 0.1",
-};
-
-/// Moves that `lag` compares with: the paper's D.
-const MOVES: usize = 10;
-
 /// Differences to h_i, which every member holds of the sender i.
 ///
 /// ```text
 /// q_i   = C(x_i - h_i)
 /// moved = sum_i w_i (h_i + q_i) / sum_i w_i
 /// h_i'  = h_i + alpha q_i                         ef21, lag: alpha = 1;  diana: alpha = 1 / (1 + omega)
-/// lag:  nothing is sent where ||x_i - h_i||^2 <= xi sum_{d=1..10} ||moved_d||^2, and q_i = 0
+/// lag:  nothing is sent where D <= xi sum_{d=1..10} ||moved_d||^2, and q_i = 0
+///       rule = "worker":  D = ||x_i - h_i||^2
+///       rule = "server":  D = L_i^2 ||theta - theta_i||^2      theta_i: the anchor when h_i was sent
 /// ```
 ///
 /// omega is the bound of C's variance. `ef21`, with a contractive C: the error goes to zero as x
 /// converges, without a residual and without a bound of the gradients. `diana`, with an unbiased C:
-/// the variance goes to zero. `lag` compares contributions; the paper's condition `||dg||^2 <= 1 /
-/// (eta^2 M^2) sum_d xi ||x_{k+1-d} - x_{k-d}||^2` for sums over M peers is this one for means.
+/// the variance goes to zero. `lag` compares contributions, or bounds how much they can have changed
+/// ([`Lazy`]).
 ///
 /// Every member keeps h of every member, one value for each parameter; `lag` keeps ten numbers
-/// more. A member that is left out of a round keeps its h, and so do the others. A member that has
-/// not contributed for 64 rounds begins again from zero. h begins as zero. `lag` always sends
-/// before the first move; with `xi = 0` it sends all changes.
+/// more, and with the server's rule each member its own theta_i. A member that is left out of a
+/// round keeps its h, and so do the others. A member that has not contributed for 64 rounds begins
+/// again from zero. h begins as zero. `lag` always sends before the first move; with `xi = 0` it
+/// sends all changes.
 ///
-/// Size: that of C and 2 bytes; 2 bytes if nothing is sent. Layout: the codec's byte, the inner
+/// Size: that of C and 3 bytes; 3 bytes if nothing is sent. Layout: the codec's byte, the inner
 /// codec (u8), whether a difference follows (u8), C's encoding.
 ///
-/// Parameters: `of`, C; its `density` and `values` if it has them; `xi`, of `lag`, a factor without
-/// unit.
+/// Parameters: `of`, C; its `density` and `values` if it has them; of `lag` also `rule`,
+/// `smoothness` and `xi`.
 ///
 /// Source: Richtarik, Sokolov and Fatkhullin, "EF21" (NeurIPS 2021), algorithm 2; Mishchenko et
 /// al., "Distributed learning with compressed gradient differences" (arXiv 1901.09269), algorithm
-/// 1; Chen et al., "LAG" (NeurIPS 2018), equation 15a; with a quantizer: Sun et al., "LAQ" (NeurIPS
-/// 2019). Numbers not verified.
+/// 1; Chen et al., "LAG" (NeurIPS 2018), equations 7a and 7b; with a quantizer: Sun et al., "LAQ"
+/// (NeurIPS 2019). Numbers not verified.
 struct Shifted {
     spec: &'static CodecSpec,
     header: Header,
     codec: Box<dyn Codec>,
     alpha: f32,
-    xi: Option<f64>,
+    lazy: Option<Lazy>,
     difference: Vec<f32>,
     memory: Vec<f32>,
 }
@@ -135,19 +129,10 @@ impl Shifted {
             header: Header::new(tag).with([kind.count("of") as u8]),
             codec: kind.sibling(kind.choice("of")).build(),
             alpha,
-            xi: None,
+            lazy: None,
             difference: Vec::new(),
             memory: Vec::new(),
         }
-    }
-
-    /// Whether it is too little to be said.
-    fn is_little(&self, shared: &[f32]) -> bool {
-        let Some(xi) = self.xi.filter(|_| !shared.is_empty()) else {
-            return false;
-        };
-        let moves = shared.iter().map(|v| f64::from(*v)).sum::<f64>();
-        square(&self.difference) <= xi * moves
     }
 
     /// C's encoding; `None` where nothing was sent.
@@ -155,15 +140,10 @@ impl Shifted {
         let ([sent], rest) = take::<1>(self.header.expect(bytes)?, "sent")?;
         match sent {
             1 => Ok(Some(rest)),
-            0 if self.xi.is_some() && rest.is_empty() => Ok(None),
+            0 if self.lazy.is_some() && rest.is_empty() => Ok(None),
             _ => Err(CodecError::OutOfRange { field: "sent" }),
         }
     }
-}
-
-/// `||x||^2`.
-fn square(values: &[f32]) -> f64 {
-    values.iter().map(|v| f64::from(*v).powi(2)).sum()
 }
 
 impl Codec for Shifted {
@@ -178,6 +158,7 @@ impl Codec for Shifted {
             dense: false,
             reduction: Reduction::Gathered,
             decay: 1.0,
+            planes: self.lazy.as_ref().map_or(0, Lazy::planes),
             ..self.codec.properties()
         }
     }
@@ -197,16 +178,26 @@ impl Codec for Shifted {
             *x -= h;
         }
         out.extend_from_slice(self.header.bytes());
-        if self.is_little(context.shared) {
+        let lazy = self.lazy.as_ref();
+        if lazy.is_some_and(|lazy| lazy.says_nothing(&self.difference, context)) {
             return out.push(0);
         }
         out.push(1);
+        let start = out.len();
         let mut inner = EncodeContext {
             shared_seed: context.shared_seed,
             round: context.round,
             ..EncodeContext::seeded(context.seed, &mut self.memory)
         };
         self.codec.encode(&self.difference, &mut inner, out);
+        if let Some(lazy) = &mut self.lazy {
+            lazy.sends(
+                &self.difference,
+                self.codec.as_ref(),
+                &out[start..],
+                context,
+            );
+        }
     }
 
     fn decode_add(&self, bytes: &[u8], weight: f32, acc: &mut [f32]) -> Result<(), CodecError> {
@@ -231,7 +222,7 @@ impl Gathering for Shifted {
     }
 
     fn shared_most(&self, _: usize) -> usize {
-        if self.xi.is_some() { MOVES } else { 0 }
+        if self.lazy.is_some() { MOVES } else { 0 }
     }
 
     fn gather(&mut self, agreed: &Agreed<'_>, moved: &mut [f32]) -> Result<(), Bad> {
@@ -252,7 +243,7 @@ impl Gathering for Shifted {
         _: Option<&mut [f32]>,
         shared: &mut Vec<f32>,
     ) {
-        if self.xi.is_some() {
+        if self.lazy.is_some() {
             shared.push(square(moved).min(f64::from(f32::MAX)) as f32);
             shared.extend(agreed.shared.iter().take(MOVES - 1));
         }

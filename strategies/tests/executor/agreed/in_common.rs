@@ -16,6 +16,7 @@ fn texts() -> Vec<(&'static str, String)> {
         "g-top-k" | "ok-top-k" | "clt-k" => "density = 0.1\n",
         "fetch-sgd" => "density = 0.05\nwidth = 0.5\nmomentum = 0.5\n",
         "lag" => "xi = 0.05\n",
+        "gradiveq" => "slice = 6\nkept = 3\nsampled = 2\ncompressed = 3\n",
         _ => "",
     };
     let names = [
@@ -27,18 +28,25 @@ fn texts() -> Vec<(&'static str, String)> {
         "clt-k",
         "acp-sgd",
         "fetch-sgd",
+        "gradiveq",
     ];
     names
         .into_iter()
-        .map(|name| {
-            let text = format!(
-                "preset = \"local-sgd\"\n[synchronization]\ninner_steps = 2\n[architecture]\nexchange = \"gathered\"\n\
-                 contribution = \"delta\"\n[compression]\ncodec = \"{name}\"\n{}[overlap]\nfragments = 3\n",
-                given(name)
-            );
-            (name, text)
-        })
+        .map(|name| (name, text(name, given(name))))
         .collect()
+}
+
+/// The same, and other settings.
+fn variants() -> Vec<(&'static str, String)> {
+    let lazy = text("lag", "rule = \"server\"\nof = \"int8\"\n");
+    texts().into_iter().chain([("lag", lazy)]).collect()
+}
+
+fn text(codec: &str, given: &str) -> String {
+    format!(
+        "preset = \"local-sgd\"\n[synchronization]\ninner_steps = 2\n[architecture]\nexchange = \"gathered\"\n\
+         contribution = \"delta\"\n[compression]\ncodec = \"{codec}\"\n{given}[overlap]\nfragments = 3\n"
+    )
 }
 
 fn swarm(text: &str, seed: u64) -> Swarm {
@@ -60,7 +68,7 @@ fn check(swarm: &Swarm, name: &str, rounds: u64) {
 
 #[test]
 fn all_members_hold_the_same_bits() {
-    for (name, text) in texts() {
+    for (name, text) in variants() {
         for seed in 0..3 {
             let mut swarm = swarm(&text, seed);
             swarm.run(12);
@@ -73,7 +81,7 @@ fn all_members_hold_the_same_bits() {
 
 #[test]
 fn a_newcomer_takes_over_what_is_kept_in_common() {
-    for (name, text) in texts() {
+    for (name, text) in variants() {
         let mut swarm = swarm(&text, 1);
         swarm.run(5);
         swarm.add(4, true);

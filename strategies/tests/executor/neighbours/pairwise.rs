@@ -21,9 +21,10 @@ fn swarm(text: &str, peers: usize, seed: u64) -> Swarm {
 }
 
 /// Replicas, coarse and fine, and pairs.
-const METHODS: [&str; 5] = [
+const METHODS: [&str; 6] = [
     "preset = \"choco\"\n[architecture]\nrate = 0.1\n[compression]\ncodec = \"top-k\"\ndensity = 0.1",
     "preset = \"choco\"\n[architecture]\nrate = 0.5\n[compression]\ncodec = \"int8\"",
+    "preset = \"choco\"\n[architecture]\nrate = 0.5\n[compression]\ncodec = \"event-triggered\"\nof = \"int8\"\nquiet = 0.004",
     "preset = \"deepsqueeze\"\n[compression]\ncodec = \"int8\"",
     "preset = \"ad-psgd\"",
     "preset = \"ad-psgd\"\n[architecture]\ntopology = \"ring\"\n[compression]\ncodec = \"bf16\"",

@@ -1,0 +1,314 @@
+//! Codec `gradiveq`: slices of neighbouring values by their principal components. Biased: needs
+//! error feedback.
+
+use super::gradiveq_standing::{Slices, Standing};
+use crate::compress::gathering::Gathering;
+use crate::compress::header::Header;
+use crate::compress::low_rank::factors::{AddProduct, RIGHT_MAX, TimesColumns, VALUE_MAX, between};
+use crate::compress::raw::{add_f32s, expect_finite, expect_len, push_f32s, take};
+use crate::compress::simd::vectorized;
+use crate::compress::spec::{CodecSpec, Parameter, Range};
+use crate::compress::{Codec, CodecError, CodecProperties, EncodeContext, F32, Matrix, Reduction};
+use core::cell::RefCell;
+use murmurate_protocol::BytesBound;
+
+pub(in crate::compress) const SPEC: CodecSpec = CodecSpec {
+    name: "gradiveq",
+    tag: 60,
+    summary: "slices of neighbouring values by principal components that all members compute alike",
+    equation: "c_i = U' g_i for each slice g_i, moved = U mean c_i; U: principal components of the slices of exact rounds' moves",
+    source: "Yu et al., NeurIPS 2018",
+    parameters: &[SLICE, KEPT, SAMPLED, COMPRESSED],
+    build: |kind| {
+        Box::new(GradiVeQ {
+            slices: Slices {
+                size: kind.count("slice"),
+                kept: kind.count("kept"),
+            },
+            sampled: kind.count("sampled") as u32,
+            compressed: kind.count("compressed") as u32,
+            coefficients: Vec::new(),
+            scratch: RefCell::default(),
+        })
+    },
+};
+
+const SLICE: Parameter = Parameter {
+    name: "slice",
+    range: Range::Whole(2, 512),
+    default: Some(64.0),
+    about: "neighbouring values that are compressed together, such as 64",
+};
+
+const KEPT: Parameter = Parameter {
+    name: "kept",
+    range: Range::Whole(1, 64),
+    default: Some(8.0),
+    about: "numbers that are sent for a slice, such as 8",
+};
+
+const SAMPLED: Parameter = Parameter {
+    name: "sampled",
+    range: Range::Whole(1, 1_000_000),
+    default: Some(1.0),
+    about: "rounds of exact values that the components are computed from, such as 1",
+};
+
+const COMPRESSED: Parameter = Parameter {
+    name: "compressed",
+    range: Range::Whole(1, 1_000_000),
+    default: Some(99.0),
+    about: "rounds that use the components before the next exact ones, such as 99",
+};
+
+/// Projections of slices onto a few directions, which all members have in common.
+///
+/// ```text
+/// exact rounds, `sampled` in a row:   S = S + sum_s m_s m_s^T     m_s: the slices of the move
+/// after the last of these:            U = the `kept` eigenvectors of the largest eigenvalues of S
+/// the next `compressed` rounds:       c_is = U^T g_is             what member i sends of slice s
+///                                     moved_s = U sum_i w_i c_is / sum_i w_i
+/// then exact rounds again, with S = 0
+/// ```
+///
+/// A slice is `slice` values that follow each other in a matrix, or in the values between two
+/// matrices. Each of these runs has an S and a U of its own, if it has at least `slice` slices;
+/// shorter runs, and what is left of a run beyond its last slice, are sent exactly.
+///
+/// Compression is linear, so encoded contributions can be summed and are decoded once, and the mean
+/// of reconstructions is the reconstruction of the mean. `||C(x) - x||^2 <= ||x||^2`, because C is
+/// an orthogonal projection; no better constant is published. S and U follow from moves, which all
+/// members compute alike, so no member sends them. Exact rounds also send what error feedback holds.
+/// Contributions are sent relative to the anchor.
+///
+/// The paper subtracts the mean of the slices before it compresses. Here S is the second moment
+/// about zero: a mean that matters is a direction of its own, zeros stay zeros, and a basis of old
+/// rounds never makes an error larger than the values. The paper orders the values of a convolution
+/// by its channels; here they have the order of the layout.
+///
+/// Members that see other runs than the members that S and U come from send exactly, and so does a
+/// member with magnitudes beyond 1e30.
+///
+/// State in common: at most one f32 for each parameter. Size: `32 kept / slice` bits for each value of
+/// a compressed round, 32 in an exact one. Layout: the codec's byte, slice and kept (u16), then in an
+/// exact round 0 (u8), the number of runs (u32), of each its start and its slices (u32), the values
+/// (f32); in a compressed one 1 (u8), the hash of what is in common (u64), for each run its
+/// coefficients (f32, for one component after another), the other values (f32).
+///
+/// Parameters: `slice`, the paper's K; `kept`, its d; `sampled` and `compressed`, its L_t and L_c,
+/// counted in exchanges of the fragment. With `kept >= slice` all rounds are exact.
+///
+/// Source: Yu et al., "GradiVeQ" (NeurIPS 2018), section 3 and algorithm 1 (numbers not verified).
+pub(in crate::compress) struct GradiVeQ {
+    pub(super) slices: Slices,
+    pub(super) sampled: u32,
+    pub(super) compressed: u32,
+    coefficients: Vec<f32>,
+    pub(super) scratch: RefCell<Vec<f32>>,
+}
+
+/// What a contribution has after its checks.
+pub(super) enum Sent<'a> {
+    /// The values.
+    Exact(&'a [u8]),
+    /// Coefficients and the values outside of runs, for these components.
+    Compressed(&'a [u8], &'a Standing<'a>),
+}
+
+impl GradiVeQ {
+    pub(super) fn header(&self) -> Header {
+        Header::new(SPEC.tag)
+            .with((self.slices.size as u16).to_le_bytes())
+            .with((self.slices.kept as u16).to_le_bytes())
+    }
+
+    /// Checks a contribution to `len` values.
+    pub(super) fn read<'a>(
+        &self,
+        bytes: &'a [u8],
+        len: usize,
+        standing: Option<&'a Standing<'a>>,
+    ) -> Result<Sent<'a>, CodecError> {
+        let ([mode], rest) = take::<1>(self.header().expect(bytes)?, "mode")?;
+        let compressed = match mode {
+            0 => return self.exact(rest, len, |_| ()).map(Sent::Exact),
+            1 => rest,
+            _ => return Err(CodecError::OutOfRange { field: "mode" }),
+        };
+        let (name, rest) = take::<8>(compressed, "components")?;
+        let name = u64::from_le_bytes(name);
+        let held = standing.filter(|standing| standing.found && standing.name == name);
+        let held = held.ok_or(CodecError::NotHeld {
+            field: "components",
+        })?;
+        let slices: usize = held.runs.iter().map(|run| run.rows).sum();
+        let needed = len - slices * (self.slices.size - self.slices.kept);
+        expect_len(rest, 4 * needed, "values")?;
+        expect_finite(rest, "values")?;
+        let coefficients = rest[..4 * slices * self.slices.kept].as_chunks::<4>().0;
+        let within = |four: &[u8; 4]| f32::from_le_bytes(*four).abs() <= RIGHT_MAX;
+        match coefficients.iter().all(within) {
+            true => Ok(Sent::Compressed(rest, held)),
+            false => Err(CodecError::OutOfRange {
+                field: "coefficients",
+            }),
+        }
+    }
+
+    /// Checks what an exact contribution to `len` values has after its mode, and gives its values.
+    pub(super) fn exact<'a>(
+        &self,
+        bytes: &'a [u8],
+        len: usize,
+        mut named: impl FnMut(Matrix),
+    ) -> Result<&'a [u8], CodecError> {
+        let (count, mut rest) = take::<4>(bytes, "runs")?;
+        let mut next = 0;
+        for _ in 0..u32::from_le_bytes(count) {
+            let (offset, after) = take::<4>(rest, "runs")?;
+            let (rows, after) = take::<4>(after, "runs")?;
+            let [offset, rows] = [offset, rows].map(|four| u32::from_le_bytes(four) as usize);
+            let run = self.slices.named(offset, rows, next, len);
+            let run = run.ok_or(CodecError::OutOfRange { field: "runs" })?;
+            (rest, next) = (after, run.range().end);
+            named(run);
+        }
+        expect_len(rest, 4 * len, "values")?;
+        expect_finite(rest, "values")?;
+        Ok(rest)
+    }
+
+    /// `acc += weight C`, for coefficients and other values, which may be a sum.
+    pub(super) fn add_compressed(
+        &self,
+        standing: &Standing<'_>,
+        mut rest: &[f32],
+        weight: f32,
+        acc: &mut [f32],
+    ) {
+        let components = standing.values.chunks(self.slices.in_common(true));
+        for (run, right) in standing.runs.iter().zip(components) {
+            let (left, after) = rest.split_at(run.rows * self.slices.kept);
+            rest = after;
+            vectorized(AddProduct {
+                left,
+                right,
+                rows: run.rows,
+                columns: run.columns,
+                weight,
+                acc: &mut acc[run.range()],
+            });
+        }
+        for between in between(&standing.runs, acc.len()) {
+            let (own, after) = rest.split_at(between.len());
+            rest = after;
+            let pairs = acc[between].iter_mut().zip(own);
+            pairs.for_each(|(acc, value)| *acc += weight * value);
+        }
+    }
+
+    pub(super) fn add(
+        &self,
+        bytes: &[u8],
+        shared: &[f32],
+        weight: f32,
+        acc: &mut [f32],
+    ) -> Result<(), CodecError> {
+        let standing = self.slices.standing(shared, acc.len());
+        match self.read(bytes, acc.len(), standing.as_ref())? {
+            Sent::Exact(values) => add_f32s(values, weight, acc),
+            Sent::Compressed(values, standing) => {
+                let sent = &mut *self.scratch.borrow_mut();
+                sent.clear();
+                sent.resize(values.len() / 4, 0.0);
+                add_f32s(values, 1.0, sent);
+                self.add_compressed(standing, sent, weight, acc);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Codec for GradiVeQ {
+    fn name(&self) -> &'static str {
+        SPEC.name
+    }
+
+    fn properties(&self) -> CodecProperties {
+        CodecProperties {
+            matrices: true,
+            reduction: Reduction::Gathered,
+            ..CodecProperties::biased(1.0)
+        }
+    }
+
+    fn bytes_bound(&self) -> BytesBound {
+        // The name of a run is eight bytes for at least `slice * slice` values.
+        let names = (8 * 1024_u64).div_ceil((self.slices.size * self.slices.size) as u64);
+        BytesBound {
+            fixed: self.header().bytes().len() as u64 + 9,
+            per_1024: 4096 + names,
+        }
+    }
+
+    fn encode(&mut self, values: &[f32], context: &mut EncodeContext<'_>, out: &mut Vec<u8>) {
+        let standing = self.slices.standing(context.shared, values.len());
+        let small = |run: &Matrix| values[run.range()].iter().all(|v| v.abs() <= VALUE_MAX);
+        let held = standing.filter(|standing| {
+            let same = self.slices.runs(context.matrices, values.len());
+            standing.found
+                && same.eq(standing.runs.iter().copied())
+                && standing.runs.iter().all(small)
+        });
+        out.extend_from_slice(self.header().bytes());
+        out.push(u8::from(held.is_some()));
+        let Some(standing) = held else {
+            let count = self.slices.runs(context.matrices, values.len()).count();
+            out.extend_from_slice(&(count as u32).to_le_bytes());
+            for run in self.slices.runs(context.matrices, values.len()) {
+                for number in [run.offset, run.rows] {
+                    out.extend_from_slice(&(number as u32).to_le_bytes());
+                }
+            }
+            return push_f32s(values, out);
+        };
+        out.extend_from_slice(&standing.name.to_le_bytes());
+        let components = standing.values.chunks(self.slices.in_common(true));
+        for (run, right) in standing.runs.iter().zip(components) {
+            self.coefficients.clear();
+            self.coefficients.resize(run.rows * self.slices.kept, 0.0);
+            vectorized(TimesColumns {
+                values: &values[run.range()],
+                columns: run.columns,
+                right,
+                left: &mut self.coefficients,
+            });
+            push_f32s(&self.coefficients, out);
+        }
+        for between in between(&standing.runs, values.len()) {
+            push_f32s(&values[between], out);
+        }
+    }
+
+    fn decode_add(&self, bytes: &[u8], weight: f32, acc: &mut [f32]) -> Result<(), CodecError> {
+        self.add(bytes, &[], weight, acc)
+    }
+
+    fn decode_own(
+        &self,
+        bytes: &[u8],
+        shared: &[f32],
+        weight: f32,
+        acc: &mut [f32],
+    ) -> Result<(), CodecError> {
+        self.add(bytes, shared, weight, acc)
+    }
+
+    fn aggregate(&self) -> Box<dyn Codec> {
+        Box::new(F32)
+    }
+
+    fn gathering(&mut self) -> Option<&mut dyn Gathering> {
+        Some(self)
+    }
+}
