@@ -40,7 +40,7 @@ const QUIET: Parameter = Parameter {
     about: "the root mean square up to which nothing is sent, such as 0.001",
 };
 
-/// A sender speaks when it has moved far enough from what the others know of it.
+/// Sends only what is large enough.
 ///
 /// ```text
 /// C_e(x) = C(x)   where ||x||^2 > quiet^2 dim x

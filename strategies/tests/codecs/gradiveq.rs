@@ -128,8 +128,8 @@ impl Reference {
     /// A round of these members; gives the move.
     fn round(&mut self, deltas: &[Vec<f32>], present: &[usize]) -> Vec<f64> {
         let mut moved = vec![0.0; DIM];
-        for at in 0..PEERS {
-            let sum = deltas[at].iter().zip(&self.errors[at]);
+        for (at, delta) in deltas.iter().enumerate() {
+            let sum = delta.iter().zip(&self.errors[at]);
             let v: Vec<f64> = sum.map(|(d, e)| f64::from(*d) + e).collect();
             let sent = if self.exact() {
                 v.clone()

@@ -68,7 +68,7 @@ impl Slices {
         parts.flatten().filter_map(|part| self.run(part))
     }
 
-    /// The run of so many slices at this place, if it is one that may stand after `next`.
+    /// The run of `rows` slices from `offset` on, if it may stand after `next`.
     pub(super) fn named(
         &self,
         offset: usize,
