@@ -41,10 +41,11 @@ impl MixLane {
         tensors: Vec<TensorSpec>,
         (frames, at_hand): (MixEnd, Option<AtHand>),
     ) -> Self {
-        let (len, mut codec) = (anchor.len(), parts.codec);
+        let (len, mut codecs) = (anchor.len(), parts.codecs);
         let parameters = len - companion;
         let places = Places::new(parts.fragments, parameters);
         let fragments = places.count();
+        let codec = codecs.any();
         let properties = codec.properties();
         let tensors = match properties.matrices {
             true => tensors,
@@ -56,7 +57,7 @@ impl MixLane {
         };
         let gathered = parts.mixing.gathers();
         let moves_the_anchor = parts.mixing.moves_the_anchor();
-        let mixer = mixers::build(parts.mixing, parts.companion, codec.as_mut(), &places);
+        let mixer = mixers::build(parts.mixing, parts.companion, codec, &places);
         let state = CodecState::new(properties.planes, len, tensors);
         let residual = parts.error_feedback.then(|| vec![0.0; len]);
         let eager = parts.overlap.eager;
@@ -68,7 +69,7 @@ impl MixLane {
             local: LocalBuffer::new(len, fragments, at_hand, frames),
             codecs: Codecs {
                 plan: parts.plan,
-                contribution: codec,
+                contribution: codecs,
                 aggregate,
                 gathered,
             },
@@ -301,7 +302,7 @@ impl MixLane {
     ) -> Result<Done, WorkError> {
         let core = &self.core;
         let len = core.places.shard(slice.fragment, slice.shard, of).len();
-        let bound = core.codecs.of(slice.part).bytes_bound().of(len as u64);
+        let bound = core.codecs.of(&slice).bytes_bound().of(len as u64);
         let mut out = host.room(usize::try_from(bound).unwrap_or(0));
         if matches!(store, StoreId::Local | StoreId::Replica(_)) {
             self.collect();

@@ -24,6 +24,7 @@ mod at_hand;
 mod branches;
 mod budget;
 mod bundle;
+mod by_fragment;
 mod codec_state;
 mod codecs;
 mod common;
@@ -56,6 +57,7 @@ mod train_state;
 mod transfer;
 mod two_passes;
 
+pub use by_fragment::ByFragment;
 pub use host::{Host, StateStore, Stopwatch};
 pub use late::{Blend, Late};
 pub use memory::Memory;

@@ -3,7 +3,8 @@
 use super::super::error::refused;
 use super::super::{Strategy, StrategyError};
 use super::cuts::Cuts;
-use super::layers;
+use super::{densities, layers};
+use crate::compress::Reduction;
 use crate::correct::CorrectionKind;
 use crate::executor::Blend;
 use crate::outer::StatePrecision;
@@ -15,6 +16,7 @@ pub(in crate::grid) fn check(strategy: &Strategy) -> Result<(), StrategyError> {
     eager(strategy)?;
     cut(strategy)?;
     layers(strategy)?;
+    by_layer(strategy)?;
     stagger(strategy)
 }
 
@@ -134,6 +136,33 @@ fn layers(strategy: &Strategy) -> Result<(), StrategyError> {
             KEY,
             "a companion is complete only when training ends",
             "use layers = \"together\"",
+        );
+    }
+    Ok(())
+}
+
+/// Refuses densities of layers where no layer is sent under the backward pass, or the codec has no density.
+fn by_layer(strategy: &Strategy) -> Result<(), StrategyError> {
+    if !strategy.overlap().has_densities() {
+        return Ok(());
+    }
+    if strategy.overlap().plan.layers == Layers::Together {
+        return refused(
+            densities::KEY,
+            "a layer's density follows from the time in which the next one is computed, and here all leave after that",
+            "set `overlap.layers` to \"as-ready\", or leave `overlap.density` out",
+        );
+    }
+    let mut codec = strategy.codec();
+    let sums = matches!(
+        codec.properties().reduction,
+        Reduction::AfterDecoding | Reduction::WhileEncoded
+    );
+    if !densities::takes(strategy.codec_kind()) || !sums || codec.gathering().is_some() {
+        return refused(
+            densities::KEY,
+            "this codec does not keep a share of each layer's values for itself alone",
+            "use codec \"top-k\" with a `density`, or leave `overlap.density` out",
         );
     }
     Ok(())

@@ -3,6 +3,7 @@
 
 mod check;
 mod cuts;
+mod densities;
 mod late;
 mod layers;
 mod merged;
@@ -12,9 +13,11 @@ use super::entry::hint;
 use super::tables::{self, Overlap as Table};
 use super::validate::{absent, count, range};
 use crate::Layout;
+use crate::compress::CodecKind;
 use crate::executor::Blend;
 pub(super) use check::check;
-use cuts::Cuts;
+use cuts::{Cuts, TimesApply};
+use densities::ByLayer;
 use murmurate_protocol::limits::FRAGMENTS_MAX;
 use murmurate_protocol::{ExchangeFacts, OverlapPlan, StepBudget};
 use std::ops::Range;
@@ -28,6 +31,8 @@ const EAGER: &str = "eager";
 pub(super) struct Overlap {
     /// Where the flat parameters are cut.
     cuts: Cuts,
+    /// How the density of each fragment is found; `None` where all have the codec's own.
+    densities: Option<ByLayer>,
     pub(super) plan: OverlapPlan,
     pub(super) blend: Blend,
 }
@@ -46,8 +51,14 @@ pub(super) fn read(table: &Table, budget: StepBudget) -> Result<Overlap, Strateg
     if late_steps == 0 {
         absent(&table.blend, "overlap.blend", "late_steps = 0")?;
     }
+    let densities = densities::read(table)?;
+    let times = match densities {
+        None => TimesApply::ToCuts,
+        Some(_) => TimesApply::ToDensities,
+    };
     Ok(Overlap {
-        cuts: cuts::read(table)?,
+        cuts: cuts::read(table, times)?,
+        densities,
         plan: OverlapPlan {
             stagger,
             late_steps,
@@ -91,6 +102,9 @@ impl Table {
             ..Self::default()
         };
         overlap.cuts.write(&mut table);
+        if let Some(densities) = overlap.densities {
+            densities.write(&mut table);
+        }
         Self {
             blend: (overlap.plan.late_steps > 0).then(|| match overlap.blend {
                 Blend::OwnProgress => tables::Blend::Name(OWN_PROGRESS.to_owned()),
@@ -121,6 +135,20 @@ impl Overlap {
         starts
             .flat_map(|start| once.iter().map(move |f| start + f.start..start + f.end))
             .collect()
+    }
+
+    /// The codec of each fragment, where their densities differ.
+    pub(super) fn codecs(
+        &self,
+        codec: &CodecKind,
+        fragments: &[Range<usize>],
+    ) -> Option<Vec<CodecKind>> {
+        Some(self.densities?.codecs(codec, fragments))
+    }
+
+    /// Whether each fragment has a density of its own.
+    pub(super) const fn has_densities(&self) -> bool {
+        self.densities.is_some()
     }
 
     /// How many fragments were asked for.
