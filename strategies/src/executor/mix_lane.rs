@@ -12,7 +12,9 @@ use super::eager::Eager;
 use super::ema::Ema;
 use super::force::End;
 use super::frame::MixEnd;
+use super::halves::Halves;
 use super::host::Host;
+use super::late::{Blend, Late};
 use super::local::LocalBuffer;
 use super::memory::Memory;
 use super::mix_core::MixCore;
@@ -61,11 +63,21 @@ impl MixLane {
         let state = CodecState::new(properties.planes, len, tensors);
         let residual = parts.error_feedback.then(|| vec![0.0; len]);
         let eager = parts.overlap.eager;
+        let in_halves = |late: &Late| late.blend == Blend::Estimate;
+        let halves = parts.overlap.late.filter(in_halves);
+        let halves = halves.map(|_| Halves::new(places.ranges(), parameters));
         let core = MixCore {
             ema: parts
                 .ema
                 .map(|decay| Ema::new(decay, &anchor[..parameters])),
-            anchor: Anchor::new(anchor, parameters, parts.outer, parts.inner, parts.rules),
+            anchor: Anchor::new(
+                anchor,
+                parameters,
+                parts.outer,
+                parts.inner,
+                halves,
+                parts.rules,
+            ),
             local: LocalBuffer::new(len, fragments, at_hand, frames),
             codecs: Codecs {
                 plan: parts.plan,

@@ -34,6 +34,7 @@ mod ema;
 mod force;
 mod frame;
 mod gradients;
+mod halves;
 mod handover;
 mod held;
 mod host;

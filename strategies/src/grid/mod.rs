@@ -56,7 +56,7 @@
 //! backward_ms = 100.0
 //! select_ms = 10.0             # by-layer: of choosing the kept values of the whole model
 //! late_steps = 3               # inner steps of the next round until a result is applied
-//! blend = "own-progress"       # with late_steps: on top of the new anchor; "eager"; alpha in [0, 1)
+//! blend = "own-progress"       # with late_steps: on top of the new anchor; "eager"; "estimate"; alpha in [0, 1)
 //!
 //! [outer]
 //! optimizer = "nesterov"       # average, nesterov, slow-mo, fed-adagrad, fed-adam, fed-yogi,

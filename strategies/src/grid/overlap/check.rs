@@ -14,6 +14,7 @@ use murmurate_protocol::{Contribution, Layers, Pace, StepBudget};
 pub(in crate::grid) fn check(strategy: &Strategy) -> Result<(), StrategyError> {
     late(strategy)?;
     eager(strategy)?;
+    estimate(strategy)?;
     cut(strategy)?;
     layers(strategy)?;
     by_layer(strategy)?;
@@ -85,6 +86,44 @@ fn eager(strategy: &Strategy) -> Result<(), StrategyError> {
             KEY,
             "a peer's own part is applied separately, and this outer optimizer's answer to a sum is not the sum of its answers",
             "use outer optimizer \"nesterov\", \"slow-mo\" or \"average\", or blend = \"own-progress\"",
+        ),
+    }
+}
+
+/// Refuses estimates where a round is no half of an inner step's gradients.
+fn estimate(strategy: &Strategy) -> Result<(), StrategyError> {
+    const KEY: &str = "overlap.blend";
+    let overlap = strategy.overlap();
+    if overlap.blend != Blend::Estimate {
+        return Ok(());
+    }
+    if strategy.contribution() != Contribution::Gradient {
+        return refused(
+            KEY,
+            "an estimate is a step by the mean gradient of one half, and here peers exchange no gradients",
+            "use contribution = \"gradient\", or leave `overlap.blend` out",
+        );
+    }
+    if strategy.budget() != StepBudget::Steps(overlap.plan.late_steps) {
+        return refused(
+            "overlap.late_steps",
+            "the result of one half is applied when the gradients of the other half are complete, a whole round later",
+            "set it to \"1/1\", or leave `overlap.blend` out",
+        );
+    }
+    if strategy.inner_kind().sends_momenta() {
+        return refused(
+            "inner.sends",
+            "a momentum is made of the common one, which the first half of a step does not move",
+            "use \"gradients\", or leave `overlap.blend` out",
+        );
+    }
+    match strategy.companion().is_none() {
+        true => Ok(()),
+        false => refused(
+            KEY,
+            "a companion has no optimizer whose step could be taken back",
+            "leave `overlap.blend` out, or `inner.correction`",
         ),
     }
 }

@@ -25,6 +25,7 @@ use std::ops::Range;
 /// The rules without a number.
 const OWN_PROGRESS: &str = "own-progress";
 const EAGER: &str = "eager";
+const ESTIMATE: &str = "estimate";
 
 /// Fragments, and when they are exchanged.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -75,17 +76,18 @@ fn blend(table: &Table) -> Result<Blend, StrategyError> {
         None => Ok(Blend::OwnProgress),
         Some(tables::Blend::Name(name)) if name == OWN_PROGRESS => Ok(Blend::OwnProgress),
         Some(tables::Blend::Name(name)) if name == EAGER => Ok(Blend::Eager),
+        Some(tables::Blend::Name(name)) if name == ESTIMATE => Ok(Blend::Estimate),
         Some(tables::Blend::Name(name)) => Err(StrategyError::UnknownValue {
             key: key.to_owned(),
             found: name.clone(),
             hint: format!(
                 "{}, or a number in [0, 1)",
-                hint(name, &[EAGER, OWN_PROGRESS])
+                hint(name, &[EAGER, ESTIMATE, OWN_PROGRESS])
             ),
         }),
         Some(tables::Blend::Alpha(alpha)) => {
             let ok = (0.0..1.0).contains(&(*alpha as f32));
-            let words = "\"own-progress\", \"eager\" or a number in [0, 1)";
+            let words = "\"own-progress\", \"eager\", \"estimate\" or a number in [0, 1)";
             range(ok, key, *alpha, words)?;
             Ok(Blend::Alpha(*alpha as f32))
         }
@@ -109,6 +111,7 @@ impl Table {
             blend: (overlap.plan.late_steps > 0).then(|| match overlap.blend {
                 Blend::OwnProgress => tables::Blend::Name(OWN_PROGRESS.to_owned()),
                 Blend::Eager => tables::Blend::Name(EAGER.to_owned()),
+                Blend::Estimate => tables::Blend::Name(ESTIMATE.to_owned()),
                 // By its shortest decimal: what is read again is the same number.
                 Blend::Alpha(alpha) => {
                     tables::Blend::Alpha(alpha.to_string().parse().unwrap_or_default())

@@ -52,7 +52,8 @@ impl Strategy {
             Contribution::Gradient => self.inner.optimizer.state_multiple(),
             Contribution::Delta | Contribution::Parameters => 0,
         };
-        let each = (4 * (self.channels() + inner) + self.outer_bytes()) as u64;
+        let runs = self.channels() + inner + self.halves_runs();
+        let each = (4 * runs + self.outer_bytes()) as u64;
         let plan = Plan {
             run,
             layout: layout.hash(),
