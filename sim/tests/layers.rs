@@ -6,6 +6,8 @@ mod common;
 
 use common::{crash, crash_and_return, lies, run, stall};
 use murmurate_sim::Report;
+use murmurate_sim::plan::{Cluster, Cost};
+use murmurate_strategies::grid::Strategy;
 
 const PEERS: usize = 5;
 const ROUNDS: u64 = 40;
@@ -123,4 +125,57 @@ fn what_leaves_under_the_backward_pass_hides_behind_it() {
     );
     let hidden = (together - priority) / (together - 0.3);
     assert!(hidden > 0.3, "{together} {priority}: {hidden}");
+}
+
+/// The largest values of eight layers that leave under the backward pass.
+fn sparse(density: &str, more: &str) -> String {
+    format!(
+        "[architecture]\ncontribution = \"gradient\"\n\
+         [compression]\ncodec = \"top-k\"\ndensity = {density}\n\
+         [overlap]\nfragments = 8\nlayers = \"as-ready\"\n{more}"
+    )
+}
+
+/// Seconds of a round of four machines whose inner steps take 300 ms, and the bytes that one of them sends in
+/// it. The bytes are those that the planner says.
+fn round_of(strategy: &str) -> (f64, f64) {
+    const PARAMETERS: u64 = 400_000;
+    let measured = |rounds: u64| {
+        let text = format!(
+            "seed = 2\npeers = 4\nrounds = {rounds}\n[task]\nkind = \"timing\"\nparameters = {PARAMETERS}\n\
+             [strategy]\npreset = \"bsp\"\n{}[compute]\nstep_ms = 300.0\n\
+             [network]\nlatency_ms = 5.0\nuplink_mbit = 50.0\ndownlink_mbit = 50.0\nbootstrap = 32\n",
+            strategy.replace('[', "[strategy.")
+        );
+        let report = run(&text, None);
+        (report.virtual_s, report.counters.bytes_encoded)
+    };
+    let (few, many) = (measured(5), measured(25));
+    let (seconds, bytes) = ((many.0 - few.0) / 20.0, (many.1 - few.1) as f64 / 80.0);
+    let cluster = Cluster::new(PARAMETERS as f64, 300.0, "50mbit/5ms", 4, 0.8).expect("a cluster");
+    let strategy = Strategy::parse(strategy, Some("bsp")).expect("a strategy");
+    let planned = Cost::of(&strategy, &cluster).expect("a cost").bytes_up;
+    assert!(
+        (bytes / planned - 1.0).abs() < 0.01,
+        "{bytes} counted, {planned} planned"
+    );
+    (seconds, bytes)
+}
+
+#[test]
+fn a_density_for_each_layer_sends_as_much_as_hides_behind_the_backward_pass() {
+    let by_layer = "density = \"by-layer\"\nlatency_ms = 10.0\nmbit_s = 50.0\nbackward_ms = 200.0\n\
+                    select_ms = 0.0\n";
+    let (least, all) = (round_of(&sparse("0.01", "")), round_of(&sparse("1.0", "")));
+    let layered = round_of(&sparse("0.01", by_layer));
+    println!("least {least:?}, by layer {layered:?}, all {all:?}");
+    // Of the least a contribution is 20 kB; the rest are aggregates, which may be dense.
+    let (more, most) = (layered.1 - least.1, all.1 - least.1);
+    assert!(
+        more > 200_000.0 && more < most / 2.0,
+        "{layered:?} {least:?}"
+    );
+    // The times that the rule knows leave out that four machines share what it counts as one exchange.
+    assert!(layered.0 < least.0 + 0.06, "{layered:?} {least:?}");
+    assert!(all.0 > layered.0 + 0.1, "{layered:?} {all:?}");
 }

@@ -12,7 +12,7 @@ const PEERS: usize = 6;
 const ROUNDS: u64 = 24;
 
 /// Overlap tables, each with the exchange to test it with.
-const OVERLAPS: [(&str, &str); 9] = [
+const OVERLAPS: [(&str, &str); 10] = [
     ("fragments = 3\nstagger = 3", "exchange = \"all-reduce\""),
     (
         "fragments = 5\nstagger = 2",
@@ -39,6 +39,13 @@ const OVERLAPS: [(&str, &str); 9] = [
     (
         "stagger = 3\nlate_steps = 2\nblend = 0.25",
         "exchange = \"parameter-server\"\nowners = 2",
+    ),
+    // Two rounds are a step: twelve of them have to go most of the way.
+    (
+        "fragments = 2\nlate_steps = \"1/1\"\nblend = \"estimate\"\n\
+         [strategy.synchronization]\ninner_steps = 1\n\
+         [strategy.inner]\noptimizer = \"sgd\"\nlr = 1.2\n[compute]\nstep_ms = 160.0",
+        "exchange = \"all-reduce\"\ncontribution = \"gradient\"",
     ),
 ];
 

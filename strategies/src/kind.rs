@@ -118,6 +118,21 @@ impl<S: Spec> Kind<S> {
         }
     }
 
+    /// The same method with another value of one parameter.
+    ///
+    /// # Panics
+    /// If the entry lists no such parameter, or the value is outside its range.
+    pub(crate) fn with(&self, parameter: &str, value: f64) -> Self {
+        let own = self.spec.keys().list.iter().map(|p| p.name);
+        let value_of = |name| match name == parameter {
+            true => value,
+            false => self.number(name),
+        };
+        let given: Vec<_> = own.map(|name| (name, value_of(name))).collect();
+        assert!(given.iter().any(|(name, _)| *name == parameter));
+        Self::of(self.spec, &given).expect("the caller keeps to the range")
+    }
+
     /// Another method of the list, with those of this one's parameters that it has too.
     ///
     /// # Panics

@@ -1,6 +1,7 @@
 //! The anchor: the last parameters agreed on, or those that opened the round, and the optimizers
 //! that move it.
 
+use super::halves::Halves;
 use super::rules::Rules;
 use super::state_bytes::StateBytes;
 use crate::inner::InnerOptimizer;
@@ -13,6 +14,9 @@ use std::ops::Range;
 /// Bytes that are checked at a time. They fit into the processor's cache.
 const PIECE_BYTES: usize = 256 << 10;
 
+/// The name of first halves in a checkpoint.
+const HALVES: &str = "overlap.halves";
+
 /// The anchor with its companion, and what moves it.
 pub(super) struct Anchor {
     pub(super) values: Vec<f32>,
@@ -21,6 +25,8 @@ pub(super) struct Anchor {
     outer: StoredOuter,
     /// The shared inner optimizer of methods that exchange gradients.
     inner: Option<Box<dyn InnerOptimizer>>,
+    /// First halves of steps whose gradients come in two rounds.
+    halves: Option<Halves>,
     /// The last round in which the shared inner optimizer took its step.
     inner_round: Option<Round>,
     /// Room for momenta that are sent in place of gradients.
@@ -37,6 +43,7 @@ impl Anchor {
         parameters: usize,
         outer: StoredOuter,
         inner: Option<Box<dyn InnerOptimizer>>,
+        halves: Option<Halves>,
         rules: Rules,
     ) -> Self {
         Self {
@@ -44,6 +51,7 @@ impl Anchor {
             parameters,
             outer,
             inner,
+            halves,
             inner_round: None,
             momenta: Vec::new(),
             rules,
@@ -80,8 +88,12 @@ impl Anchor {
             let moved = values.iter_mut().zip(&*aggregate);
             return moved.for_each(|(c, d)| *c += d);
         }
-        match &mut self.inner {
-            Some(inner) => {
+        match (&mut self.inner, &mut self.halves) {
+            (Some(inner), Some(halves)) => {
+                let when = (round, self.rules.of_round(round));
+                halves.step(inner.as_mut(), when, range, values, aggregate);
+            }
+            (Some(inner), None) => {
                 // A round is one inner step, whose fragments come one after another.
                 if self.inner_round != Some(round) {
                     self.inner_round = Some(round);
@@ -90,7 +102,7 @@ impl Anchor {
                 }
                 inner.apply(range, values, aggregate);
             }
-            None => self.outer.apply(range, values, aggregate),
+            (None, _) => self.outer.apply(range, values, aggregate),
         }
     }
 
@@ -134,11 +146,19 @@ impl Anchor {
     /// The optimizer of aggregates begins again: another anchor took the place of this one.
     pub(super) fn reset_outer(&mut self) {
         self.outer.reset();
+        if let Some(halves) = &mut self.halves {
+            halves.reset();
+        }
     }
 
-    /// Bytes of the states of both optimizers.
+    /// Bytes of the states of both optimizers, and of first halves.
     pub(super) fn state_bytes(&self) -> usize {
-        self.outer.as_bytes().len() + size_of::<f32>() * self.inner_len()
+        let values = self.inner_len() + self.halves().len();
+        self.outer.as_bytes().len() + size_of::<f32>() * values
+    }
+
+    fn halves(&self) -> &[f32] {
+        self.halves.as_ref().map_or(&[], Halves::state)
     }
 
     fn inner_len(&self) -> usize {
@@ -155,14 +175,14 @@ impl Anchor {
         size_of_val(self.values.as_slice()) + self.state_bytes()
     }
 
-    /// Writes values, outer and inner optimizer, little-endian.
+    /// Writes values, outer and inner optimizer, and first halves, little-endian.
     pub(super) fn write(&self, out: &mut dyn Write) -> io::Result<()> {
         out.write_all(bytemuck::cast_slice(&self.values))?;
         out.write_all(self.outer.as_bytes())?;
-        match &self.inner {
-            Some(inner) => out.write_all(bytemuck::cast_slice(inner.state())),
-            None => Ok(()),
+        if let Some(inner) = &self.inner {
+            out.write_all(bytemuck::cast_slice(inner.state()))?;
         }
+        out.write_all(bytemuck::cast_slice(self.halves()))
     }
 
     /// Takes over what [`Anchor::write`] wrote: the [`Anchor::bytes`] bytes of `state` that start
@@ -183,6 +203,9 @@ impl Anchor {
         if let Some(optimizer) = &mut self.inner {
             fill(bytemuck::cast_slice_mut(optimizer.state_mut()))?;
             optimizer.set_step_count(inner_steps);
+        }
+        if let Some(halves) = &mut self.halves {
+            fill(bytemuck::cast_slice_mut(halves.state_mut()))?;
         }
         Ok(())
     }
@@ -217,8 +240,11 @@ impl Anchor {
         self.outer.save(sink)
     }
 
-    /// Writes the shared inner optimizer's state to a checkpoint.
+    /// Writes the shared inner optimizer's state and first halves to a checkpoint.
     pub(super) fn save_inner(&self, sink: &mut dyn StateSink) -> Result<(), StateError> {
+        if let Some(halves) = &self.halves {
+            sink.tensor(HALVES, halves.state())?;
+        }
         self.inner
             .as_ref()
             .map_or(Ok(()), |inner| inner.save("inner", sink))
@@ -240,6 +266,7 @@ impl Anchor {
             values,
             outer: self.outer.read(source)?,
             inner,
+            halves: finite(source, HALVES, self.halves().len())?,
         })
     }
 
@@ -251,6 +278,9 @@ impl Anchor {
             inner.state_mut().copy_from_slice(&state);
             inner.set_step_count(steps);
         }
+        if let Some(halves) = &mut self.halves {
+            halves.state_mut().copy_from_slice(&saved.halves);
+        }
     }
 }
 
@@ -260,6 +290,8 @@ pub(super) struct SavedAnchor {
     outer: SavedOuter,
     /// The shared inner optimizer: steps and state.
     inner: Option<(u64, Vec<f32>)>,
+    /// First halves of steps; empty where steps have none.
+    halves: Vec<f32>,
 }
 
 /// Whether `holds` is true for every piece of a range of a state. Pieces are aligned for f32 and consist

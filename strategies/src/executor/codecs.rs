@@ -1,6 +1,7 @@
 //! The two codecs of a run, and sums over what they decode: shards of an all-reduce, the mix of
 //! gossip. Sums run in the order that the peer gives, which is `PeerId` order.
 
+use super::by_fragment::ByFragment;
 use super::codec_state::seeds;
 use super::host::Host;
 use crate::aggregate::{Norm, RMS_MAX, quarantine};
@@ -11,7 +12,7 @@ use murmurate_protocol::{Part, PlanHash, Round, SliceId, WorkError};
 pub(super) struct Codecs {
     /// Seeds of encodings depend on the plan.
     pub(super) plan: PlanHash,
-    pub(super) contribution: Box<dyn Codec>,
+    pub(super) contribution: ByFragment,
     pub(super) aggregate: Box<dyn Codec>,
     /// Whether what is decided are the contributions themselves, as they were encoded.
     pub(super) gathered: bool,
@@ -25,10 +26,10 @@ impl Codecs {
     }
 
     /// The codec that a slice is encoded by.
-    pub(super) fn of(&self, part: Part) -> &dyn Codec {
-        match part {
-            Part::Contribution | Part::Basis | Part::Second => self.contribution.as_ref(),
-            Part::Aggregate if self.gathered => self.contribution.as_ref(),
+    pub(super) fn of(&self, slice: &SliceId) -> &dyn Codec {
+        match slice.part {
+            Part::Contribution | Part::Basis | Part::Second => self.contribution.of(slice.fragment),
+            Part::Aggregate if self.gathered => self.contribution.of(slice.fragment),
             // A bundle's parts are aggregates.
             Part::Aggregate | Part::Partial | Part::Bundle => self.aggregate.as_ref(),
             Part::RowMean => &F32,
@@ -109,12 +110,14 @@ impl Codecs {
         let mut held = Vec::with_capacity(inputs.len());
         for (slice, weight) in inputs {
             match host.get(slice) {
-                Some(bytes) if slice.part == first.part => held.push((bytes, share(*weight))),
+                Some(bytes) if (slice.part, slice.fragment) == (first.part, first.fragment) => {
+                    held.push((bytes, share(*weight)))
+                }
                 _ => return false,
             }
         }
         let held: Vec<(&[u8], f32)> = held.iter().map(|(bytes, w)| (bytes.as_ref(), *w)).collect();
-        let summed = self.of(first.part).decode_sum(&held, acc, tiles);
+        let summed = self.of(first).decode_sum(&held, acc, tiles);
         summed.is_ok()
     }
 
@@ -163,7 +166,7 @@ impl Codecs {
         host: &dyn Host,
     ) -> Result<(), WorkError> {
         let bytes = host.get(&slice).ok_or_else(|| bytes_are_gone(slice))?;
-        let added = self.of(slice.part).decode_add(&bytes, weight, acc);
+        let added = self.of(&slice).decode_add(&bytes, weight, acc);
         added.map_err(|error| bad_slice(slice, error.to_string()))
     }
 }

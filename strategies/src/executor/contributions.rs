@@ -103,7 +103,7 @@ impl Contributions {
             context.shared = common.shared(slice.fragment);
             context.held = common.known_of(slice.fragment, slice.origin);
         }
-        let codec = &mut codecs.contribution;
+        let codec = codecs.contribution.of_mut(slice.fragment);
         if let Some(twice) = codec.two_passes() {
             if let Some(common) = common {
                 context.shared = common.shared_of(slice.fragment, slice.shard, of);
@@ -139,7 +139,8 @@ impl Contributions {
         common: Option<&Common>,
         host: &dyn Host,
     ) {
-        if self.seconds.remove(&slice).is_some() || codecs.contribution.two_passes().is_some() {
+        let codec = codecs.contribution.of_mut(slice.fragment);
+        if self.seconds.remove(&slice).is_some() || codec.two_passes().is_some() {
             // The residual still holds all of it.
             return;
         }
@@ -149,11 +150,11 @@ impl Contributions {
         let range = places.shard(slice.fragment, slice.shard, *of);
         if let (Some(residual), Some(bytes)) = (&mut self.residual, host.get(&slice)) {
             let residual = &mut residual[range];
-            let given = match (common, codecs.contribution.gathering()) {
+            let given = match (common, codec.gathering()) {
                 (Some(common), Some(codec)) => {
                     codec.give_back(&bytes, common.shared(slice.fragment), residual)
                 }
-                _ => codecs.contribution.decode_add(&bytes, 1.0, residual),
+                _ => codec.decode_add(&bytes, 1.0, residual),
             };
             assert!(given.is_ok(), "a codec decodes what it encoded: {given:?}");
         }
@@ -179,7 +180,7 @@ impl Contributions {
             let range = places.shard(slice.fragment, slice.shard, of);
             if let (Some(residual), Some((local, anchor))) = (&mut self.residual, &mut local) {
                 let values = local.trained(slice.fragment, range.clone(), anchor)?;
-                let kept = codecs.contribution.properties().decay;
+                let kept = codecs.contribution.of(slice.fragment).properties().decay;
                 for (e, v) in residual[range].iter_mut().zip(values) {
                     *e = (*e - v) / kept;
                 }

@@ -184,7 +184,7 @@ impl MixCore {
                 moves.for_each(|(local, (after, before))| *local = after - before);
                 Held::Shift
             }
-            (_, Blend::OwnProgress | Blend::Eager) => {
+            (_, Blend::OwnProgress | Blend::Eager | Blend::Estimate) => {
                 moves.for_each(|(delta, (after, before))| *delta = after - (before + *delta));
                 Held::Shift
             }

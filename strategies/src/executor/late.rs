@@ -14,6 +14,10 @@ pub enum Blend {
     /// the outer optimizer's step by this peer's share of the delta: `theta = a + e` at the cut,
     /// and `theta' = a' + (theta - a - e)` when the result arrives. Kale et al. (arXiv 2502.12996).
     Eager,
+    /// For gradients, whose rounds are the two halves of inner steps: the result of a first half gives an
+    /// estimate of the next parameters, and both halves together the parameters themselves. Nabli et al.,
+    /// "ACCO" (arXiv 2406.02613).
+    Estimate,
     /// `theta' = alpha theta + (1 - alpha) a'`, alpha in `[0, 1)`: Douillard et al., "Streaming
     /// DiLoCo with overlapping communication" (arXiv 2501.18512), equation of its section 2.2. At 0
     /// the training since the cut is dropped.
@@ -46,7 +50,7 @@ impl Late {
     /// The share of the trainer's values where they are mixed with the anchor's.
     pub(super) const fn own_share(self) -> f32 {
         match self.blend {
-            Blend::OwnProgress | Blend::Eager => 1.0,
+            Blend::OwnProgress | Blend::Eager | Blend::Estimate => 1.0,
             Blend::Alpha(alpha) => alpha,
         }
     }

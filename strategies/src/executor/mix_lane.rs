@@ -12,7 +12,9 @@ use super::eager::Eager;
 use super::ema::Ema;
 use super::force::End;
 use super::frame::MixEnd;
+use super::halves::Halves;
 use super::host::Host;
+use super::late::{Blend, Late};
 use super::local::LocalBuffer;
 use super::memory::Memory;
 use super::mix_core::MixCore;
@@ -41,10 +43,11 @@ impl MixLane {
         tensors: Vec<TensorSpec>,
         (frames, at_hand): (MixEnd, Option<AtHand>),
     ) -> Self {
-        let (len, mut codec) = (anchor.len(), parts.codec);
+        let (len, mut codecs) = (anchor.len(), parts.codecs);
         let parameters = len - companion;
         let places = Places::new(parts.fragments, parameters);
         let fragments = places.count();
+        let codec = codecs.any();
         let properties = codec.properties();
         let tensors = match properties.matrices {
             true => tensors,
@@ -56,19 +59,29 @@ impl MixLane {
         };
         let gathered = parts.mixing.gathers();
         let moves_the_anchor = parts.mixing.moves_the_anchor();
-        let mixer = mixers::build(parts.mixing, parts.companion, codec.as_mut(), &places);
+        let mixer = mixers::build(parts.mixing, parts.companion, codec, &places);
         let state = CodecState::new(properties.planes, len, tensors);
         let residual = parts.error_feedback.then(|| vec![0.0; len]);
         let eager = parts.overlap.eager;
+        let in_halves = |late: &Late| late.blend == Blend::Estimate;
+        let halves = parts.overlap.late.filter(in_halves);
+        let halves = halves.map(|_| Halves::new(places.ranges(), parameters));
         let core = MixCore {
             ema: parts
                 .ema
                 .map(|decay| Ema::new(decay, &anchor[..parameters])),
-            anchor: Anchor::new(anchor, parameters, parts.outer, parts.inner, parts.rules),
+            anchor: Anchor::new(
+                anchor,
+                parameters,
+                parts.outer,
+                parts.inner,
+                halves,
+                parts.rules,
+            ),
             local: LocalBuffer::new(len, fragments, at_hand, frames),
             codecs: Codecs {
                 plan: parts.plan,
-                contribution: codec,
+                contribution: codecs,
                 aggregate,
                 gathered,
             },
@@ -301,7 +314,7 @@ impl MixLane {
     ) -> Result<Done, WorkError> {
         let core = &self.core;
         let len = core.places.shard(slice.fragment, slice.shard, of).len();
-        let bound = core.codecs.of(slice.part).bytes_bound().of(len as u64);
+        let bound = core.codecs.of(&slice).bytes_bound().of(len as u64);
         let mut out = host.room(usize::try_from(bound).unwrap_or(0));
         if matches!(store, StoreId::Local | StoreId::Replica(_)) {
             self.collect();

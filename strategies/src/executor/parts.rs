@@ -1,9 +1,9 @@
 //! What an Executor is made of, beside its trainer.
 
+use super::by_fragment::ByFragment;
 use super::late::Late;
 use super::mixers::Mixing;
 use super::rules::Rules;
-use crate::compress::Codec;
 use crate::correct::{Companion, Correction};
 use crate::inner::InnerOptimizer;
 use crate::outer::{OuterOptimizer, StoredOuter};
@@ -20,8 +20,8 @@ pub struct Parts {
     pub companion: Companion,
     /// The ranges of the fragments in the parameters and their companion.
     pub fragments: Vec<Range<usize>>,
-    /// Encodes contributions.
-    pub codec: Box<dyn Codec>,
+    /// Encode contributions.
+    pub codecs: ByFragment,
     /// Whether what the codec leaves out is kept for the next round.
     pub error_feedback: bool,
     /// How the exchange combines contributions.

@@ -1,7 +1,7 @@
 //! The mix lane's state as bytes: for newcomers (pin, load) and for checkpoints (save, restore).
 //!
 //! A transferred state is a header (magic, plan hash, round, inner steps), then little-endian f32:
-//! anchor, outer optimizer (bf16 where it keeps that), shared inner optimizer; then the common state of
+//! anchor, outer optimizer (bf16 where it keeps that), shared inner optimizer, first halves of steps; then the common state of
 //! the codec, if it has one, or the note that the peer gave. All donors of one round produce the same
 //! bytes.
 

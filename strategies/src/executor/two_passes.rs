@@ -24,7 +24,7 @@ impl MixLane {
     ) -> Result<Done, WorkError> {
         let (core, common) = (&mut self.core, self.mixer.common());
         let len = core.places.shard(slice.fragment, slice.shard, of).len();
-        let bound = core.codecs.of(slice.part).bytes_bound().of(len as u64);
+        let bound = core.codecs.of(&slice).bytes_bound().of(len as u64);
         let mut out = host.room(usize::try_from(bound).unwrap_or(0));
         match (slice.part, basis) {
             (Part::Second, Some(basis)) => {
@@ -205,7 +205,7 @@ fn open<'a>(
     if let Some(common) = common {
         context.shared = common.shared_of(slice.fragment, slice.shard, of);
     }
-    let twice = codecs.contribution.two_passes();
+    let twice = codecs.contribution.of_mut(first.fragment).two_passes();
     let twice = twice.expect("only a plan of two passes orders them, and its codec has them");
     (twice, codecs.aggregate.as_ref(), context)
 }

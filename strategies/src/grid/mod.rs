@@ -54,11 +54,13 @@
 //! fragments = 4                # equal cuts; default: of 2^20 values in an all-reduce, else 1
 //! layers = "together"          # as-ready, by-priority: gradients leave under the backward pass
 //! stagger = 2                  # rounds in which each is exchanged once
-//! latency_ms = 40.0            # merged: time of an exchange, rate of a link, time of a
-//! mbit_s = 50.0                # backward pass; they decide what is merged
+//! density = "one"              # by-layer: each layer as much as is sent while the next is computed
+//! latency_ms = 40.0            # merged, by-layer: time of an exchange, rate of a link, time of a
+//! mbit_s = 50.0                # backward pass; they decide what is merged, and the densities
 //! backward_ms = 100.0
+//! select_ms = 10.0             # by-layer: of choosing the kept values of the whole model
 //! late_steps = 3               # inner steps of the next round until a result is applied
-//! blend = "own-progress"       # with late_steps: on top of the new anchor; "eager"; alpha in [0, 1)
+//! blend = "own-progress"       # with late_steps: on top of the new anchor; "eager"; "estimate"; alpha in [0, 1)
 //!
 //! [outer]
 //! optimizer = "nesterov"       # average, nesterov, slow-mo, fed-adagrad, fed-adam, fed-yogi,

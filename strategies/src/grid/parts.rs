@@ -3,7 +3,7 @@
 use super::{Strategy, methods};
 use crate::compress::Switched;
 use crate::correct::CorrectionKind;
-use crate::executor::{Blend, Late, Overlap, Parts, Rules};
+use crate::executor::{Blend, ByFragment, Late, Overlap, Parts, Rules};
 use murmurate_protocol::{Contribution, Layers, OverlapPlan, Plan};
 
 impl Parts {
@@ -20,11 +20,8 @@ impl Parts {
             plan: plan.hash(),
             contribution: strategy.contribution(),
             companion: strategy.companion(),
+            codecs: codecs(strategy, plan),
             fragments: plan.ranges(),
-            codec: match strategy.exchange().agrees() {
-                true => Switched::of(strategy.codec_kind()),
-                false => strategy.codec(),
-            },
             // Between neighbours what is left out is kept for each neighbour.
             error_feedback: strategy.error_feedback() && !replicas,
             mixing: (methods::of(strategy.exchange()).mixing)(strategy),
@@ -46,6 +43,15 @@ impl Parts {
             ),
             leaves_trainer_free: strategy.leaves_trainer_free(),
         }
+    }
+}
+
+/// The codecs of contributions.
+fn codecs(strategy: &Strategy, plan: &Plan) -> ByFragment {
+    match strategy.fragment_codecs(&plan.ranges()) {
+        Some(kinds) => ByFragment::each(&kinds),
+        None if strategy.exchange().agrees() => Switched::of(strategy.codec_kind()).into(),
+        None => strategy.codec().into(),
     }
 }
 

@@ -149,7 +149,8 @@ impl Strategy {
             .copied()
             .filter(|spec| spec.tag != own.spec().tag && may_replace(own, spec).is_ok());
         let all: Vec<_> = std::iter::once(own.spec()).chain(others).collect();
-        match self.exchange().agrees() && all.len() > 1 {
+        let one = !self.overlap.has_densities();
+        match self.exchange().agrees() && one && all.len() > 1 {
             true => all,
             false => Vec::new(),
         }

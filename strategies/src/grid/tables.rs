@@ -91,6 +91,8 @@ pub(super) struct Overlap {
     pub(super) latency_ms: Option<f64>,
     pub(super) mbit_s: Option<f64>,
     pub(super) backward_ms: Option<f64>,
+    pub(super) density: Option<String>,
+    pub(super) select_ms: Option<f64>,
     pub(super) blend: Option<Blend>,
 }
 

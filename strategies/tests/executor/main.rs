@@ -5,6 +5,7 @@ mod at_hand;
 mod center;
 mod common;
 mod companions;
+mod halves;
 mod inner_corrections;
 mod neighbours;
 mod overlap;

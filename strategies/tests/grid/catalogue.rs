@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 /// A preset in which the methods of a key can be chosen.
 fn base(method: &Method) -> &'static str {
     match (method.key, method.name) {
+        ("overlap.density", _) => "wfbp",
         ("architecture.topology", _) | ("inner.correction", "quasi-global") => "d-psgd",
         ("inner.correction", "exact-diffusion") => "d2",
         ("synchronization.mode", _) => "asp",
@@ -38,10 +39,12 @@ fn given(key: &str) -> &'static str {
     }
 }
 
-/// The exchange that a method needs beside its preset's.
+/// The exchange or codec that a method needs beside its preset's.
 fn exchange(method: &Method) -> &'static str {
     let says = |what: &str| method.properties.iter().any(|p| p.contains(what));
-    if method.name == "clipped-gossip" {
+    if method.key == "overlap.density" {
+        "[compression]\ncodec = \"top-k\"\ndensity = 0.01\n"
+    } else if method.name == "clipped-gossip" {
         "[architecture]\nexchange = \"pull\"\n"
     } else if says("must be gathered") {
         "[architecture]\nexchange = \"gathered\"\n"

@@ -196,7 +196,7 @@ fn late_results(strategy: &Strategy, rate: f64, curvatures: &[f64]) -> f64 {
             let cut = *x;
             train(x, *k, late);
             *x = match strategy.blend() {
-                Blend::OwnProgress | Blend::Eager => shared[0] + (*x - cut),
+                Blend::OwnProgress | Blend::Eager | Blend::Estimate => shared[0] + (*x - cut),
                 Blend::Alpha(alpha) => f64::from(alpha) * *x + f64::from(1.0 - alpha) * shared[0],
             };
             train(x, *k, period - late);
@@ -337,6 +337,42 @@ fn the_mean_gradient_converges() {
             }
         }
     }
+}
+
+/// State: parameters, momentum, and the mean gradient of a first half, computed at the estimate.
+fn halves(rate: f64, momentum: f64, mean: f64) -> f64 {
+    growth(3, |_, state| {
+        let [theta, v, first] = [state[0], state[1], state[2]];
+        let estimate = theta - rate * (momentum * v + first);
+        state[1] = momentum * v + (first + mean * theta) / 2.0;
+        state[0] = theta - rate * state[1];
+        state[2] = mean * estimate;
+    })
+}
+
+#[test]
+fn steps_of_two_halves_converge_as_those_of_a_whole_gradient_do() {
+    let strategy = Strategy::preset("acco").unwrap();
+    assert_eq!(strategy.blend(), Blend::Estimate);
+    let InnerKind::Sgd { lr, momentum, .. } = *strategy.inner_kind() else {
+        panic!("the preset takes SGD");
+    };
+    for k in curvatures() {
+        let mean = k.iter().sum::<f64>() / PEERS as f64;
+        let radius = halves(lr, momentum, mean);
+        println!("curvature {mean:.2}: {radius:.4}");
+        assert!(radius < 1.0, "{radius}");
+    }
+    // As far as gradient descent itself, and twice as far as with gradients that are a step late.
+    assert!(halves(1.9, 0.0, 1.0) < 1.0 && halves(2.1, 0.0, 1.0) > 1.0);
+    let late = |rate: f64| {
+        growth(2, |_, state| {
+            let x = state[0];
+            state[0] -= rate * state[1];
+            state[1] = x;
+        })
+    };
+    assert!(late(0.9) < 1.0 && late(1.1) > 1.0);
 }
 
 /// State: x of each peer, then each one's inner momentum; inner steps, then mixing of x.

@@ -188,8 +188,9 @@ impl Differences {
         let codecs = &mut core.codecs;
         let state = &mut core.contributions.state;
         let mut context = state.context(&codecs.plan, &slice, 1, &range);
-        codecs.contribution.encode(&self.scratch, &mut context, out);
-        let moved = self.moved(&own.values, (slice, out), &*codecs.contribution);
+        let codec = codecs.contribution.of_mut(slice.fragment);
+        codec.encode(&self.scratch, &mut context, out);
+        let moved = self.moved(&own.values, (slice, out), codec);
         if moved.is_ok() {
             std::mem::swap(&mut self.scratch, &mut own.values);
         }
@@ -237,7 +238,7 @@ impl Differences {
     ) -> Result<(), WorkError> {
         let range = core.places.of(fragment);
         for (slice, _) in inputs {
-            let codec = core.codecs.of(slice.part);
+            let codec = core.codecs.of(slice);
             self.take(*slice, host, codec, range.len())?;
         }
         let own = self.me.and_then(|me| self.copies.get(&(fragment, me)));

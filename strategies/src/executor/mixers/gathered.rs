@@ -141,7 +141,7 @@ fn gather_in_common(
         shared_seed,
         shared: common.shared(fragment),
     };
-    let Some(codec) = core.codecs.contribution.gathering() else {
+    let Some(codec) = core.codecs.contribution.of_mut(fragment).gathering() else {
         return Ok(());
     };
     gather_checked(codec, &agreed, range.len(), inputs, moved)?;

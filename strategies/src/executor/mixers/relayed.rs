@@ -54,11 +54,12 @@ impl Relayed {
         let Codecs {
             plan, contribution, ..
         } = &mut core.codecs;
-        let bound = contribution.bytes_bound().of(message.len() as u64);
+        let codec = contribution.of_mut(slice.fragment);
+        let bound = codec.bytes_bound().of(message.len() as u64);
         let mut out = host.room(usize::try_from(bound).unwrap_or(0));
         let state = &mut core.contributions.state;
         let mut context = state.context(plan, &slice, 1, &range);
-        contribution.encode(message, &mut context, &mut out);
+        codec.encode(message, &mut context, &mut out);
         let bytes = out.len() as u64;
         host.put(slice, host.keep(out));
         Ok(Done::Encoded {

@@ -206,9 +206,9 @@ impl Replicas {
         }
         let known = &mut copies.mine;
         known.resize(values.len(), 0.0);
-        let codec = match begins {
-            true => &mut core.codecs.aggregate,
-            false => &mut core.codecs.contribution,
+        let codec: &mut dyn Codec = match begins {
+            true => core.codecs.aggregate.as_mut(),
+            false => core.codecs.contribution.of_mut(slice.fragment),
         };
         if keeps == Keeps::Residual && !begins {
             let residual = &mut copies.residual;
@@ -246,7 +246,7 @@ impl Replicas {
         let range = core.places.of(fragment);
         for (slice, _) in inputs {
             let bytes = host.get(slice).ok_or_else(|| bytes_are_gone(*slice))?;
-            let codec = core.codecs.of(slice.part);
+            let codec = core.codecs.of(slice);
             let taken = self.take(*slice, &bytes, codec, range.len());
             taken.map_err(|reason| bad_slice(*slice, reason))?;
         }

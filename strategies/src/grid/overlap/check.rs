@@ -3,7 +3,8 @@
 use super::super::error::refused;
 use super::super::{Strategy, StrategyError};
 use super::cuts::Cuts;
-use super::layers;
+use super::{densities, layers};
+use crate::compress::Reduction;
 use crate::correct::CorrectionKind;
 use crate::executor::Blend;
 use crate::outer::StatePrecision;
@@ -13,8 +14,10 @@ use murmurate_protocol::{Contribution, Layers, Pace, StepBudget};
 pub(in crate::grid) fn check(strategy: &Strategy) -> Result<(), StrategyError> {
     late(strategy)?;
     eager(strategy)?;
+    estimate(strategy)?;
     cut(strategy)?;
     layers(strategy)?;
+    by_layer(strategy)?;
     stagger(strategy)
 }
 
@@ -87,6 +90,44 @@ fn eager(strategy: &Strategy) -> Result<(), StrategyError> {
     }
 }
 
+/// Refuses estimates where a round is no half of an inner step's gradients.
+fn estimate(strategy: &Strategy) -> Result<(), StrategyError> {
+    const KEY: &str = "overlap.blend";
+    let overlap = strategy.overlap();
+    if overlap.blend != Blend::Estimate {
+        return Ok(());
+    }
+    if strategy.contribution() != Contribution::Gradient {
+        return refused(
+            KEY,
+            "an estimate is a step by the mean gradient of one half, and here peers exchange no gradients",
+            "use contribution = \"gradient\", or leave `overlap.blend` out",
+        );
+    }
+    if strategy.budget() != StepBudget::Steps(overlap.plan.late_steps) {
+        return refused(
+            "overlap.late_steps",
+            "the result of one half is applied when the gradients of the other half are complete, a whole round later",
+            "set it to \"1/1\", or leave `overlap.blend` out",
+        );
+    }
+    if strategy.inner_kind().sends_momenta() {
+        return refused(
+            "inner.sends",
+            "a momentum is made of the common one, which the first half of a step does not move",
+            "use \"gradients\", or leave `overlap.blend` out",
+        );
+    }
+    match strategy.companion().is_none() {
+        true => Ok(()),
+        false => refused(
+            KEY,
+            "a companion has no optimizer whose step could be taken back",
+            "leave `overlap.blend` out, or `inner.correction`",
+        ),
+    }
+}
+
 /// Refuses fragments of unequal lengths where they must be equal.
 fn cut(strategy: &Strategy) -> Result<(), StrategyError> {
     let overlap = strategy.overlap();
@@ -134,6 +175,33 @@ fn layers(strategy: &Strategy) -> Result<(), StrategyError> {
             KEY,
             "a companion is complete only when training ends",
             "use layers = \"together\"",
+        );
+    }
+    Ok(())
+}
+
+/// Refuses densities of layers where no layer is sent under the backward pass, or the codec has no density.
+fn by_layer(strategy: &Strategy) -> Result<(), StrategyError> {
+    if !strategy.overlap().has_densities() {
+        return Ok(());
+    }
+    if strategy.overlap().plan.layers == Layers::Together {
+        return refused(
+            densities::KEY,
+            "a layer's density follows from the time in which the next one is computed, and here all leave after that",
+            "set `overlap.layers` to \"as-ready\", or leave `overlap.density` out",
+        );
+    }
+    let mut codec = strategy.codec();
+    let sums = matches!(
+        codec.properties().reduction,
+        Reduction::AfterDecoding | Reduction::WhileEncoded
+    );
+    if !densities::takes(strategy.codec_kind()) || !sums || codec.gathering().is_some() {
+        return refused(
+            densities::KEY,
+            "this codec does not keep a share of each layer's values for itself alone",
+            "use codec \"top-k\" with a `density`, or leave `overlap.density` out",
         );
     }
     Ok(())

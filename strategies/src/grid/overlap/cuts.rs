@@ -3,7 +3,7 @@
 use super::super::StrategyError;
 use super::super::registry::CUTS;
 use super::super::tables::Overlap as Table;
-use super::super::validate::{above_zero, absent, choose};
+use super::super::validate::{absent, choose};
 use super::merged::{Times, merge};
 use crate::Layout;
 use murmurate_protocol::ExchangeFacts;
@@ -24,8 +24,17 @@ pub(super) enum Cuts {
     Merged(Times),
 }
 
-/// Reads `overlap.cut` and its keys.
-pub(super) fn read(table: &Table) -> Result<Cuts, StrategyError> {
+/// What the times of links and the backward pass are for, beside merging tensors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum TimesApply {
+    /// Nothing else.
+    ToCuts,
+    /// Also the density of each fragment.
+    ToDensities,
+}
+
+/// Reads `overlap.cut` and its keys. The times may be there for the densities alone.
+pub(super) fn read(table: &Table, times_apply: TimesApply) -> Result<Cuts, StrategyError> {
     let cut = choose(&table.cut, "even", "overlap.cut", &CUTS)?;
     if cut != "even" {
         absent(
@@ -34,7 +43,7 @@ pub(super) fn read(table: &Table) -> Result<Cuts, StrategyError> {
             "cut = \"tensors\" or \"merged\"",
         )?;
     }
-    if cut != "merged" {
+    if cut != "merged" && times_apply == TimesApply::ToCuts {
         let only = "a cut other than \"merged\"";
         absent(&table.latency_ms, "overlap.latency_ms", only)?;
         absent(&table.mbit_s, "overlap.mbit_s", only)?;
@@ -42,14 +51,7 @@ pub(super) fn read(table: &Table) -> Result<Cuts, StrategyError> {
     }
     Ok(match cut {
         "tensors" => Cuts::Tensors,
-        "merged" => {
-            let given = |key, value: Option<f64>, usual| above_zero(key, value.unwrap_or(usual));
-            Cuts::Merged(Times {
-                latency_ms: given("overlap.latency_ms", table.latency_ms, 40.0)?,
-                mbit_s: given("overlap.mbit_s", table.mbit_s, 50.0)?,
-                backward_ms: given("overlap.backward_ms", table.backward_ms, 100.0)?,
-            })
-        }
+        "merged" => Cuts::Merged(Times::read(table)?),
         _ => Cuts::Even(table.fragments),
     })
 }
@@ -66,9 +68,7 @@ impl Cuts {
             Self::Tensors => table.cut = name("tensors"),
             Self::Merged(times) => {
                 table.cut = name("merged");
-                table.latency_ms = Some(times.latency_ms);
-                table.mbit_s = Some(times.mbit_s);
-                table.backward_ms = Some(times.backward_ms);
+                times.write(table);
             }
         }
     }

@@ -1,5 +1,8 @@
 //! Which tensors are sent together to save time: the merge of MG-WFBP.
 
+use super::super::StrategyError;
+use super::super::tables::Overlap as Table;
+use super::super::validate::above_zero;
 use std::ops::Range;
 
 /// Elements below which a tensor is never sent alone.
@@ -17,8 +20,25 @@ pub(super) struct Times {
 }
 
 impl Times {
+    /// Reads them.
+    pub(super) fn read(table: &Table) -> Result<Self, StrategyError> {
+        let given = |key, value: Option<f64>, usual| above_zero(key, value.unwrap_or(usual));
+        Ok(Self {
+            latency_ms: given("overlap.latency_ms", table.latency_ms, 40.0)?,
+            mbit_s: given("overlap.mbit_s", table.mbit_s, 50.0)?,
+            backward_ms: given("overlap.backward_ms", table.backward_ms, 100.0)?,
+        })
+    }
+
+    /// Writes them down.
+    pub(super) fn write(self, table: &mut Table) {
+        table.latency_ms = Some(self.latency_ms);
+        table.mbit_s = Some(self.mbit_s);
+        table.backward_ms = Some(self.backward_ms);
+    }
+
     /// Milliseconds in which m bytes go out and come back: `T(m) = alpha + 2 beta m`.
-    fn exchange(self, bytes: u64) -> f64 {
+    pub(super) fn exchange(self, bytes: u64) -> f64 {
         self.latency_ms + 2.0 * bytes as f64 / (self.mbit_s * 125.0)
     }
 }

@@ -3,6 +3,7 @@
 
 mod check;
 mod cuts;
+mod densities;
 mod late;
 mod layers;
 mod merged;
@@ -12,9 +13,11 @@ use super::entry::hint;
 use super::tables::{self, Overlap as Table};
 use super::validate::{absent, count, range};
 use crate::Layout;
+use crate::compress::CodecKind;
 use crate::executor::Blend;
 pub(super) use check::check;
-use cuts::Cuts;
+use cuts::{Cuts, TimesApply};
+use densities::ByLayer;
 use murmurate_protocol::limits::FRAGMENTS_MAX;
 use murmurate_protocol::{ExchangeFacts, OverlapPlan, StepBudget};
 use std::ops::Range;
@@ -22,12 +25,15 @@ use std::ops::Range;
 /// The rules without a number.
 const OWN_PROGRESS: &str = "own-progress";
 const EAGER: &str = "eager";
+const ESTIMATE: &str = "estimate";
 
 /// Fragments, and when they are exchanged.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Overlap {
     /// Where the flat parameters are cut.
     cuts: Cuts,
+    /// How the density of each fragment is found; `None` where all have the codec's own.
+    densities: Option<ByLayer>,
     pub(super) plan: OverlapPlan,
     pub(super) blend: Blend,
 }
@@ -46,8 +52,14 @@ pub(super) fn read(table: &Table, budget: StepBudget) -> Result<Overlap, Strateg
     if late_steps == 0 {
         absent(&table.blend, "overlap.blend", "late_steps = 0")?;
     }
+    let densities = densities::read(table)?;
+    let times = match densities {
+        None => TimesApply::ToCuts,
+        Some(_) => TimesApply::ToDensities,
+    };
     Ok(Overlap {
-        cuts: cuts::read(table)?,
+        cuts: cuts::read(table, times)?,
+        densities,
         plan: OverlapPlan {
             stagger,
             late_steps,
@@ -64,17 +76,18 @@ fn blend(table: &Table) -> Result<Blend, StrategyError> {
         None => Ok(Blend::OwnProgress),
         Some(tables::Blend::Name(name)) if name == OWN_PROGRESS => Ok(Blend::OwnProgress),
         Some(tables::Blend::Name(name)) if name == EAGER => Ok(Blend::Eager),
+        Some(tables::Blend::Name(name)) if name == ESTIMATE => Ok(Blend::Estimate),
         Some(tables::Blend::Name(name)) => Err(StrategyError::UnknownValue {
             key: key.to_owned(),
             found: name.clone(),
             hint: format!(
                 "{}, or a number in [0, 1)",
-                hint(name, &[EAGER, OWN_PROGRESS])
+                hint(name, &[EAGER, ESTIMATE, OWN_PROGRESS])
             ),
         }),
         Some(tables::Blend::Alpha(alpha)) => {
             let ok = (0.0..1.0).contains(&(*alpha as f32));
-            let words = "\"own-progress\", \"eager\" or a number in [0, 1)";
+            let words = "\"own-progress\", \"eager\", \"estimate\" or a number in [0, 1)";
             range(ok, key, *alpha, words)?;
             Ok(Blend::Alpha(*alpha as f32))
         }
@@ -91,10 +104,14 @@ impl Table {
             ..Self::default()
         };
         overlap.cuts.write(&mut table);
+        if let Some(densities) = overlap.densities {
+            densities.write(&mut table);
+        }
         Self {
             blend: (overlap.plan.late_steps > 0).then(|| match overlap.blend {
                 Blend::OwnProgress => tables::Blend::Name(OWN_PROGRESS.to_owned()),
                 Blend::Eager => tables::Blend::Name(EAGER.to_owned()),
+                Blend::Estimate => tables::Blend::Name(ESTIMATE.to_owned()),
                 // By its shortest decimal: what is read again is the same number.
                 Blend::Alpha(alpha) => {
                     tables::Blend::Alpha(alpha.to_string().parse().unwrap_or_default())
@@ -121,6 +138,20 @@ impl Overlap {
         starts
             .flat_map(|start| once.iter().map(move |f| start + f.start..start + f.end))
             .collect()
+    }
+
+    /// The codec of each fragment, where their densities differ.
+    pub(super) fn codecs(
+        &self,
+        codec: &CodecKind,
+        fragments: &[Range<usize>],
+    ) -> Option<Vec<CodecKind>> {
+        Some(self.densities?.codecs(codec, fragments))
+    }
+
+    /// Whether each fragment has a density of its own.
+    pub(super) const fn has_densities(&self) -> bool {
+        self.densities.is_some()
     }
 
     /// How many fragments were asked for.

@@ -28,7 +28,7 @@ pub(super) const ALL: [Preset; ANCHORED.len() + NEIGHBOURS.len()] = {
 };
 
 /// The baseline, and presets whose peers agree on an anchor or have a center.
-const ANCHORED: [Preset; 38] = [
+const ANCHORED: [Preset; 39] = [
     point(
         [
             "none",
@@ -370,6 +370,15 @@ const ANCHORED: [Preset; 38] = [
             "Allouah et al., AISTATS 2023; Yin et al., ICML 2018",
         ],
         include_str!("guarded.toml"),
+    ),
+    point(
+        [
+            "acco",
+            "one half of a step's gradients is summed while the other half is computed; none is late",
+            "u at x~, w at x: x~' = inner(x, mean_i u_i), x' = inner(x, mean_i (u_i + w_i) / 2)",
+            "Nabli et al., NeurIPS 2025",
+        ],
+        include_str!("acco.toml"),
     ),
 ];
 

@@ -14,7 +14,7 @@ pub use architecture::{CONTRIBUTIONS, SCHEDULES};
 pub(super) use architecture::{GROUP, ISLANDS, LINKS};
 pub use codecs::CODECS;
 pub use optimizers::{CORRECTIONS, INNERS, OUTERS};
-pub use overlaps::{CUTS, LAYERS};
+pub use overlaps::{CUTS, DENSITIES, LAYERS};
 pub use paces::PACES;
 pub use rates::RATES;
 pub use rules::RULES;
@@ -71,7 +71,7 @@ pub const TOPOLOGIES: [Entry; topology::TOPOLOGIES.len()] = {
 };
 
 /// All lists with the key that chooses from them.
-pub const ALL: [(&str, &[Entry]); 15] = [
+pub const ALL: [(&str, &[Entry]); 16] = [
     ("preset", &PRESETS),
     ("synchronization.pace", &PACES),
     ("synchronization.mode", &MODES),
@@ -82,6 +82,7 @@ pub const ALL: [(&str, &[Entry]); 15] = [
     ("compression.codec", &CODECS),
     ("overlap.cut", &CUTS),
     ("overlap.layers", &LAYERS),
+    ("overlap.density", &DENSITIES),
     ("outer.optimizer", &OUTERS),
     ("aggregation.rule", &RULES),
     ("inner.optimizer", &INNERS),

@@ -23,6 +23,13 @@ const BACKWARD_MS: Key = key(
     "milliseconds of a backward pass",
 );
 
+const SELECT_MS: Key = key(
+    "overlap.select_ms",
+    "0 or a number above",
+    "10.0",
+    "milliseconds of choosing the kept values of the whole model",
+);
+
 /// Values of `overlap.cut`.
 pub const CUTS: [Entry; 3] = [
     Entry::new(
@@ -44,6 +51,23 @@ pub const CUTS: [Entry; 3] = [
         "Shi et al., INFOCOM 2019",
     )
     .with(&[LATENCY_MS, MBIT_S, BACKWARD_MS]),
+];
+
+/// Values of `overlap.density`.
+pub const DENSITIES: [Entry; 2] = [
+    Entry::new(
+        "one",
+        "all layers have the density of the codec",
+        "d(l) = density",
+        "-",
+    ),
+    Entry::new(
+        "by-layer",
+        "each layer has the largest density at which it is sent while the next one is computed, the codec's at least",
+        "d(l) = max(density, max{ d : T(bytes(d, l)) + select(l) <= backward(l - 1) }), T(m) = alpha + 2 beta m",
+        "Shi et al., ECAI 2020",
+    )
+    .with(&[LATENCY_MS, MBIT_S, BACKWARD_MS, SELECT_MS]),
 ];
 
 /// Values of `overlap.layers`.

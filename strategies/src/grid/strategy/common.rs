@@ -16,7 +16,13 @@ const COMMON_MEMBERS: u64 = 128;
 impl Strategy {
     /// Bytes of a transferred state beside its runs of parameters.
     pub(super) fn kept_bytes(&self, layout: &Layout) -> u64 {
-        STATE_HEADER_BYTES + self.common_bytes(&self.fragments(layout))
+        let fragments = self.fragments(layout);
+        // Of each fragment is said whether it keeps a first half.
+        let halves = match self.halves_runs() {
+            0 => 0,
+            _ => 4 * fragments.len() as u64,
+        };
+        STATE_HEADER_BYTES + halves + self.common_bytes(&fragments)
     }
 
     /// Runs that every member holds of others, among 16.

@@ -3,7 +3,7 @@
 use super::Strategy;
 use crate::Layout;
 use crate::aggregate::AggregationKind;
-use crate::compress::Reduction;
+use crate::compress::{Codec, CodecKind, Reduction};
 use crate::grid::{StrategyError, methods};
 use crate::plan::{Cluster, Store, Traffic, UnderWay};
 use murmurate_protocol::{
@@ -47,22 +47,13 @@ impl Strategy {
         self.learning_rate(rounds)?;
         self.check_patterns(layout)?;
         let codec = self.codec();
-        let contribution = codec.bytes_bound();
-        let exchange = self.exchange();
-        let aggregate = (methods::of(exchange).costs.aggregate)(exchange, &*codec);
-        let fragments = self
-            .fragments(layout)
-            .into_iter()
-            .map(|range| FragmentPlan {
-                len: range.len() as u64,
-                contribution,
-                aggregate,
-            });
+        let fragments = self.fragment_plans(&*codec, layout);
         let inner = match self.architecture.contribution {
             Contribution::Gradient => self.inner.optimizer.state_multiple(),
             Contribution::Delta | Contribution::Parameters => 0,
         };
-        let each = (4 * (self.channels() + inner) + self.outer_bytes()) as u64;
+        let runs = self.channels() + inner + self.halves_runs();
+        let each = (4 * runs + self.outer_bytes()) as u64;
         let plan = Plan {
             run,
             layout: layout.hash(),
@@ -73,7 +64,7 @@ impl Strategy {
             budget: self.rounds.budget,
             synchronization: self.rounds.synchronization,
             rounds,
-            fragments: fragments.collect(),
+            fragments,
             overlap: self.overlap.plan,
             agreement: AgreementPlan {
                 liars: self.liars.unwrap_or(0),
@@ -94,6 +85,33 @@ impl Strategy {
         };
         plan.validate()?;
         Ok(plan)
+    }
+
+    /// The lengths of the fragments, and the bounds of their bytes by the codec of each.
+    fn fragment_plans(&self, codec: &dyn Codec, layout: &Layout) -> Vec<FragmentPlan> {
+        let exchange = self.exchange();
+        let aggregate = methods::of(exchange).costs.aggregate;
+        let plan = |range: &Range<usize>, codec: &dyn Codec| FragmentPlan {
+            len: range.len() as u64,
+            contribution: codec.bytes_bound(),
+            aggregate: aggregate(exchange, codec),
+        };
+        let ranges = self.fragments(layout);
+        match self.fragment_codecs(&ranges) {
+            None => ranges.iter().map(|range| plan(range, codec)).collect(),
+            Some(kinds) => {
+                let pairs = ranges.iter().zip(&kinds);
+                pairs
+                    .map(|(range, kind)| plan(range, &*kind.build()))
+                    .collect()
+            }
+        }
+    }
+
+    /// The codec of each of these fragments, where each has a density of its own. It follows from the recipe
+    /// and the fragments, which are in the plan's hash.
+    pub fn fragment_codecs(&self, fragments: &[Range<usize>]) -> Option<Vec<CodecKind>> {
+        self.overlap.codecs(self.codec_kind(), fragments)
     }
 
     /// The least number of contributions that a group combines; zero where any number will do.

@@ -47,7 +47,12 @@ impl Strategy {
     pub(super) fn eager_runs(&self) -> usize {
         match self.blend() {
             Blend::Eager => 2 + self.outer.state_multiple(),
-            Blend::OwnProgress | Blend::Alpha(_) => 0,
+            Blend::OwnProgress | Blend::Estimate | Blend::Alpha(_) => 0,
         }
+    }
+
+    /// Runs of what is kept of the first half of an inner step: the parameters, and the mean gradient.
+    pub(super) fn halves_runs(&self) -> usize {
+        2 * usize::from(self.blend() == Blend::Estimate)
     }
 }

@@ -26,6 +26,7 @@ impl Strategy {
             runs("companion", 2 * self.companion().len(1)),
             ("outer optimizer", self.outer_bytes() as f64 / 4.0),
             runs("eager updates", self.eager_runs()),
+            runs("first halves", self.halves_runs()),
             runs("residual", usize::from(residual)),
             runs("replicas of neighbours", self.replica_runs()),
             runs("codec", self.codec().properties().planes),

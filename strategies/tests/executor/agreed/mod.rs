@@ -2,6 +2,7 @@
 
 mod all_reduce;
 mod demo;
+mod densities;
 mod double_squeeze;
 mod fed_nova;
 mod gathered;
