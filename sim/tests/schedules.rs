@@ -11,7 +11,7 @@ const SCHEDULES: [&str; 9] = [
     "double-tree",
     "torus",
     "hierarchical",
-    "hierarchical\"\nislands = \"sites",
+    "hierarchical\"\nislands_by = \"sites",
     "synthesized",
 ];
 
@@ -251,7 +251,7 @@ fn between_sites(architecture: &str, labels: &str) -> (f64, f64) {
 #[test]
 fn islands_that_follow_sites_send_each_sum_once_between_them() {
     let ranks = "schedule = \"hierarchical\"\ngroup = 4";
-    let sites = &format!("{ranks}\nislands = \"sites\"");
+    let sites = &format!("{ranks}\nislands_by = \"sites\"");
     let by_ranks = between_sites(ranks, "configured");
     let unknown = between_sites(sites, "none");
     for labels in ["configured", "measured"] {

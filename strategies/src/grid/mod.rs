@@ -40,7 +40,7 @@
 //!                              # skip, sync_every
 //! degree = 1                   # base-k: partners a round; equi-static, random-regular
 //! group = 4                    # hierarchical, islands: peers of an island; moshpit, random-groups: of a group
-//! islands = "ranks"            # schedule hierarchical: runs of peer ids; or "sites": peers of one site
+//! islands_by = "ranks"         # schedule hierarchical: runs of peer ids; or "sites": peers of one site
 //! every = 4                    # islands: they mix with each other in one of this many rounds
 //! budget = 0.5                 # matcha: share of active edges
 //!

@@ -92,11 +92,9 @@ impl Architecture {
         if let Schedule::Hierarchical { island } | Schedule::Sites { island } = schedule {
             let group = toml::Value::Integer(i64::from(island));
             self.parameters.insert(GROUP.name.to_owned(), group);
-        }
-        if schedule.goes_by_sites() {
-            // Ranks are left out, so that the recipe is that of plans from before the key.
-            let sites = ISLANDS.range.to_toml(1.0);
-            self.parameters.insert(ISLANDS.name.to_owned(), sites);
+            let sites = f64::from(u8::from(schedule.goes_by_sites()));
+            let by = ISLANDS.range.to_toml(sites);
+            self.parameters.insert(ISLANDS.name.to_owned(), by);
         }
         self.link_mbit = links.map(|links| {
             let row = |row: &Vec<u32>| {

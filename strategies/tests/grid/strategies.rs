@@ -851,13 +851,13 @@ const REFUSED: &[(&str, &str, &[&str])] = &[
     ("local-sgd", "[architecture]\nparts = 8", &["parts"]),
     (
         "local-sgd",
-        "[architecture]\nschedule = \"ring\"\nislands = \"sites\"",
-        &["`architecture.islands`", "`ring`"],
+        "[architecture]\nschedule = \"ring\"\nislands_by = \"sites\"",
+        &["`architecture.islands_by`"],
     ),
     (
         "local-sgd",
-        "[architecture]\nschedule = \"hierarchical\"\nislands = \"town\"",
-        &["islands", "sites"],
+        "[architecture]\nschedule = \"hierarchical\"\nislands_by = \"town\"",
+        &["islands_by", "sites"],
     ),
     ("diloco", "[inner", &["line 1"]),
     ("diloco", "[inner]\nlr = 1\nlr = 2", &["line 3"]),
@@ -895,7 +895,7 @@ fn what_can_work_is_not_refused() {
         ),
         (
             "local-sgd",
-            "[architecture]\nschedule = \"hierarchical\"\ngroup = 8\nislands = \"sites\"",
+            "[architecture]\nschedule = \"hierarchical\"\ngroup = 8\nislands_by = \"sites\"",
         ),
         (
             "d-psgd",

@@ -288,7 +288,7 @@ mod tests {
     fn equal_lines_own_equally_much_in_the_order_of_ranks() {
         let (rates, ranked) = ([8; 5], [3, 1, 4, 0, 2]);
         assert_eq!(dealt(&rates, &ranked, 3, 3), [3, 1, 4]);
-        assert_eq!(counts(5, &dealt(&rates, &ranked, 2, 5)), [0, 3, 0, 2, 0]);
+        assert_eq!(counts(5, &dealt(&rates, &ranked, 2, 5)), [0, 2, 0, 3, 0]);
         assert_eq!(dealt(&rates, &ranked, 64, 10), [ranked, ranked].concat());
         assert_eq!(dealt(&[8], &[0], 1, 2), [0, 0]);
         assert_eq!(deal(&[1, 4], 2, 8), [4, 4]);

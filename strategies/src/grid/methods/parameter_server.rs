@@ -217,13 +217,10 @@ fn write(strategy: &Strategy, tables: &mut Tables) {
     let kind = strategy.exchange();
     let owners = [(OWNERS.name, f64::from(kind.owners().unwrap_or(1)))];
     set(&mut tables.architecture.parameters, &[OWNERS], &owners);
-    if strategy.parts() > 0 {
-        // What is usual is left out, so that the recipe is that of plans from before the key.
-        let parts = [(PARTS.name, f64::from(strategy.parts()))];
-        set(&mut tables.architecture.parameters, &[PARTS], &parts);
-    }
     let when = &mut tables.synchronization;
     let ExchangeKind::Center(center) = kind else {
+        let parts = [(PARTS.name, f64::from(strategy.parts()))];
+        set(&mut tables.architecture.parameters, &[PARTS], &parts);
         when.mode = Some(BSP.name.to_owned());
         return;
     };

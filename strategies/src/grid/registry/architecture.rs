@@ -13,7 +13,7 @@ pub(in crate::grid) const GROUP: Parameter = Parameter {
 
 /// Where the islands of a schedule come from.
 pub(in crate::grid) const ISLANDS: Parameter = Parameter {
-    name: "islands",
+    name: "islands_by",
     range: Range::Choice(&["ranks", "sites"]),
     default: Some(0.0),
     about: "whether islands are runs of ranks by peer id, or of peers at one site",

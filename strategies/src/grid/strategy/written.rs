@@ -21,6 +21,17 @@ impl Strategy {
         canonical(&self.tables(false))
     }
 
+    /// Removes keys that say what every plan had before there were such keys, so that the hash of those
+    /// plans stays.
+    fn leave_out_usual(&self, parameters: &mut toml::Table) {
+        if self.parts() == 0 {
+            parameters.remove("parts");
+        }
+        if !self.schedule().goes_by_sites() {
+            parameters.remove("islands_by");
+        }
+    }
+
     fn tables(&self, deadlines: bool) -> Tables {
         let name = |name: &str| Some(name.to_owned());
         let mut tables = Tables::default();
@@ -39,6 +50,9 @@ impl Strategy {
         // What the recipe leaves out keeps the hash of plans from before the key.
         tables.outer = tables::Outer::from_kind(&self.outer, self.outer_state, deadlines);
         tables.aggregation = tables::Aggregation::from_kind(&self.aggregation);
+        if !deadlines {
+            self.leave_out_usual(&mut tables.architecture.parameters);
+        }
         // Part of the plan itself, so it need not be part of the recipe.
         if deadlines {
             tables.agreement = tables::Agreement::from_plan(self.liars, self.grouping);
