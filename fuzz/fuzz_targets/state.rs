@@ -15,8 +15,10 @@ use std::io;
 use std::time::Duration;
 
 /// Presets whose states differ: optimizers, codecs with a common state, values still to come.
-const PRESETS: [&str; 9] =
-    ["acco", "diloco", "demo", "powersgd", "one-bit-adam", "eager-diloco", "streaming-diloco", "sparseloco", "scaffold"];
+const PRESETS: [&str; 9] = [
+    "diloco", "demo", "powersgd", "one-bit-adam", "eager-diloco", "streaming-diloco", "sparseloco", "scaffold",
+    "acco",
+];
 
 /// One state, and no slices.
 #[derive(Default)]
