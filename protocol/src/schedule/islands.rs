@@ -7,8 +7,8 @@
 //! a site follow one another, so a sum enters and leaves each site once.
 //!
 //! With n members, L islands, the largest of g members, and m encoded bytes: n shards, so that their number does
-//! not depend on sites; shard s is summed up at island s mod L. 2 (L - 1) hops and 2 more where g > 1; 2 n (n -
-//! 1) pushes. With one island at each of S sites, 2 (S - 1) m bytes leave sites in all, and no other algorithm
+//! not depend on sites; shard s is summed up at island s mod L. 2 (L - 1) hops and 2 more where g > 1, and
+//! 2 n (n - 1) pushes. With one island at each of S sites, 2 (S - 1) m bytes leave sites in all, and no other algorithm
 //! sends less. In general a shard crosses between sites S times on each way, and once less on the way up if its
 //! island is the last of a site, and on the way down if it is the first of one.
 //!

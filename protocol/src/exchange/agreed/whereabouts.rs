@@ -57,8 +57,8 @@ pub(super) fn check(places: &[Whereabouts], members: usize) -> Result<(), WireEr
         site <= index && places.get(site).is_some_and(|p| p.site == place.site)
     };
     check::ok(places.iter().enumerate().all(first), "places.site")?;
-    let rates = places.iter().filter_map(|place| place.rate);
-    rates.map(RateClass::check).collect()
+    let mut rates = places.iter().filter_map(|place| place.rate);
+    rates.try_for_each(RateClass::check)
 }
 
 #[cfg(test)]
