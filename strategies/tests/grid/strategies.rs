@@ -885,18 +885,22 @@ fn what_cannot_work_is_refused_in_one_line_that_names_the_key() {
 }
 
 #[test]
+fn parts_by_lines_and_islands_by_sites_survive_their_own_text() {
+    for text in [
+        "[architecture]\nexchange = \"parameter-server\"\nowners = 3\nparts = 64",
+        "[architecture]\nschedule = \"hierarchical\"\ngroup = 8\nislands_by = \"sites\"",
+    ] {
+        let strategy = Strategy::parse(text, Some("local-sgd")).expect(text);
+        let again = Strategy::parse(&strategy.to_toml(), None).expect(text);
+        assert_eq!(strategy, again);
+    }
+}
+
+#[test]
 fn what_can_work_is_not_refused() {
     let gossip = "[architecture]\nexchange = \"gossip\"\ntopology = \"random-matching\"";
     for (preset, text) in [
         ("local-sgd", gossip),
-        (
-            "local-sgd",
-            "[architecture]\nexchange = \"parameter-server\"\nowners = 3\nparts = 64",
-        ),
-        (
-            "local-sgd",
-            "[architecture]\nschedule = \"hierarchical\"\ngroup = 8\nislands_by = \"sites\"",
-        ),
         (
             "d-psgd",
             "[synchronization]\npace = \"decay\"\ndecay_every = 9",
