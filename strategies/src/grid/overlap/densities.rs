@@ -162,9 +162,9 @@ mod tests {
         let kept = |codec: &CodecKind, len: usize| (codec.number(PARAMETER) * len as f64).ceil();
         let mut different = 0;
         for rule in [
-            by_layer(0.01, 50.0, 10.0),
+            by_layer(0.01, 2.0, 1.0),
             by_layer(0.3, 400.0, 0.0),
-            by_layer(1.0, 20.0, 40.0),
+            by_layer(1.0, 0.5, 0.0),
         ] {
             let codecs = rule.codecs(&top_k(0.001), &FRAGMENTS);
             let all: Vec<_> = codecs.iter().zip(&FRAGMENTS).enumerate().collect();
