@@ -64,8 +64,8 @@ pub enum Order {
         /// The blocks of data to train. None where peers do not agree on the data: then it is divided among
         /// `peers`.
         blocks: Option<Blocks>,
-        /// What the round's training goes by beside the plan: what the owner has changed of it, and its inner
-        /// steps where these follow from a loss.
+        /// What the round's training goes by beside the plan: the owner's changes, and its inner steps where
+        /// these follow from a loss.
         rules: TrainingRules,
     },
     /// Encode a shard of a store under the slice's name. Answered by [`Done::Encoded`].

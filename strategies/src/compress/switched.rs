@@ -92,7 +92,7 @@ fn with_defaults(spec: &CodecSpec) -> Option<Box<dyn Codec>> {
 /// The codec of the configuration and those that have taken its place.
 ///
 /// Encodings begin with their codec's byte, so a decoder needs to know nothing else: slices of a round
-/// before the change are read while those of the round after it come in. Codecs that nobody has chosen are not
+/// before the change are read while those of the round after it come in. Codecs that were not chosen are not
 /// built: a daemon would hold their code and tables in memory.
 pub(crate) struct Switched {
     kind: CodecKind,

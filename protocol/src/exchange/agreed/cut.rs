@@ -50,7 +50,7 @@ pub(super) fn rates(group: &Group) -> Vec<u64> {
         .collect()
 }
 
-/// A time: so many parts over a line of this rate.
+/// A time: a number of parts over a line of this rate.
 #[derive(Clone, Copy, Debug)]
 struct Span {
     parts: u64,

@@ -42,6 +42,7 @@ mod group;
 mod grouping;
 mod handed_on;
 mod history;
+mod in_group;
 mod joined;
 mod losses;
 mod mailbox;
@@ -107,9 +108,9 @@ use carried::Carried;
 use fragment::FragmentRound;
 use group::Group;
 use grouping::Grouping;
+use in_group::InGroup;
 use std::sync::Arc;
 use tellers::Tellers;
-use window::InGroup;
 
 /// What this exchange is called in errors.
 const EXCHANGE: &str = "agreement in a group";

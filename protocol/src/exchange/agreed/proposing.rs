@@ -5,14 +5,12 @@ use super::formed::Formed;
 use super::group::Group;
 use super::grouping::Grouping;
 use super::message::{FormingMessage, Member};
-use super::{
-    weights,
-    whereabouts::{self, Whereabouts},
-};
+use super::weights;
+use super::whereabouts::Whereabouts;
 use crate::core::context::Context;
 use crate::limits::GROUP_MEMBERS_MAX;
 use crate::rendezvous::rendezvous;
-use crate::{Digest, PeerId, Round};
+use crate::{Digest, Locality, PeerId, Round};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -73,7 +71,7 @@ impl Grouping {
         match Group::new(&cx.plan, round, members.clone(), me) {
             Some(group) => {
                 let places = match cx.plan.names_places() {
-                    true => whereabouts::of(cx, &members),
+                    true => whereabouts(cx, &members),
                     false => Vec::new(),
                 };
                 for (_, peer) in group.others() {
@@ -84,6 +82,30 @@ impl Grouping {
             None => Formed::NoGroup, // this peer always has a seat
         }
     }
+}
+
+/// What this peer knows of the members of a group that it proposes.
+fn whereabouts(cx: &Context, members: &[Member]) -> Vec<Whereabouts> {
+    let view = &cx.view;
+    let locality = |peer: PeerId| -> Option<&Locality> {
+        let record = match peer == cx.me() {
+            true => view.mine(),
+            false => view.get(peer).and_then(|remote| remote.record()),
+        };
+        record.map(|record| &record.locality)
+    };
+    let known: Vec<Option<&Locality>> = members.iter().map(|m| locality(m.peer)).collect();
+    let site = |index: usize| known[index].and_then(|locality| locality.site.as_ref());
+    let first = |index: usize| {
+        let there = |other: &usize| site(index).is_some() && site(*other) == site(index);
+        (0..index).find(there).unwrap_or(index)
+    };
+    (0..members.len())
+        .map(|index| Whereabouts {
+            site: first(index) as u8,
+            rate: known[index].and_then(|locality| locality.rate),
+        })
+        .collect()
 }
 
 /// The message that proposes a group, with the places of its members where the plan goes by them.

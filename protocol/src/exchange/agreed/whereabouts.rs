@@ -5,11 +5,9 @@
 //! it knows, all members use its words, and the group's tag is a hash of them. A proposer that lies about
 //! rates or sites costs time; no bit of the result depends on who reduces a shard.
 
-use super::member::Member;
-use crate::core::context::Context;
+use crate::RateClass;
 use crate::limits::GROUP_MEMBERS_MAX;
 use crate::wire::{WireError, check};
-use crate::{Locality, PeerId, RateClass};
 use serde::{Deserialize, Serialize};
 
 /// Where one member of a group is.
@@ -20,30 +18,6 @@ pub struct Whereabouts {
     pub site: u8,
     /// How fast its line is, if its record says so.
     pub rate: Option<RateClass>,
-}
-
-/// What this peer knows of the members of a group that it proposes.
-pub(super) fn of(cx: &Context, members: &[Member]) -> Vec<Whereabouts> {
-    let view = &cx.view;
-    let locality = |peer: PeerId| -> Option<&Locality> {
-        let record = match peer == cx.me() {
-            true => view.mine(),
-            false => view.get(peer).and_then(|remote| remote.record()),
-        };
-        record.map(|record| &record.locality)
-    };
-    let known: Vec<Option<&Locality>> = members.iter().map(|m| locality(m.peer)).collect();
-    let site = |index: usize| known[index].and_then(|locality| locality.site.as_ref());
-    let first = |index: usize| {
-        let there = |other: &usize| site(index).is_some() && site(*other) == site(index);
-        (0..index).find(there).unwrap_or(index)
-    };
-    (0..members.len())
-        .map(|index| Whereabouts {
-            site: first(index) as u8,
-            rate: known[index].and_then(|locality| locality.rate),
-        })
-        .collect()
 }
 
 /// Checks what a proposer says of this many members: one entry for each, and each site by its first member.

@@ -4,6 +4,7 @@
 use super::Agreed;
 use super::fragment::FragmentRound;
 use super::group::Group;
+use super::in_group::InGroup;
 use crate::core::context::Context;
 use crate::limits::{WINDOW_BYTES, WINDOW_FRAGMENTS_MAX};
 use crate::schedule::Program;
@@ -24,27 +25,6 @@ pub(super) fn window(plan: &Plan) -> usize {
     usize::try_from(many).map_or(WINDOW_FRAGMENTS_MAX, |many| {
         many.clamp(2, WINDOW_FRAGMENTS_MAX)
     })
-}
-
-/// On what a schedule depends beside the plan.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct InGroup {
-    members: usize,
-    /// This peer's index.
-    me: usize,
-    /// The sites of the members; empty where the schedule does not go by them.
-    sites: Vec<u8>,
-}
-
-impl InGroup {
-    fn of(plan: &Plan, group: &Group) -> Self {
-        let sites = group.places.iter().map(|place| place.site);
-        Self {
-            members: group.len(),
-            me: group.me,
-            sites: sites.filter(|_| plan.schedule.goes_by_sites()).collect(),
-        }
-    }
 }
 
 impl Agreed {
@@ -87,11 +67,8 @@ impl Agreed {
         let seat = InGroup::of(plan, group);
         let known = self.program.take().filter(|(known, _)| *known == seat);
         let (seat, program) = known.unwrap_or_else(|| {
-            let program = match seat.sites.is_empty() {
-                true => Program::new(plan.schedule, seat.members, seat.me),
-                false => Program::at_sites(plan.schedule, &seat.sites, seat.me),
-            };
-            (seat, Arc::new(program))
+            let program = Arc::new(seat.program(plan));
+            (seat, program)
         });
         self.program = Some((seat, program.clone()));
         Some(program)
