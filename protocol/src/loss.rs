@@ -118,7 +118,8 @@ impl Losses {
     /// H never rises, and is in [1, H_0]. Division and square root are exactly rounded, so all machines
     /// get the same result.
     /// **Source:** Wang and Joshi 2019, "Adaptive communication strategies to achieve the best
-    /// error-runtime trade-off in local-update SGD", section 4, equations (17) and (18).
+    /// error-runtime trade-off in local-update SGD", section 4, equations (17) and (18) (numbers not
+    /// verified).
     pub(crate) fn open(&mut self, opened: Round, every: u64, factor: u16, budget: StepBudget) {
         let (StepBudget::Steps(start), Some(first), Some(last)) = (budget, self.first, self.last)
         else {

@@ -143,12 +143,10 @@ impl Anchor {
         }
     }
 
-    /// The optimizer of aggregates begins again: another anchor took the place of this one.
+    /// The outer optimizer begins again: another anchor took the place of this one. Sides that exchange gradients
+    /// are not merged, so a shared inner optimizer has nothing to forget.
     pub(super) fn reset_outer(&mut self) {
         self.outer.reset();
-        if let Some(halves) = &mut self.halves {
-            halves.reset();
-        }
     }
 
     /// Bytes of the states of both optimizers, and of first halves.

@@ -105,11 +105,6 @@ impl Halves {
         inner.apply(range, values, mean);
     }
 
-    /// Begins again: another anchor took the place of the one that a first half belongs to.
-    pub(super) fn reset(&mut self) {
-        self.state.fill(0.0);
-    }
-
     /// The state, to be written.
     pub(super) fn state(&self) -> &[f32] {
         &self.state
