@@ -422,18 +422,24 @@ fn a_death_at_any_message_between_sites_leaves_survivors_with_the_same_bits() {
             for moment in [Moment::Before, Moment::During, Moment::After] {
                 for victim in 1..=n {
                     let mut club = interleaved(n, island, 3);
-                    arm(&mut club, &[(Some(peer(victim)), kind, moment)]);
-                    together(&mut club);
                     let what = format!("{n} {island} {kind:?} {moment:?} {victim}");
-                    agreed(&club, &what);
-                    let lives = club.members.len();
-                    assert!(lives + 1 >= usize::from(n), "{what}");
-                    assert_eq!(club.decided(1).len(), lives, "{what}");
-                    assert_eq!(club.decided(2).len(), lives, "{what}");
+                    one_death(&mut club, (victim, kind, moment), &what);
                 }
             }
         }
     }
+}
+
+/// A member dies at this moment, and the others decide both fragments.
+fn one_death(club: &mut Club, (victim, kind, moment): (u8, Kind, Moment), what: &str) {
+    let members = club.members.len();
+    arm(club, &[(Some(peer(victim)), kind, moment)]);
+    together(club);
+    agreed(club, what);
+    let lives = club.members.len();
+    assert!(lives + 1 >= members, "{what}");
+    assert_eq!(club.decided(1).len(), lives, "{what}");
+    assert_eq!(club.decided(2).len(), lives, "{what}");
 }
 
 #[test]
@@ -447,14 +453,8 @@ fn a_death_among_owners_of_parts_leaves_survivors_with_the_same_bits() {
                         site: None,
                         rate: (id < 6).then(|| murmurate_protocol::RateClass::of(1_000_000 << id)),
                     });
-                    arm(&mut club, &[(Some(peer(victim)), kind, moment)]);
-                    together(&mut club);
                     let what = format!("{n} {owners} {kind:?} {moment:?} {victim}");
-                    agreed(&club, &what);
-                    let lives = club.members.len();
-                    assert!(lives + 1 >= usize::from(n), "{what}");
-                    assert_eq!(club.decided(1).len(), lives, "{what}");
-                    assert_eq!(club.decided(2).len(), lives, "{what}");
+                    one_death(&mut club, (victim, kind, moment), &what);
                 }
             }
         }
