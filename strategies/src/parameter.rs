@@ -117,11 +117,7 @@ impl Parameters {
     pub fn values(&self, given: &[(&str, f64)]) -> Result<Values, ParameterError> {
         let known = |key: &str| self.list.iter().any(|p| p.name == key);
         if let Some((key, _)) = given.iter().find(|(key, _)| !known(key)) {
-            return Err(ParameterError::DoesNotApply {
-                table: self.table,
-                parameter: (*key).to_owned(),
-                method: self.method,
-            });
+            return Err(self.does_not_apply(key));
         }
         let mut values = [0.0; PARAMETERS_MAX];
         for (value, parameter) in values.iter_mut().zip(self.list) {
@@ -138,11 +134,11 @@ impl Parameters {
     pub fn read(&self, table: &toml::Table) -> Result<Values, ParameterError> {
         let mut given = Vec::new();
         for (key, value) in table {
+            // A text, too, may be a key of another method.
             let parameter = self.list.iter().find(|p| p.name == key);
-            let number = match (value, parameter.map(|p| (p, p.range))) {
-                (_, Some((parameter, Range::Choice(names)))) => {
-                    self.choose(parameter, names, value)?
-                }
+            let parameter = parameter.ok_or_else(|| self.does_not_apply(key))?;
+            let number = match (value, parameter.range) {
+                (_, Range::Choice(names)) => self.choose(parameter, names, value)?,
                 (toml::Value::Integer(whole), _) => *whole as f64,
                 (toml::Value::Float(number), _) => *number,
                 (other, _) => {
@@ -173,6 +169,14 @@ impl Parameters {
     pub fn number(&self, values: &Values, parameter: &str) -> f64 {
         let at = self.list.iter().position(|p| p.name == parameter);
         values[at.expect("a method asks for the parameters that it lists")]
+    }
+
+    fn does_not_apply(&self, key: &str) -> ParameterError {
+        ParameterError::DoesNotApply {
+            table: self.table,
+            parameter: key.to_owned(),
+            method: self.method,
+        }
     }
 
     /// The number of the name that a table gives.

@@ -852,7 +852,7 @@ const REFUSED: &[(&str, &str, &[&str])] = &[
     (
         "local-sgd",
         "[architecture]\nschedule = \"ring\"\nislands_by = \"sites\"",
-        &["`architecture.islands_by`"],
+        &["`architecture.islands_by`", "does not apply", "`ring`"],
     ),
     (
         "local-sgd",
