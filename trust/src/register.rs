@@ -161,6 +161,11 @@ impl Register {
         learned
     }
 
+    /// Whether news would change nothing.
+    pub fn knows(&self, news: &News, now_s: u64) -> bool {
+        self.clone().learn(news.clone(), now_s).fresh.is_empty()
+    }
+
     /// Bans a member that has lied, for as long as the register is kept. Only known members are banned,
     /// so there are no more bans than members. Returns whether that is new; `None` if the proof proves
     /// nothing.

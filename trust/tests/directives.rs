@@ -40,8 +40,11 @@ fn heard(messages: impl IntoIterator<Item = Message>) -> Register {
 #[test]
 fn a_directive_of_the_owner_counts_at_every_member_and_over_restarts() {
     let mut here = register();
+    assert!(!here.knows(&said(vec![pause(1, 41)]), NOW));
     let learned = here.learn(said(vec![pause(1, 41)]), NOW);
     assert!(!learned.slanders);
+    assert!(here.knows(&said(vec![pause(1, 41)]), NOW));
+    assert!(!here.knows(&said(vec![pause(2, 41)]), NOW));
     assert_eq!(learned.fresh.directives, [pause(1, 41)]);
     assert!(here.learn(said(vec![pause(1, 41)]), NOW).fresh.is_empty());
     assert_eq!(

@@ -61,8 +61,9 @@ impl Owner {
 
     /// The directives that the directory knows, those among them that wait for its daemon.
     fn known(&self) -> Directives {
-        let mut register = read_register(&self.dir, &self.run);
+        // In this order: the daemon removes an order after it has written the register.
         let left = orders::find(&self.dir).into_iter();
+        let mut register = read_register(&self.dir, &self.run);
         for directive in left.flat_map(|(_, news)| news.directives) {
             register.direct(directive);
         }

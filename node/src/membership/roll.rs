@@ -1,7 +1,7 @@
 //! Keeps the register of members on the disk, and carries the operator's orders to the network.
 
 use super::orders;
-use crate::net::{Membership, Net};
+use crate::net::{Membership, Net, now_s};
 use crate::store::{StoreError, note_addresses, write_private};
 use murmurate_protocol::{Directives, PeerId, Proof};
 use murmurate_trust::{News, Register, Run};
@@ -96,28 +96,32 @@ impl Roll {
     }
 
     /// Passes orders on, and writes what has changed, on another thread: the register, and the
-    /// addresses for `murmurate invite`.
+    /// addresses for `murmurate invite`. An order is removed once it is in the register on the disk, so
+    /// that a crash loses none, and a command that looks for orders and then reads the register misses
+    /// none.
     pub(crate) fn look(&mut self, net: &Net, addresses: &[String]) {
         if self.looked.elapsed() < LOOK_EVERY || self.membership.run().open {
             return;
         }
         self.looked = Instant::now();
+        let mut carried_out = Vec::new();
         for (path, news) in orders::find(&self.dir) {
-            // A full queue: the file is there at the next look.
-            if net.learn(news).is_ok() {
-                let _ = std::fs::remove_file(path);
+            if self.membership.register().knows(&news, now_s()) {
+                carried_out.push(path);
+            } else if net.learn(news).is_err() {
+                tracing::debug!("an order waits: the network is busy");
             }
         }
         if self.saving.as_ref().is_some_and(|task| !task.is_finished()) {
             return;
         }
         let moved = self.noted != addresses;
-        if std::mem::take(&mut self.changed) || moved {
+        if std::mem::take(&mut self.changed) || moved || !carried_out.is_empty() {
             self.noted = addresses.to_vec();
             let (dir, membership) = (self.dir.clone(), Arc::clone(&self.membership));
             let addresses = addresses.to_vec();
             self.saving = Some(tokio::task::spawn_blocking(move || {
-                told(save(&dir, &membership));
+                told(save(&dir, &membership).map(|()| remove(&carried_out)));
                 told(note_addresses(&dir, &addresses));
             }));
         }
@@ -140,6 +144,13 @@ impl Roll {
 fn save(dir: &Path, membership: &Membership) -> Result<(), StoreError> {
     let bytes = membership.register().to_bytes();
     write_private(&path_of(dir), &bytes)
+}
+
+/// Removes orders whose news are in the register on the disk. Before that nothing but the file has them.
+fn remove(orders: &[PathBuf]) {
+    for path in orders {
+        let _ = std::fs::remove_file(path);
+    }
 }
 
 fn told(saved: Result<(), StoreError>) {
