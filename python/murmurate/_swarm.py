@@ -4,6 +4,7 @@ The framework's part is an *adapter*: an object that knows the tensors and copie
 framework and flat float32 views. `_numpy.py` has the smallest one.
 
     tensors()            -> list of (name, shape), in an order that never changes
+    mapped(memory)       the memory that views are parts of, before the first of them; if it is there
     write(view)          copies all parameters into `view`, flat float32
     install(view, start, end)  takes the parameters from `start` to `end` over from `view`
     gradients(given, view)     copies gradients into `view`; only if `hands_gradients`
@@ -184,6 +185,8 @@ class Swarm:
             raise MurmurateError("the daemon has another number of values than this model")
         self._memory = mmap.mmap(fds[0], 8 * values)
         self._slots = np.frombuffer(self._memory, dtype=np.float32).reshape(2, values)
+        if hasattr(adapter, "mapped"):
+            adapter.mapped(self._slots)
         self._files = fds[1:]
         self._wire = wire
         self._welcome = welcome

@@ -30,6 +30,7 @@ import numpy as np
 import torch
 
 from . import _ranks
+from ._copies import Copies
 from ._errors import MurmurateError
 from ._numpy import Flat
 from ._sharded import Part, bare, is_taken_apart, plain, put_together, reshard, taken_apart
@@ -74,11 +75,8 @@ class TorchAdapter:
             [(name, part.shape) for (name, _), part in zip(named, self._parts)],
             [start + part.start for start, part in zip(starts, self._parts)],
         )
-        self._masters = {
-            index: _master(part.values())
-            for index, part in enumerate(self._parts)
-            if named[index][1].dtype != torch.float32
-        }
+        self._copies = Copies({parameter.device for parameter in self._parameters})
+        self._masters = self._make_masters()
         self.evaluates = evaluate is not None
         kept = self._model.state_dict()
         self._buffers = {plain(n): buffer for n, buffer in self._model.named_buffers() if n in kept}
@@ -87,6 +85,25 @@ class TorchAdapter:
 
     def tensors(self):
         return self._flat.tensors
+
+    def mapped(self, memory):
+        self._copies.pin("shared memory", memory)
+
+    def _make_masters(self):
+        """Copies in float32 in this machine's memory of parameters of another type, outermost first
+        whatever their strides."""
+        held = enumerate(part.values() for part in self._parts)
+        short = {index: values for index, values in held if values.dtype != torch.float32}
+        room = np.empty(sum(values.numel() for values in short.values()), np.float32)
+        if room.size:
+            self._copies.pin("masters", room)
+        masters, start = {}, 0
+        for index, values in short.items():
+            end = start + values.numel()
+            masters[index] = torch.from_numpy(room[start:end]).view(values.shape)
+            masters[index].copy_(values)
+            start = end
+        return masters
 
     @torch.no_grad()
     def write(self, view):
@@ -98,12 +115,14 @@ class TorchAdapter:
             into = torch.from_numpy(view[start:end]).view(values.shape)
             master = self._masters.get(index)
             if master is None:
-                into.copy_(values)
+                into.copy_(values, non_blocking=True)
                 continue
-            # What training has changed since the master was rounded.
-            rounded = master.to(values.dtype).float()
-            master += values.float().cpu() - rounded
-            into.copy_(master)
+            # With what training has changed since the master was rounded, on the parameter's device.
+            new = master.to(values.device, non_blocking=True)
+            new = new + (values.float() - new.to(values.dtype).float())
+            master.copy_(new, non_blocking=True)
+            into.copy_(new, non_blocking=True)
+        self._copies.finish()
 
     @torch.no_grad()
     def install(self, view, start, end):
@@ -116,13 +135,17 @@ class TorchAdapter:
             if master is not None:
                 # The rest of the tensor may have been trained since its master was written.
                 master.view(-1)[low:high] = values
+            if values.dtype != parameter.dtype:
+                # Rounded where the parameter is.
+                values = values.to(parameter.device, non_blocking=True)
             if high - low == parameter.numel():
-                parameter.copy_(values.view(parameter.shape))
+                parameter.copy_(values.view(parameter.shape), non_blocking=True)
             else:
                 flat = parameter.reshape(-1)
                 flat[low:high] = values.to(parameter.device, parameter.dtype)
                 if not parameter.is_contiguous():
                     parameter.copy_(flat.view(parameter.shape))
+        self._copies.finish()
 
     def own_gradients(self):
         return self._parameters
@@ -144,7 +167,8 @@ class TorchAdapter:
                 if gradient is None:
                     into.zero_()
                 else:
-                    into.copy_(part.values_of(gradient).to_dense())
+                    into.copy_(part.values_of(gradient).to_dense(), non_blocking=True)
+        self._copies.finish()
         for parameter in self._parameters:
             parameter.grad = None
 
@@ -181,12 +205,6 @@ def _check(name, parameter):
         raise MurmurateError(f"parameter `{name}` has no values yet: attach after the model is made")
     if parameter.numel() == 0:
         raise MurmurateError(f"parameter `{name}` of shape {tuple(parameter.shape)} has no values")
-
-
-def _master(parameter):
-    """A copy in float32 in this machine's memory, outermost first whatever the parameter's strides."""
-    values = parameter.detach().to("cpu", torch.float32)
-    return values.clone(memory_format=torch.contiguous_format)
 
 
 def _to_numpy(tree):

@@ -1,5 +1,9 @@
 """Modules of PyTorch in the flat parameters.  Skipped, with a line, where PyTorch is not installed."""
 
+import contextlib
+import gc
+import io
+import mmap
 import os
 import sys
 import unittest
@@ -92,7 +96,7 @@ class Torch(unittest.TestCase):
         adapter = TorchAdapter(model, None, None)
         self.assertEqual([name for name, _ in adapter.tensors()][0], "unused")
         model(torch.tensor([1])).sum().backward()
-        weight = model[1].weight.detach().flatten()
+        weight = model[1].weight.detach().flatten().cpu()
         view = np.ones(13, np.float32)
         adapter.gradients(adapter.own_gradients(), view)
         self.assertEqual(view[:4].tolist(), [0, 0, 0, 0])
@@ -160,11 +164,57 @@ class Torch(unittest.TestCase):
         self.assertEqual((seen, model.training), ([(False, False)], True))
 
 
+@unittest.skipUnless(torch is not None and torch.cuda.is_available(), "there is no CUDA device")
+class OnCuda(Torch):
+    """All of that with parameters on a CUDA device."""
+
+    def setUp(self):
+        super().setUp()
+        torch.set_default_device("cuda")
+        self.addCleanup(torch.set_default_device, None)
+
+    def test_shared_memory_is_pinned_and_again_when_the_daemon_is_back(self):
+        model = self.module(w=torch.rand(300, 70), turned=torch.rand(5, 9).t())
+        adapter = TorchAdapter(model, None, None)
+        for _ in range(2):
+            memory = np.frombuffer(mmap.mmap(-1, 8 * 21_045), np.float32).reshape(2, 21_045)
+            adapter.mapped(memory)
+            self.assertTrue(torch.from_numpy(memory).is_pinned())
+            adapter.write(memory[1])
+            expected = torch.cat([model.w.flatten(), model.turned.flatten()])
+            self.assertTrue(torch.equal(torch.from_numpy(memory[1]), expected.cpu()))
+            memory[0] = 2 * memory[1]
+            adapter.install(memory[0], 0, 21_045)
+            self.assertTrue(torch.equal(model.w.flatten(), 2 * expected[:21_000]))
+
+    def test_memory_is_no_longer_pinned_when_its_loop_has_ended(self):
+        memory = np.frombuffer(mmap.mmap(-1, 8 * 300), np.float32).reshape(2, 300)
+        for _ in range(2):
+            adapter = TorchAdapter(self.module(w=torch.rand(300)), None, None)
+            adapter.mapped(memory)
+            self.assertTrue(torch.from_numpy(memory).is_pinned())
+            del adapter
+            gc.collect()
+            self.assertFalse(torch.from_numpy(memory).is_pinned())
+
+    def test_memory_that_cannot_be_pinned_is_copied_all_the_same(self):
+        adapter = TorchAdapter(self.module(w=torch.rand(300)), None, None)
+        memory = np.zeros((2, 300), np.float32)
+        adapter.mapped(memory)
+        with contextlib.redirect_stderr(io.StringIO()) as said:
+            # CUDA pins no memory twice.
+            TorchAdapter(self.module(w=torch.rand(300)), None, None).mapped(memory)
+        self.assertTrue(torch.equal(torch.ones(3) + 1, torch.full((3,), 2.0)))
+        self.assertIn("could not be pinned", said.getvalue())
+        adapter.write(memory[1])
+        self.assertTrue(memory[1].any())
+
+
 def steps(model, optimizer, count):
     """Steps on data that depends only on how many batches the model has seen."""
     for _ in range(count):
-        generator = torch.Generator().manual_seed(int(model[1].num_batches_tracked))
-        data = torch.randn(8, 4, generator=generator).to(model[0].weight.dtype)
+        generator = torch.Generator("cpu").manual_seed(int(model[1].num_batches_tracked))
+        data = torch.randn(8, 4, generator=generator, device="cpu").to(model[0].weight)
         model(data).float().square().mean().backward()
         optimizer.step()
         optimizer.zero_grad()
