@@ -61,6 +61,9 @@ pub struct NodeReport {
     /// The last path to each peer, by id in hexadecimal.
     #[serde(default)]
     pub paths: BTreeMap<String, PathStatus>,
+    /// What slices went over to each peer whose link was still up: `quic`, `tls`, `stream` or `unused`.
+    #[serde(default)]
+    pub bulk: BTreeMap<String, String>,
 }
 
 impl From<&Status> for NodeReport {
@@ -95,6 +98,11 @@ impl From<&Status> for NodeReport {
                 .peers
                 .iter()
                 .filter_map(|(peer, of)| Some((peer.clone(), of.path.clone()?)))
+                .collect(),
+            bulk: status
+                .peers
+                .iter()
+                .filter_map(|(peer, of)| Some((peer.clone(), of.link.as_ref()?.bulk.to_owned())))
                 .collect(),
         }
     }

@@ -46,6 +46,36 @@ fn all_traffic_passes_over_the_links_and_is_accounted_for() {
     same_digest(&nodes.iter().collect::<Vec<_>>());
 }
 
+#[test]
+fn slices_over_tls_pass_over_the_links() {
+    let dir = tempfile::tempdir().unwrap();
+    let config = dir.path().join("tls.toml");
+    std::fs::write(&config, "[network]\nbulk = \"tls\"\n").unwrap();
+    let config = config.to_str().unwrap();
+    let rounds = ["--nodes", "3", "--rounds", "6", "--config", config];
+    let report = local(
+        &turn(),
+        &[&rounds[..], &["--link", "1gbit/1ms/0%"]].concat(),
+    );
+    let nodes = nodes(&report);
+    let ways = nodes
+        .iter()
+        .flat_map(|n| n["bulk"].as_object().unwrap().values());
+    let ways: Vec<_> = ways.collect();
+    assert!(
+        !ways.is_empty() && ways.iter().all(|way| *way == "tls"),
+        "{nodes:#?}"
+    );
+    for node in nodes {
+        // More came over the link than the control messages of QUIC: its slices.
+        let carried = node["link"]["down"]["delivered"]["bytes"].as_u64().unwrap();
+        let encoded = node["bytes_received"]["encoded"].as_u64().unwrap();
+        assert!(encoded > 0 && carried >= encoded, "{node}");
+    }
+    assert_eq!(report["leaks"]["strangers"]["packets"], 0);
+    same_digest(&nodes.iter().collect::<Vec<_>>());
+}
+
 /// Runs a swarm of three, with daemons 1 and 2 behind routers of this kind. Returns the report.
 fn behind(nat: &str, rounds: &str) -> Value {
     let turn = turn();

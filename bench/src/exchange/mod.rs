@@ -93,9 +93,14 @@ impl ExchangeOptions {
                 listen,
                 announce,
                 payload_max,
+                bulk_port,
                 ..
             }) => {
-                format!("listen = {listen:?}\nannounce = {announce:?}\npayload_max = {payload_max}")
+                let tcp =
+                    bulk_port.map_or_else(String::new, |port| format!("bulk_port = {port}\n"));
+                format!(
+                    "{tcp}listen = {listen:?}\nannounce = {announce:?}\npayload_max = {payload_max}"
+                )
             }
             None => "listen = [\"/ip4/127.0.0.1/udp/0/quic-v1\"]".to_owned(),
         };
@@ -245,5 +250,6 @@ pub fn run_peer(config: Config, peer: PeerOptions) -> Result<PeerTimes, BenchErr
         wire_bytes_received: report.bytes_received.wire,
         peak_rss_bytes: report.peak_rss_bytes,
         voids: report.voids,
+        bulk: report.bulk.into_values().collect(),
     })
 }

@@ -4,6 +4,7 @@ use comfy_table::{Table, presets::UTF8_FULL_CONDENSED};
 use murmurate_net::emulate::LinkSpec;
 use murmurate_node::progress::bytes;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// The results of one peer, as its process prints them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -25,6 +26,8 @@ pub struct PeerTimes {
     pub peak_rss_bytes: Option<u64>,
     /// Number of exchanges without an agreed result.
     pub voids: u64,
+    /// What slices went over at the end, for each peer to which they were sent.
+    pub bulk: Vec<String>,
 }
 
 /// The combined results of all peers.
@@ -48,6 +51,8 @@ pub struct ExchangeReport {
     pub cpu_s_per_peer: f64,
     /// Mean bytes that a peer sent on the network in a round.
     pub wire_bytes_per_peer: u64,
+    /// What slices went over at the end (`quic`, `tls`), with the number of links that did.
+    pub bulk: BTreeMap<String, usize>,
     /// Largest peak of resident bytes of a peer.
     pub peak_rss_bytes: Option<u64>,
     /// 4 bytes x parameters, divided by the duration of a round, in MB/s.
@@ -76,6 +81,10 @@ impl ExchangeReport {
         });
         let round_s = median(slowest.collect());
         let cpu: f64 = peers.iter().flat_map(|p| &p.cpu_s).sum();
+        let mut bulk = BTreeMap::new();
+        for way in peers.iter().flat_map(|p| &p.bulk) {
+            *bulk.entry(way.clone()).or_default() += 1;
+        }
         let all = (nodes as f64 * rounds as f64).max(1.0);
         let sent: u64 = peers.iter().map(|p| p.wire_bytes_sent).sum();
         let first = peers.first().and_then(|p| p.digest.clone());
@@ -88,12 +97,27 @@ impl ExchangeReport {
             link: link.map(|link| link.to_string()),
             round_s,
             cpu_s_per_peer: cpu / all,
+            bulk,
             wire_bytes_per_peer: (sent as f64 / (nodes as f64 * (rounds + 2) as f64)) as u64,
             peak_rss_bytes: peers.iter().filter_map(|p| p.peak_rss_bytes).max(),
             payload_mb_s: 4e-6 * params as f64 / round_s.max(f64::MIN_POSITIVE),
             digests_equal: first.is_some() && peers.iter().all(|p| p.digest == first),
             relative_error: peers.iter().map(|p| p.relative_error).fold(0.0, f64::max),
             peers,
+        }
+    }
+}
+
+/// The ways of slices, the most used one first: `tls`, or `quic 8, tls 4`.
+fn over(bulk: &BTreeMap<String, usize>) -> String {
+    match bulk.len() {
+        0 => "-".to_owned(),
+        1 => bulk.keys().cloned().collect(),
+        _ => {
+            let mut all: Vec<_> = bulk.iter().collect();
+            all.sort_by_key(|(_, links)| std::cmp::Reverse(**links));
+            let words = all.iter().map(|(way, links)| format!("{way} {links}"));
+            words.collect::<Vec<_>>().join(", ")
         }
     }
 }
@@ -115,6 +139,7 @@ pub fn table(report: &ExchangeReport) -> Table {
         "payload MB/s",
         "CPU s/peer",
         "wire/peer",
+        "over",
         "peak RSS",
         "rel. error",
         "same bits",
@@ -127,6 +152,7 @@ pub fn table(report: &ExchangeReport) -> Table {
         format!("{:.0}", report.payload_mb_s),
         format!("{:.3}", report.cpu_s_per_peer),
         bytes(report.wire_bytes_per_peer),
+        over(&report.bulk),
         report.peak_rss_bytes.map_or_else(|| "-".to_owned(), bytes),
         format!("{:.1e}", report.relative_error),
         report.digests_equal.to_string(),
@@ -145,6 +171,10 @@ mod tests {
             cpu_s: vec![1.0; 3],
             wire_bytes_sent: 400,
             digest: Some(digest.to_owned()),
+            bulk: vec![
+                "tls".to_owned(),
+                digest.replace('a', "tls").replace('b', "quic"),
+            ],
             ..PeerTimes::default()
         };
         let peers = vec![peer([1.0, 5.0, 2.0], "a"), peer([3.0, 1.0, 1.0], "a")];
@@ -152,7 +182,10 @@ mod tests {
         assert_eq!((report.round_s, report.cpu_s_per_peer), (3.0, 1.0));
         assert_eq!(report.wire_bytes_per_peer, 80);
         assert!(report.digests_equal);
+        assert_eq!(over(&report.bulk), "tls");
         let apart = vec![peers[0].clone(), peer([1.0; 3], "b")];
-        assert!(!ExchangeReport::new(2, 1, "f32", 3, None, apart).digests_equal);
+        let apart = ExchangeReport::new(2, 1, "f32", 3, None, apart);
+        assert!(!apart.digests_equal);
+        assert_eq!(over(&apart.bulk), "tls 3, quic 1");
     }
 }

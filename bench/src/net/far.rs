@@ -61,7 +61,7 @@ impl Far {
         let (endpoint, transport) = Endpoint::new(task.tuning.config()?, &identity, admitted)?;
         let ours = endpoint.listen(task.at(0))?.port();
         let tls = tcp::Endpoint::new(&task.tuning.config()?, &identity, admit_all)
-            .and_then(|tls| tls.listen(task.at(2)).map(|_| tls))
+            .and_then(|tls| tls.listen(task.at(FarTask::TLS)).map(|_| tls))
             .map_err(|error| BenchError::failed("listening for TLS")(error.to_string()))?;
         let mut server = endpoint.quinn_server()?;
         server.transport_config(Arc::default());

@@ -239,6 +239,11 @@ impl Dialer<'_> {
         let config = self.task.tuning.config()?;
         let ours = tcp::Endpoint::new(&config, &self.identity, admit_all)
             .map_err(|error| failed(error.to_string()))?;
+        if let Some(from) = self.task.from {
+            // An endpoint dials from the address at which it listens.
+            let at = SocketAddr::new(from.ip(), 0);
+            ours.listen(at).map_err(|error| failed(error.to_string()))?;
+        }
         let start = Instant::now();
         let beside = endpoint
             .dial_bulk(&multiaddr_of(self.task.to), self.peer)

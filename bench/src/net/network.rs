@@ -54,7 +54,10 @@ impl Network {
             let port = hello.port(way);
             match way {
                 // These use the port of bulk connections.
-                Way::Control | Way::Tls => {}
+                Way::Control => {}
+                Way::Tls => {
+                    self.relay.publish_tcp(self.far, FAR_PORT + FarTask::TLS)?;
+                }
                 Way::Quinn | Way::Bulk | Way::Libp2pQuic => {
                     self.relay.publish_udp(self.far, port)?;
                 }

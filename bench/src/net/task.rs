@@ -144,6 +144,9 @@ impl FarTask {
     /// Number of consecutive ports of a far end.
     pub const PORTS: u16 = 3;
 
+    /// The one among them that accepts TLS over TCP.
+    pub(super) const TLS: u16 = 2;
+
     /// The address of one of these ports.
     pub(super) fn at(&self, index: u16) -> SocketAddr {
         let port = match self.port {

@@ -12,7 +12,7 @@ use libp2p::identity::Keypair;
 use socket2::{Domain, Protocol, Socket, Type};
 use std::collections::BTreeMap;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use tokio::net::TcpListener;
 use tokio::time::Instant;
@@ -78,12 +78,22 @@ impl Endpoint {
         listening.iter().map(|(addr, _)| *addr).collect()
     }
 
+    /// Whether a port is open for addresses of the family of this one.
+    #[must_use]
+    pub fn is_listening_for(&self, remote: IpAddr) -> bool {
+        self.port_for(remote).is_some()
+    }
+
+    fn port_for(&self, remote: IpAddr) -> Option<u16> {
+        let v4 = remote.to_canonical().is_ipv4();
+        let listening = self.listening();
+        Some(listening.iter().find(|at| at.is_ipv4() == v4)?.port())
+    }
+
     /// An offer for a peer at an address. `None` if no port is open for addresses of that family.
     #[must_use]
     pub fn offer(&self, peer: PeerId, remote: SocketAddr) -> Option<Offer> {
-        let v4 = remote.ip().to_canonical().is_ipv4();
-        let listening = self.listening();
-        let port = listening.iter().find(|at| at.is_ipv4() == v4)?.port();
+        let port = self.port_for(remote.ip())?;
         let random = self.shared().tls.random();
         let token = self.shared().tokens().give(peer, Instant::now(), random)?;
         Some(Offer { port, token })

@@ -15,8 +15,8 @@ use std::sync::atomic::AtomicU64;
 /// The link to a peer.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct LinkStatus {
-    /// Transport of slices and states: `quic` (a connection of their own), `stream` (streams of the
-    /// link) or `unused` (none was sent yet).
+    /// Transport of slices and states: `quic` or `tls` (a connection of their own), `stream` (streams of
+    /// the link) or `unused` (none was sent yet).
     pub bulk: &'static str,
     /// Why it is this transport, if there was a choice or a failure.
     pub reason: Option<String>,

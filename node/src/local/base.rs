@@ -259,6 +259,9 @@ impl Base {
             set("network", "announce", list(&place.announce));
             set("network", "relay", Value::Boolean(place.relay));
             set("network", "payload_max", count(place.payload_max.into()));
+            if let Some(port) = place.bulk_port {
+                set("network", "bulk_port", count(port.into()));
+            }
         }
         set("network", "join", Value::Array(Vec::new()));
         if !self.config.run.open && self.config.run.key.is_none() {

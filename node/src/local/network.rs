@@ -8,6 +8,9 @@ use serde::Serialize;
 /// UDP and TCP port of daemon 0. Each further daemon has the next port.
 const FIRST_PORT: u16 = 4_001;
 
+/// Port of daemon 0 for bulk connections over TCP. Each further daemon has the next port.
+const FIRST_BULK_PORT: u16 = 14_001;
+
 /// Index of the daemon without a router. All others can reach it, and it relays for them.
 const MEETING_PLACE: usize = 0;
 
@@ -20,6 +23,8 @@ pub struct Place {
     pub announce: Vec<String>,
     /// Whether it relays for daemons behind routers.
     pub relay: bool,
+    /// Port for bulk connections over TCP, if others can reach one.
+    pub bulk_port: Option<u16>,
     /// The largest UDP payload that its link carries. The system knows only that of loopback.
     pub payload_max: u16,
 }
@@ -49,12 +54,13 @@ impl LocalNetwork {
             places: Vec::new(),
         };
         let nat = options.nat.unwrap_or_default();
-        for (index, port) in (FIRST_PORT..).take(options.nodes).enumerate() {
+        let ports = (FIRST_PORT..).zip(FIRST_BULK_PORT..).take(options.nodes);
+        for (index, ports) in ports.enumerate() {
             let nat = match index {
                 MEETING_PLACE => NatKind::None,
                 _ => nat,
             };
-            let mut place = network.seat(nat, port)?;
+            let mut place = network.seat(nat, ports)?;
             place.relay = index == MEETING_PLACE && options.nat.is_some();
             network.places.push(place);
             network.nats.push(nat);
@@ -62,7 +68,7 @@ impl LocalNetwork {
         Ok(Some(network))
     }
 
-    fn seat(&mut self, nat: NatKind, port: u16) -> Result<Place, LocalError> {
+    fn seat(&mut self, nat: NatKind, (port, bulk): (u16, u16)) -> Result<Place, LocalError> {
         let seat = self.relay.add(nat, self.link)?;
         let addresses = |ip| {
             vec![
@@ -71,9 +77,11 @@ impl LocalNetwork {
             ]
         };
         let mut announce = Vec::new();
-        if nat == NatKind::None {
+        let open = nat == NatKind::None;
+        if open {
             self.relay.publish_udp(seat, port)?;
             self.relay.publish_tcp(seat, port)?;
+            self.relay.publish_tcp(seat, bulk)?;
             announce = addresses(seat.public);
         } else {
             self.relay.dials_from(seat, port);
@@ -82,6 +90,7 @@ impl LocalNetwork {
             listen: addresses(seat.inner),
             announce,
             relay: false,
+            bulk_port: open.then_some(bulk),
             payload_max: self.link.payload_max(),
         })
     }

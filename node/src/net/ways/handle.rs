@@ -110,14 +110,14 @@ impl Ways {
         drop(slot);
     }
 
-    /// Sends an offer on a bulk connection that the peer dialled. Unless a port is configured, it
+    /// Opens a port, and sends an offer on a bulk connection that the peer dialled. Unless a port is configured, it
     /// has the number of the UDP port if that is free, so that a firewall can have one rule for both.
     pub(in crate::net) fn offer(&self, to: &BulkConnection, listening: &[SocketAddr]) {
-        let Some(tcp) = self.tcp.clone().filter(|_| !to.is_dialer()) else {
+        let Some(tcp) = self.tcp.clone() else {
             return;
         };
         let remote = to.remote_address();
-        if tcp.offer(to.peer(), remote).is_none()
+        if !tcp.is_listening_for(remote.ip())
             && let Err(error) = listen(&tcp, remote.ip(), listening, self.port)
             && !self.told.swap(true, Ordering::Relaxed)
         {
@@ -125,6 +125,10 @@ impl Ways {
                 "{error}: slices come over QUIC alone; set network.bulk_port to a free port, or \
                  network.bulk = \"quic\""
             );
+        }
+        // Who dialled has opened a port too, because its connections come from that address.
+        if to.is_dialer() {
+            return;
         }
         let Some(offer) = tcp.offer(to.peer(), remote) else {
             return;
