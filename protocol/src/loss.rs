@@ -10,6 +10,9 @@
 //! all losses at hand.
 //!
 //! What follows is replicated state, as the ledger of the data is: it is in states and checkpoints.
+//!
+//! With [`Pace::Measured`](crate::Pace::Measured) members say in the same place how long exchanges hold their
+//! training up, in inner steps. All of the above holds for that number too.
 
 use crate::limits::LOSS_MAX;
 use crate::{Round, StepBudget};
@@ -95,10 +98,12 @@ impl Losses {
         self.last
     }
 
-    /// The inner steps of the round, given those of the first.
-    pub(crate) fn steps(&self, first: u32) -> u32 {
+    /// The inner steps of the round, given those of the first and the fewest and the most that a round may
+    /// have.
+    pub(crate) fn steps(&self, first: u32, (least, most): (u32, u32)) -> u32 {
+        let least = least.max(1);
         self.steps
-            .map_or(first, |steps| steps.clamp(1, first.max(1)))
+            .map_or(first, |steps| steps.clamp(least, most.max(least)))
     }
 
     /// A round ended with this loss; with none, it had no result.
@@ -128,7 +133,7 @@ impl Losses {
         if !opened.0.is_multiple_of(every.max(1)) {
             return;
         }
-        let before = self.steps(start);
+        let before = self.steps(start, (1, start));
         let wanted = (f64::from(start) * (last.value() / first.value()).sqrt()).ceil();
         // A loss that was zero from the beginning has not fallen: then `wanted` is not a number.
         let now = match wanted < f64::from(before) {
@@ -136,6 +141,29 @@ impl Losses {
             false => (u64::from(before) * u64::from(factor) / 1000) as u32,
         };
         self.steps = Some(now.clamp(1, before));
+    }
+
+    /// As [`open`](Self::open), where the last number is how many inner steps w an exchange holds training
+    /// up: `H = ceil(w s / (1 - s))` between the fewest and the most, with the share s in thousandths. A
+    /// change by less than a quarter is noise of the machines, and left out.
+    pub(crate) fn open_measured(
+        &mut self,
+        opened: Round,
+        (every, share): (u64, u16),
+        bounds: (u32, u32),
+        start: u32,
+    ) {
+        let Some(waits) = self.last.filter(|_| opened.0.is_multiple_of(every.max(1))) else {
+            return;
+        };
+        let before = f64::from(self.steps(start, bounds));
+        let share = f64::from(share.clamp(1, 999));
+        let wanted = (waits.value() * share / (1000.0 - share)).ceil();
+        // The cast saturates.
+        let wanted = (wanted as u32).clamp(bounds.0, bounds.1);
+        if (f64::from(wanted) - before).abs() >= 0.25 * before {
+            self.steps = Some(wanted);
+        }
     }
 }
 
@@ -167,13 +195,56 @@ mod tests {
         for (round, value) in (0..).zip([4.0, 3.0, 1.0, 1.0, 1.0, 1.0, 0.0625, 0.0625]) {
             losses.note(Some(loss(value)));
             losses.open(Round(round + 1), 2, 500, StepBudget::Steps(64));
-            found.push(losses.steps(64));
+            found.push(losses.steps(64, (1, 64)));
         }
         // sqrt(3 / 4) of 64 is 55.4; then the half of it, twice; then sqrt(1 / 64) of 64.
         assert_eq!(found, [64, 56, 56, 32, 32, 16, 16, 8]);
     }
 
+    fn measured(waits: f64, start: u32, bounds: (u32, u32), share: u16) -> u32 {
+        let mut losses = Losses::default();
+        losses.note(Some(Loss::of(waits)));
+        losses.open_measured(Round(8), (8, share), bounds, start);
+        losses.steps(start, bounds)
+    }
+
+    #[test]
+    fn training_takes_its_share_of_the_time() {
+        // 10 inner steps of waiting and 90 of training are 0.9.
+        assert_eq!(measured(10.0, 16, (1, 1000), 900), 90);
+        assert_eq!(measured(10.0, 16, (1, 64), 900), 64);
+        assert_eq!(measured(0.1, 16, (4, 64), 900), 4);
+        assert_eq!(measured(0.0, 16, (1, 64), 900), 1);
+        assert_eq!(measured(f64::NAN, 16, (1, 64), 900), 64);
+        // Between two intervals, and by less than a quarter, nothing changes.
+        assert_eq!(measured(2.0, 16, (1, 64), 900), 16);
+        let mut losses = Losses::default();
+        losses.note(Some(loss(10.0)));
+        losses.open_measured(Round(7), (8, 900), (1, 1000), 16);
+        assert_eq!(losses.steps(16, (1, 1000)), 16);
+        losses.note(None);
+        losses.open_measured(Round(16), (8, 900), (1, 1000), 16);
+        assert_eq!(losses.steps(16, (1, 1000)), 90);
+        // A state of a liar moves no one out of the bounds.
+        assert_eq!(losses.steps(16, (1, 50)), 50);
+    }
+
     proptest! {
+        #[test]
+        fn a_measured_number_is_the_least_with_its_share(
+            waits in 0.0f64..5_000.0,
+            start in 1u32..600,
+            share in 1u16..1000,
+        ) {
+            let found = measured(waits, start, (1, u32::MAX), share);
+            let waits = Loss::of(waits).value();
+            let s = f64::from(share) / 1000.0;
+            let of = |steps: u32| f64::from(steps) / (f64::from(steps) + waits);
+            let kept = found == start && (waits * s / (1.0 - s)).ceil() < 1.25 * f64::from(start) + 1.0;
+            prop_assert!(kept || of(found) >= s - 1e-9);
+            prop_assert!(kept || found == 1 || of(found - 1) < s + 1e-9);
+        }
+
         #[test]
         fn the_rule_is_that_of_the_paper(
             start in 1u32..5000,
@@ -185,7 +256,7 @@ mod tests {
                 losses.note(Some(loss(*value)));
                 losses.open(Round(round + 1), 1, 500, StepBudget::Steps(start));
                 before = reference(f64::from(start), first, f64::from(*value), before);
-                prop_assert_eq!(f64::from(losses.steps(start)), before);
+                prop_assert_eq!(f64::from(losses.steps(start, (1, start))), before);
             }
         }
 
@@ -199,7 +270,7 @@ mod tests {
             for (round, value) in (0..).zip(said) {
                 losses.note(Some(Loss::of(value)));
                 losses.open(Round(round + 1), 1, factor, StepBudget::Steps(start));
-                let now = losses.steps(start);
+                let now = losses.steps(start, (1, start));
                 prop_assert!((1..=before).contains(&now));
                 before = now;
             }
@@ -227,13 +298,13 @@ mod tests {
         let mut losses = Losses::default();
         losses.note(None);
         losses.open(Round(1), 1, 500, StepBudget::Steps(8));
-        assert_eq!((losses.last(), losses.steps(8)), (None, 8));
+        assert_eq!((losses.last(), losses.steps(8, (1, 8))), (None, 8));
         losses.note(Some(loss(2.0)));
         losses.note(None);
         assert_eq!(losses.last(), Some(loss(2.0)));
         // A round within an interval changes nothing.
         losses.open(Round(5), 4, 500, StepBudget::Steps(8));
-        assert_eq!(losses.steps(8), 8);
+        assert_eq!(losses.steps(8, (1, 8)), 8);
     }
 
     /// States and checkpoints hold them.
@@ -260,11 +331,11 @@ mod tests {
         let mut losses = Losses::default();
         losses.note(Some(loss(0.0)));
         losses.open(Round(1), 1, 500, StepBudget::Steps(8));
-        assert_eq!(losses.steps(8), 4);
+        assert_eq!(losses.steps(8, (1, 8)), 4);
         // One that rises from zero is infinitely larger.
         losses.note(Some(loss(1.0)));
         losses.open(Round(2), 1, 1000, StepBudget::Steps(8));
-        assert_eq!(losses.steps(8), 4);
+        assert_eq!(losses.steps(8, (1, 8)), 4);
     }
 
     #[test]

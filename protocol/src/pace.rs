@@ -1,6 +1,7 @@
 //! How the number of inner steps changes from round to round. Mostly it depends on the round only. With
-//! [`Pace::Loss`] it depends on the losses that peers agree on ([`Losses`](crate::Losses)), and in balanced
-//! rounds on the speeds of the machines, which each peer measures itself.
+//! [`Pace::Loss`] and [`Pace::Measured`] it depends on losses or waits that peers agree on
+//! ([`Losses`](crate::Losses)), and in balanced rounds on the speeds of the machines, which each peer measures
+//! itself.
 
 use crate::{Round, StepBudget};
 use serde::{Deserialize, Serialize};
@@ -46,12 +47,30 @@ pub enum Pace {
         /// The factor on an interval whose loss did not fall enough, in thousandths, from 1 to 1000.
         factor: u16,
     },
+    /// A number that makes training a share s of the time: `H = ceil(w s / (1 - s))`. Here w is how long a
+    /// round's exchange holds training up, counted in inner steps: the weighted median of what the members
+    /// have measured, in the last round with a result. For exchanges as with [`Pace::Loss`].
+    Measured {
+        /// Rounds of one interval. The number only changes between two.
+        every: u64,
+        /// The share s in thousandths, from 1 to 999.
+        share: u16,
+        /// The fewest inner steps.
+        least: u32,
+        /// The most.
+        most: u32,
+    },
 }
 
 impl Pace {
+    /// Whether the number follows from what members say with their contributions.
+    pub const fn is_agreed(self) -> bool {
+        matches!(self, Self::Loss { .. } | Self::Measured { .. })
+    }
+
     /// The budget of a round, given that of the first. Of a balanced round, the most that it may be. Where
     /// it depends on the loss, this is a forecast: as if the loss fell as `1 / (1 + l)`. Peers go by the
-    /// losses that they agree on.
+    /// losses that they agree on. Where it depends on what exchanges take, the forecast is that of the first.
     pub fn budget(self, first: StepBudget, round: Round) -> StepBudget {
         match (self, first) {
             (Self::Switch { round: at, steps }, _) if round.0 >= at => StepBudget::Steps(steps),
@@ -67,15 +86,20 @@ impl Pace {
     pub const fn usual(self, first: StepBudget) -> StepBudget {
         match self {
             Self::Switch { steps, .. } => StepBudget::Steps(steps),
-            Self::Steady | Self::Decay { .. } | Self::Balanced | Self::Loss { .. } => first,
+            Self::Steady
+            | Self::Decay { .. }
+            | Self::Balanced
+            | Self::Loss { .. }
+            | Self::Measured { .. } => first,
         }
     }
 
     /// The number of rounds that take `inner_steps` in all, on the fastest machine where machines take
-    /// different numbers; `None` for a time budget. A forecast where they depend on the loss.
+    /// different numbers; `None` for a time budget. A forecast where they depend on what members say.
     pub fn rounds(self, first: StepBudget, inner_steps: u64) -> Option<u64> {
         let (mut left, mut rounds) = (inner_steps, 0);
-        if let (Self::Steady | Self::Balanced, StepBudget::Steps(steps)) = (self, first) {
+        let alike = matches!(self, Self::Steady | Self::Balanced | Self::Measured { .. });
+        if let (true, StepBudget::Steps(steps)) = (alike, first) {
             return Some(left.div_ceil(u64::from(steps.max(1))));
         }
         while left > 0 {
@@ -101,6 +125,15 @@ impl Pace {
             Self::Loss { every, factor } => {
                 let some = every > 0 && 0 < factor && factor <= 1000;
                 some && matches!(first, StepBudget::Steps(_))
+            }
+            Self::Measured {
+                every,
+                share,
+                least,
+                most,
+            } => {
+                let some = every > 0 && 0 < share && share < 1000 && least > 0;
+                matches!(first, StepBudget::Steps(steps) if some && least <= steps && steps <= most)
             }
         }
     }
@@ -182,5 +215,15 @@ mod tests {
         let loss = |every, factor| Pace::Loss { every, factor };
         assert!(loss(1, 1).fits(one) && loss(9, 1000).fits(one) && !loss(1, 500).fits(time));
         assert!(!loss(0, 500).fits(one) && !loss(1, 0).fits(one) && !loss(1, 1001).fits(one));
+        let measured = |every, share, least, most| Pace::Measured {
+            every,
+            share,
+            least,
+            most,
+        };
+        assert!(measured(1, 1, 1, 1).fits(one) && measured(8, 999, 1, 500).fits(one));
+        assert!(!measured(0, 900, 1, 9).fits(one) && !measured(1, 1000, 1, 9).fits(one));
+        assert!(!measured(1, 0, 1, 9).fits(one) && !measured(1, 900, 0, 9).fits(one));
+        assert!(!measured(1, 900, 2, 9).fits(one) && !measured(1, 900, 1, 9).fits(time));
     }
 }

@@ -323,5 +323,6 @@ const fn event_name(event: &Event) -> &'static str {
         Event::BranchSaved { .. } => "branch saved",
         Event::Directed { .. } => "directed",
         Event::Finished { .. } => "finished",
+        Event::Paced { .. } => "paced",
     }
 }

@@ -13,6 +13,8 @@ const POST_LOCAL: &str =
     "inner_steps = 1\npace = \"switch\"\nswitch_round = 9\nswitch_inner_steps = 5\n";
 const DECAY: &str = "inner_steps = 12\npace = \"decay\"\ndecay_every = 3\n";
 const LOSS: &str = "inner_steps = 12\npace = \"loss\"\nloss_every = 3\n";
+const MEASURED: &str =
+    "inner_steps = 12\npace = \"measured\"\nmeasure_every = 3\ninner_steps_most = 40\n";
 const PARTIAL: &str = "inner_steps = 8\nenough = 4\ngrace_ms = 20\n";
 const BALANCED: &str = "inner_steps = 8\npace = \"balanced\"\n";
 const SAMPLED: &str = "inner_steps = 8\nfraction = 0.5\n";
@@ -102,15 +104,85 @@ fn peers_that_join_late_restart_or_catch_up_take_the_steps_of_the_others() {
     for architecture in ["all-reduce", "gathered", "parameter-server"] {
         let architecture = format!("[strategy.architecture]\nexchange = \"{architecture}\"\n");
         for fault in faults {
-            for seed in 1..4 {
+            for (seed, pace) in [(1, LOSS), (2, MEASURED), (3, LOSS), (4, MEASURED)] {
                 let more = format!("{CALM}{SLOWLY}{architecture}{fault}");
-                let report = run(&text(LOSS, &more), Some(seed));
+                let report = run(&text(pace, &more), Some(seed));
                 agreed(&report, PEERS, &format!("{fault} {seed}"));
                 caught_up += report.counters.catch_ups;
             }
         }
     }
     assert!(caught_up > 9, "{caught_up}");
+}
+
+const UNEQUAL: &str = "speeds = [1.0, 1.0, 1.0, 1.0, 1.0, 0.2]";
+
+/// Share of their time in which peers train, of inner steps of 50 ms on these links, after the first 30
+/// rounds; and the inner steps of a round then.
+fn busy(pace: &str, network: &str, speeds: &str) -> (f64, u64) {
+    let of = |rounds: u64| {
+        let text = format!(
+            "seed = 3\npeers = {PEERS}\nrounds = {rounds}\nevaluate_every = 1000\n\
+             [task]\nkind = \"timing\"\nparameters = 1_000_000\n[strategy]\npreset = \"local-sgd\"\n\
+             [strategy.synchronization]\ninner_steps = 4\n{pace}\n[network]\nbootstrap = 32\n{network}\n\
+             [compute]\nstep_ms = 50.0\n{speeds}\n"
+        );
+        let report = run(&text, None);
+        assert_eq!(
+            (report.live, report.counters.voided),
+            (PEERS, 0),
+            "{report}"
+        );
+        (
+            report.counters.trained_s,
+            report.virtual_s,
+            report.counters.inner_steps,
+        )
+    };
+    let (short, long) = (of(30), of(50));
+    let all = PEERS as f64 * (long.1 - short.1);
+    (
+        (long.0 - short.0) / all,
+        (long.2 - short.2) / (20 * PEERS as u64),
+    )
+}
+
+#[test]
+fn measured_rounds_are_as_long_as_it_takes_to_train_nine_tenths_of_the_time() {
+    // A model of 4 MB crosses 20 Mbit/s twice: some 3 s, or 60 inner steps.
+    let slow = "latency_ms = 20.0\nuplink_mbit = 20.0\ndownlink_mbit = 20.0";
+    let fast = "latency_ms = 1.0\nuplink_mbit = 2000.0\ndownlink_mbit = 2000.0";
+    let measured = "pace = \"measured\"\ninner_steps_most = 2000";
+    let (steady, four) = busy("", slow, "");
+    let (follows, many) = busy(measured, slow, "");
+    println!("steady {steady:.3} with {four}, measured {follows:.3} with {many}");
+    assert!(steady < 0.15 && four == 4);
+    assert!(
+        (0.88..0.93).contains(&follows) && (400..700).contains(&many),
+        "{follows} {many}"
+    );
+    // On fast links fewer are enough.
+    let (follows, few) = busy(measured, fast, "");
+    println!("fast: measured {follows:.3} with {few}");
+    assert!(
+        (0.85..0.97).contains(&follows) && (1..=12).contains(&few),
+        "{follows} {few}"
+    );
+    // Bounds hold.
+    let (_, most) = busy("pace = \"measured\"\ninner_steps_most = 50", slow, "");
+    assert_eq!(most, 50);
+}
+
+#[test]
+fn a_slow_machine_is_no_reason_to_train_longer() {
+    // The others wait for it in every round for four times as long as they train.
+    let fast = "latency_ms = 1.0\nuplink_mbit = 2000.0\ndownlink_mbit = 2000.0";
+    let (_, few) = busy(
+        "pace = \"measured\"\ninner_steps_most = 2000",
+        fast,
+        UNEQUAL,
+    );
+    assert!((1..=12).contains(&few), "{few}");
 }
 
 #[test]
@@ -124,8 +196,8 @@ fn a_restarted_peer_trains_at_the_pace_of_the_others() {
 }
 
 /// All options of this file, for faults that each must tolerate.
-const ALL: [&str; 7] = [
-    POST_LOCAL, DECAY, LOSS, PARTIAL, ADAPTIVE, SAMPLED, BALANCED,
+const ALL: [&str; 8] = [
+    POST_LOCAL, DECAY, LOSS, MEASURED, PARTIAL, ADAPTIVE, SAMPLED, BALANCED,
 ];
 
 #[test]

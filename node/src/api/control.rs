@@ -1,7 +1,7 @@
 //! What the owner of the run has directed, as `/status` shows it.
 
 use crate::directive::{DirectiveStatus, codec_name};
-use murmurate_protocol::{Change, Directive, InForce, Peer, Phase, Plan, StepBudget};
+use murmurate_protocol::{Change, Directive, InForce, Pace, Peer, Phase, Plan, StepBudget};
 use serde::{Deserialize, Serialize};
 
 /// What the owner of the run has directed.
@@ -17,6 +17,9 @@ pub struct ControlStatus {
     /// The training loss of the last round with a result, where inner steps follow from it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agreed_loss: Option<f64>,
+    /// How many inner steps an exchange holds training up, where inner steps follow from that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agreed_wait: Option<f64>,
     /// The fewest inner steps that the strategy takes; null where their number cannot be changed.
     pub inner_steps_least: Option<u32>,
     /// The factor on the learning rate in the present round.
@@ -54,9 +57,8 @@ impl ControlStatus {
                 StepBudget::Steps(steps) => Some(steps),
                 StepBudget::Time(_) => None,
             },
-            agreed_loss: peer
-                .losses()
-                .and_then(|losses| Some(losses.last()?.value())),
+            agreed_loss: said(peer, |pace| matches!(pace, Pace::Loss { .. })),
+            agreed_wait: said(peer, |pace| matches!(pace, Pace::Measured { .. })),
             inner_steps_least: inner_steps_least(peer.plan()),
             learning_rate: in_force.training.rate.get(),
             codec: in_force.training.codec.map(codec_name).unwrap_or_default(),
@@ -66,6 +68,12 @@ impl ControlStatus {
             directives: all.iter().map(shown).collect(),
         }
     }
+}
+
+/// What the members agree on in runs with such a pace.
+fn said(peer: &Peer, of: impl Fn(Pace) -> bool) -> Option<f64> {
+    let losses = peer.losses().filter(|_| of(peer.configured_pace()))?;
+    Some(losses.last()?.value())
 }
 
 /// Whether the peer can carry out a directive. Pauses and numbers of rounds fit every plan.

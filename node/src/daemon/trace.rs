@@ -248,6 +248,14 @@ fn tell(event: &Event) {
             info!(of_round = %round, kept, "behind, took over the round's result");
         }
         Event::Directed { directive, .. } => info!(?directive, "the owner directs"),
+        Event::Paced {
+            round,
+            steps,
+            before,
+            said,
+        } => {
+            info!(%round, steps, before, said, "another number of inner steps, as members measured")
+        }
         Event::Finished { rounds, digest } => info!(%rounds, %digest, "all rounds are complete"),
         // The level is `info` because the reporter prints both, and stderr ends with one line for
         // the error.

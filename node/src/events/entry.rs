@@ -248,6 +248,16 @@ pub enum Kind {
         /// The first round in which it is in force; zero is at once.
         from: u64,
     },
+    /// From this round on a round has another number of inner steps, because of what the members have said
+    /// of their training.
+    Paced {
+        /// Its inner steps.
+        steps: u32,
+        /// Those of the round before.
+        before: u32,
+        /// What the members agree on: their loss, or how many inner steps an exchange holds training up.
+        said: f64,
+    },
     /// All rounds are done.
     Finished,
     /// The log could not keep up, and entries are missing before this one.

@@ -177,6 +177,20 @@ fn of_results(event: &Event) -> Option<(Option<Round>, Kind)> {
             };
             (round, directed)
         }
+        Event::Paced {
+            round,
+            steps,
+            before,
+            said,
+        } => {
+            let (steps, before, said) = (*steps, *before, *said);
+            let paced = Kind::Paced {
+                steps,
+                before,
+                said,
+            };
+            (round, paced)
+        }
         Event::Finished { rounds, .. } => (rounds, Kind::Finished),
         _ => return None,
     };

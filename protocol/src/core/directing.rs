@@ -2,7 +2,7 @@
 
 use crate::core::context::Context;
 use crate::core::directed::joint;
-use crate::{Digest, Directive, Pace, Round};
+use crate::{Digest, Directive, Round};
 
 impl Context {
     /// The owner's directives, as the host has checked them. Returns those that are new.
@@ -29,9 +29,9 @@ impl Context {
         self.directed.in_force = in_force;
     }
 
-    /// Whether members say their losses, because the pace of the run follows them.
+    /// Whether members say their losses or waits, because the pace of the run follows them.
     pub(crate) fn follows_losses(&self) -> bool {
-        matches!(self.directed.configured(), (_, Pace::Loss { .. }))
+        self.directed.configured().1.is_agreed()
     }
 
     /// How this peer begins its round, in one hash: its anchor and the owner's rules for the round, where there

@@ -297,4 +297,16 @@ pub enum Event {
         /// How many.
         rounds: Round,
     },
+    /// From this round on a round has another number of inner steps, because of what the members have said
+    /// of their training.
+    Paced {
+        /// The round.
+        round: Round,
+        /// Its inner steps.
+        steps: u32,
+        /// Those of the round before.
+        before: u32,
+        /// What the members agree on: their loss, or how many inner steps an exchange holds training up.
+        said: f64,
+    },
 }

@@ -38,6 +38,7 @@ mod shown;
 mod snapshot;
 mod spare;
 mod waiting;
+mod waits;
 mod witnesses;
 
 pub use input::{Evaluated, Input};
@@ -55,6 +56,7 @@ use balance::Balance;
 use lag::{CatchUp, Helpers, Offer};
 use life::Life;
 use resting::Rest;
+use waits::Waits;
 
 /// One peer of a run.
 ///
@@ -80,6 +82,7 @@ pub struct Peer {
     /// How the run gets its first roll, until it has one.
     founding: Option<Box<Founding>>,
     balance: Balance,
+    waits: Waits,
 }
 
 impl Peer {
@@ -105,6 +108,7 @@ impl Peer {
             rest: Rest::default(),
             founding: None,
             balance: Balance::default(),
+            waits: Waits::default(),
         }
     }
 
@@ -274,6 +278,7 @@ impl Peer {
                 Some(decision) => self.replay_decision(decision),
                 None => {
                     self.balance_other(from, message);
+                    self.time_other(from, message);
                     self.exchange_said(from, message)
                 }
             },

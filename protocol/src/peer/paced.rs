@@ -1,24 +1,35 @@
-//! Rounds whose inner steps follow from the loss that the peers agree on ([`Pace::Loss`]).
+//! Rounds whose inner steps follow from what the peers agree on: their training loss ([`Pace::Loss`]), or how
+//! long exchanges hold their training up ([`Pace::Measured`]).
 //!
-//! The losses are followed in all rounds, also while the owner has given another number of inner steps: so
-//! peers that hear of that at different times agree on the same losses.
+//! The numbers are followed in all rounds, also while the owner has given another number of inner steps: so
+//! peers that hear of that at different times agree on the same ones.
 
 use crate::data::Counted;
+use crate::exchange::{AgreedMessage, ExchangeMessage, FormingMessage};
 use crate::peer::Peer;
-use crate::{Loss, Losses, Pace, StepBudget, TrainSummary, TrainingRules};
+use crate::{Event, Loss, Losses, Pace, PeerId, StepBudget, TrainSummary, TrainingRules};
 
 impl Peer {
-    /// What the peers agree on about their training loss, where the pace follows it.
+    /// What the peers agree on about their training loss or their waits, where the pace follows them.
     pub fn losses(&self) -> Option<&Losses> {
         self.cx.follows_losses().then_some(&self.cx.data.losses)
+    }
+
+    /// The pace of the run. While the owner has given a number of inner steps, the plan has another one.
+    pub fn configured_pace(&self) -> Pace {
+        self.cx.directed.configured().1
     }
 
     /// How much a peer trains in this round; in a balanced round, at most.
     pub fn budget(&self) -> StepBudget {
         let plan = &self.cx.plan;
         match (plan.synchronization.pace, plan.budget) {
-            (Pace::Loss { .. }, StepBudget::Steps(first)) => {
-                StepBudget::Steps(self.cx.data.losses.steps(first))
+            (pace, StepBudget::Steps(first)) if pace.is_agreed() => {
+                let bounds = match pace {
+                    Pace::Measured { least, most, .. } => (least, most),
+                    _ => (1, first),
+                };
+                StepBudget::Steps(self.cx.data.losses.steps(first, bounds))
             }
             _ => plan.budget_of(self.cx.round),
         }
@@ -27,32 +38,94 @@ impl Peer {
     /// What the training of this round goes by beside the plan.
     pub(super) fn training_rules(&self) -> TrainingRules {
         let mut rules = self.cx.directed.in_force().training;
-        if let (Pace::Loss { .. }, StepBudget::Steps(steps)) =
-            (self.cx.plan.synchronization.pace, self.budget())
-        {
+        let agreed = self.cx.plan.synchronization.pace.is_agreed();
+        if let (true, StepBudget::Steps(steps)) = (agreed, self.budget()) {
             rules.inner_steps = Some(steps);
         }
         rules
     }
 
-    /// The round's contribution is ready: it says its loss. One without samples has none.
+    /// The round's contribution is ready: it says its loss, or how long exchanges hold training up. One
+    /// without samples says nothing.
     pub(super) fn say_loss(&mut self, summary: &TrainSummary) {
-        let says = self.cx.follows_losses() && summary.samples > 0;
-        self.cx.data.loss = says.then(|| Loss::of(summary.loss));
+        self.cx.data.loss = match self.cx.directed.configured() {
+            _ if summary.samples == 0 => None,
+            (_, Pace::Loss { .. }) => Some(Loss::of(summary.loss)),
+            (_, Pace::Measured { .. }) => {
+                self.waits
+                    .trained(self.cx.round, self.cx.now, summary.steps);
+                self.waits.usual().map(Loss::of)
+            }
+            _ => None,
+        };
+    }
+
+    /// The training of a round begins.
+    pub(super) fn time_training(&mut self) {
+        if matches!(self.cx.directed.configured(), (_, Pace::Measured { .. })) {
+            self.waits.begin(self.cx.round, self.cx.now);
+        }
+    }
+
+    /// Another peer says that it has trained.
+    pub(super) fn time_other(&mut self, from: PeerId, message: &ExchangeMessage) {
+        if let ExchangeMessage::Agreed(AgreedMessage::Forming(FormingMessage::Ready {
+            round,
+            ..
+        })) = message
+        {
+            self.waits.other(from, *round, self.cx.now);
+        }
     }
 
     /// A round is over: what its members said is in force. The peer is in the next round already.
     pub(super) fn settle_losses(&mut self, counted: Option<&Counted>, loss: Option<Loss>) {
-        let (budget, Pace::Loss { every, factor }) = self.cx.directed.configured() else {
-            return;
-        };
-        let losses = &mut self.cx.data.losses;
-        if counted == Some(&Counted::Merged) {
-            // Each branch had losses of its own: the rule begins again at H_0.
-            *losses = Losses::default();
+        let (budget, pace) = self.cx.directed.configured();
+        if !pace.is_agreed() {
             return;
         }
-        losses.note(loss);
-        losses.open(self.cx.round, every, factor, budget);
+        self.waits.ended(self.cx.now);
+        let before = self.budget();
+        let losses = &mut self.cx.data.losses;
+        if counted == Some(&Counted::Merged) {
+            // Each branch had numbers of its own: the rule begins again at H_0.
+            *losses = Losses::default();
+        } else {
+            losses.note(loss);
+            match (pace, budget) {
+                (Pace::Loss { every, factor }, _) => {
+                    losses.open(self.cx.round, every, factor, budget);
+                }
+                (
+                    Pace::Measured {
+                        every,
+                        share,
+                        least,
+                        most,
+                    },
+                    StepBudget::Steps(start),
+                ) => {
+                    losses.open_measured(self.cx.round, (every, share), (least, most), start);
+                }
+                _ => {}
+            }
+        }
+        self.tell_steps(before);
+    }
+
+    /// Tells where the number of inner steps has changed, and by which number of the members.
+    fn tell_steps(&mut self, before: StepBudget) {
+        let (StepBudget::Steps(before), StepBudget::Steps(steps)) = (before, self.budget()) else {
+            return;
+        };
+        if steps != before {
+            let (round, said) = (self.cx.round, self.cx.data.losses.last());
+            self.cx.emit(Event::Paced {
+                round,
+                steps,
+                before,
+                said: said.map_or(0.0, Loss::value),
+            });
+        }
     }
 }

@@ -128,6 +128,7 @@ impl Peer {
             return;
         }
         let budget = self.rest_of_the_round();
+        self.time_training();
         let order = Order::Train {
             round,
             budget: self.balanced(budget),

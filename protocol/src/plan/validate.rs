@@ -39,9 +39,9 @@ pub enum PlanError {
         "balanced rounds need an exchange whose peers agree, because only those say when they have trained: use one, or another pace"
     )]
     Balance,
-    /// A pace by the loss, but no one group that agrees on a loss.
+    /// A pace by what members measure, but no one group that agrees on it.
     #[error(
-        "a pace by the loss needs one group without liars whose members agree on a loss: use an exchange with agreement, set `liars` to 0, or use another pace"
+        "a pace by what members measure needs one group without liars whose members agree on it: use an exchange with agreement, set `liars` to 0, or use another pace"
     )]
     Loss,
     /// Probability outside (0, 1], or an exchange that cannot skip peers.
@@ -136,7 +136,7 @@ impl Plan {
         if when.pace == Pace::Balanced && !self.exchange.agrees() {
             return Err(PlanError::Balance);
         }
-        if matches!(when.pace, Pace::Loss { .. }) && !self.agrees_on_losses() {
+        if when.pace.is_agreed() && !self.agrees_on_losses() {
             return Err(PlanError::Loss);
         }
         let one = self.budget == StepBudget::Steps(1) && when.pace == Pace::Steady;

@@ -25,7 +25,7 @@ use inbox_bounded::InboxBounded;
 use lead_bounded::LeadBounded;
 use mass_conserved::MassConserved;
 use merged_by_weight::MergedByWeight;
-use murmurate_protocol::{Event, Input, Order, Pace, PeerId, Plan, Round, SliceMeta, Tag, Time};
+use murmurate_protocol::{Event, Input, Order, PeerId, Plan, Round, SliceMeta, Tag, Time};
 use rounds_monotonic::RoundsMonotonic;
 use same_bits::SameBits;
 use same_steps::SameSteps;
@@ -62,8 +62,7 @@ impl Checks {
             bits: exchange
                 .agrees()
                 .then(|| SameBits::new(recipe.plan().agreement.signs() && together)),
-            steps: matches!(recipe.plan().synchronization.pace, Pace::Loss { .. })
-                .then(SameSteps::default),
+            steps: (recipe.plan().synchronization.pace.is_agreed()).then(SameSteps::default),
             lead: exchange.lead().map(|lead| LeadBounded::new(lead.most)),
             ids: (0..scenario.peers).map(|index| recipe.id(index)).collect(),
             edges: exchange.facts().has_edges.then(EdgesAgree::default),

@@ -8,7 +8,7 @@ use super::{Strategy, StrategyError, methods};
 use crate::aggregate::AggregationKind;
 use crate::compress::Reduction;
 use murmurate_protocol::limits::{GRID_COLUMNS_MAX, GROUP_MEMBERS_MAX};
-use murmurate_protocol::{ExchangeKind, Grouping, Layers, Pace, Schedule};
+use murmurate_protocol::{ExchangeKind, Grouping, Layers, Schedule};
 
 const KEY: &str = "agreement.grouping";
 const ROW: &str = "agreement.row";
@@ -106,10 +106,10 @@ fn carries(strategy: &Strategy) -> Result<(), StrategyError> {
             "set agreement.liars to 0, or use grouping = \"flat\"",
         );
     }
-    if matches!(strategy.synchronization().pace, Pace::Loss { .. }) {
+    if strategy.synchronization().pace.is_agreed() {
         return refused(
             KEY,
-            "the pace follows the loss that the members of a group agree on, and a grid has no one group",
+            "the pace follows what the members of a group agree on, and a grid has no one group",
             "use synchronization.pace = \"decay\", or grouping = \"flat\"",
         );
     }

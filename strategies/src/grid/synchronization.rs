@@ -22,7 +22,16 @@ const SWITCH_INNER_STEPS: u32 = 16;
 /// The factor on inner steps whose loss stagnates: the paper's.
 const STAGNATION_FACTOR: f64 = 0.5;
 
-/// Parts of that factor.
+/// Rounds after which inner steps follow from the waits again.
+const MEASURE_EVERY: u64 = 8;
+
+/// The share of the time that training should take.
+const TRAIN_SHARE: f64 = 0.9;
+
+/// The most inner steps of a round by default, in those of the first.
+const MOST_TIMES: u32 = 64;
+
+/// Parts of a factor and a share.
 const THOUSAND: f64 = 1e3;
 
 /// Parts of a fraction.
@@ -59,6 +68,7 @@ fn pace(exchange: ExchangeKind, table: &Table) -> Result<Pace, StrategyError> {
             every: given("synchronization.loss_every", table.loss_every)?,
             factor: stagnation(table.stagnation_factor.unwrap_or(STAGNATION_FACTOR))?,
         },
+        "measured" => measured(table)?,
         _ => return Ok(Pace::Steady),
     };
     if let Pace::Switch { steps: 0, .. } = pace {
@@ -79,14 +89,55 @@ fn pace(exchange: ExchangeKind, table: &Table) -> Result<Pace, StrategyError> {
             remedy: "use exchange = \"all-reduce\" or \"gathered\", or `synchronization.round_time`, which every exchange has",
         });
     }
-    if matches!(pace, Pace::Loss { .. }) && !exchange.agrees() {
+    if pace.is_agreed() && !exchange.agrees() {
         return Err(StrategyError::Refused {
             key: "synchronization.pace",
-            reason: "peers measure different losses, and only peers that agree on every round agree on one",
+            reason: "peers measure different losses and waits, and only peers that agree on every round agree on one",
             remedy: "use exchange = \"all-reduce\" or \"gathered\", or pace = \"decay\", which every exchange has",
         });
     }
     Ok(pace)
+}
+
+/// A pace by the waits. Inner steps that are not given are refused elsewhere.
+fn measured(table: &Table) -> Result<Pace, StrategyError> {
+    let every = table.measure_every.unwrap_or(MEASURE_EVERY);
+    let key = "synchronization.measure_every";
+    range(every > 0, key, every as f64, "at least 1")?;
+    let share = table.train_share.unwrap_or(TRAIN_SHARE);
+    let thousandths = (share * THOUSAND).round();
+    let ok = (1.0..THOUSAND).contains(&thousandths);
+    range(
+        ok,
+        "synchronization.train_share",
+        share,
+        "from 0.001 to 0.999",
+    )?;
+    let start = table.inner_steps.unwrap_or(1);
+    let least = table.inner_steps_least.unwrap_or(1);
+    let key = "synchronization.inner_steps_least";
+    let ok = (1..=start).contains(&least);
+    range(
+        ok,
+        key,
+        f64::from(least),
+        "from 1 to `synchronization.inner_steps`",
+    )?;
+    let most = table.inner_steps_most;
+    let most = most.unwrap_or_else(|| start.saturating_mul(MOST_TIMES));
+    let key = "synchronization.inner_steps_most";
+    range(
+        most >= start,
+        key,
+        f64::from(most),
+        "at least `synchronization.inner_steps`",
+    )?;
+    Ok(Pace::Measured {
+        every,
+        share: thousandths as u16,
+        least,
+        most,
+    })
 }
 
 /// The factor in thousandths.
@@ -153,11 +204,11 @@ pub(super) fn check(strategy: &Strategy) -> Result<(), StrategyError> {
             remedy: "leave it out with inner_steps = 1, or use contribution = \"delta\"",
         });
     }
-    let by_loss = matches!(strategy.synchronization().pace, Pace::Loss { .. });
-    if by_loss && strategy.liars().is_some_and(|liars| liars > 0) {
+    let agreed = strategy.synchronization().pace.is_agreed();
+    if agreed && strategy.liars().is_some_and(|liars| liars > 0) {
         return Err(StrategyError::Refused {
             key: "synchronization.pace",
-            reason: "what members sign says nothing of their loss",
+            reason: "what members sign says nothing of their loss or their waits",
             remedy: "set agreement.liars to 0, or use pace = \"decay\"",
         });
     }
@@ -231,6 +282,18 @@ impl Tables {
                 table.loss_every = Some(every);
                 table.stagnation_factor = Some(f64::from(factor) / THOUSAND);
                 "loss"
+            }
+            Pace::Measured {
+                every,
+                share,
+                least,
+                most,
+            } => {
+                table.measure_every = Some(every);
+                table.train_share = Some(f64::from(share) / THOUSAND);
+                table.inner_steps_least = Some(least);
+                table.inner_steps_most = Some(most);
+                "measured"
             }
         };
         table.pace = Some(name.to_owned());

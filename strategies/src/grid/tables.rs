@@ -41,6 +41,10 @@ pub(super) struct Synchronization {
     pub(super) decay_every: Option<u64>,
     pub(super) loss_every: Option<u64>,
     pub(super) stagnation_factor: Option<f64>,
+    pub(super) measure_every: Option<u64>,
+    pub(super) train_share: Option<f64>,
+    pub(super) inner_steps_least: Option<u32>,
+    pub(super) inner_steps_most: Option<u32>,
     pub(super) mode: Option<String>,
     pub(super) enough: Option<usize>,
     pub(super) grace: Option<String>,
@@ -199,7 +203,7 @@ const GROUPS: [&str; 3] = ["grouping", "row", "cell"];
 
 /// How long a round trains, and how that changes. A configuration that sets one of the first two
 /// replaces all of them.
-const BUDGET: [&str; 8] = [
+const BUDGET: [&str; 12] = [
     "inner_steps",
     "round_time",
     "pace",
@@ -208,6 +212,10 @@ const BUDGET: [&str; 8] = [
     "decay_every",
     "loss_every",
     "stagnation_factor",
+    "measure_every",
+    "train_share",
+    "inner_steps_least",
+    "inner_steps_most",
 ];
 
 /// Where fragments begin. A configuration that sets the first replaces all of them.

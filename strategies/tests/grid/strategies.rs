@@ -759,6 +759,41 @@ const REFUSED: &[(&str, &str, &[&str])] = &[
     ),
     (
         "local-sgd",
+        "[synchronization]\ninner_steps = 8\npace = \"measured\"\ntrain_share = 1.0",
+        &["`synchronization.train_share`", "from 0.001 to 0.999"],
+    ),
+    (
+        "local-sgd",
+        "[synchronization]\ninner_steps = 8\npace = \"measured\"\ninner_steps_least = 9",
+        &["`synchronization.inner_steps_least`", "from 1 to"],
+    ),
+    (
+        "local-sgd",
+        "[synchronization]\ninner_steps = 8\npace = \"measured\"\ninner_steps_most = 7",
+        &["`synchronization.inner_steps_most`", "at least"],
+    ),
+    (
+        "local-sgd",
+        "[synchronization]\npace = \"measured\"\nmeasure_every = 0",
+        &["`synchronization.measure_every`", "at least 1"],
+    ),
+    (
+        "d-psgd",
+        "[synchronization]\npace = \"measured\"",
+        &["`synchronization.pace`", "agree on one", "\"decay\""],
+    ),
+    (
+        "local-sgd",
+        "[synchronization]\npace = \"measured\"\n[agreement]\nliars = 1",
+        &["`synchronization.pace`", "sign", "agreement.liars"],
+    ),
+    (
+        "local-sgd",
+        "[synchronization]\npace = \"measured\"\n[overlap]\nlate_steps = 1",
+        &["`overlap.late_steps`", "`synchronization.pace`"],
+    ),
+    (
+        "local-sgd",
         "[synchronization]\npace = \"balanced\"\n[overlap]\nlate_steps = 1",
         &["`overlap.late_steps`", "`synchronization.pace`"],
     ),

@@ -34,8 +34,36 @@ const STAGNATION_FACTOR: Key = key(
     "factor on the inner steps where the loss did not lower them",
 );
 
+const MEASURE_EVERY: Key = key(
+    "synchronization.measure_every",
+    "at least 1",
+    "8",
+    "rounds after which the inner steps follow from the waits again",
+);
+
+const TRAIN_SHARE: Key = key(
+    "synchronization.train_share",
+    "from 0.001 to 0.999",
+    "0.9",
+    "share of the time that training should take",
+);
+
+const LEAST: Key = key(
+    "synchronization.inner_steps_least",
+    "from 1 to inner_steps",
+    "1",
+    "the fewest inner steps of a round",
+);
+
+const MOST: Key = key(
+    "synchronization.inner_steps_most",
+    "at least inner_steps",
+    "64 times inner_steps",
+    "the most inner steps of a round",
+);
+
 /// Values of `synchronization.pace`.
-pub const PACES: [Entry; 5] = [
+pub const PACES: [Entry; 6] = [
     Entry::new("steady", "every round is alike", "H_r = H_0", "-"),
     Entry::new(
         "switch",
@@ -64,4 +92,11 @@ pub const PACES: [Entry; 5] = [
         "Wang and Joshi, MLSys 2019",
     )
     .with(&[LOSS_EVERY, STAGNATION_FACTOR]),
+    Entry::new(
+        "measured",
+        "as many inner steps as it takes that training is not held up by exchanges, as the members measure",
+        "H = ceil(w s / (1 - s)); w is the median wait for an exchange in inner steps, s the share",
+        "-",
+    )
+    .with(&[MEASURE_EVERY, TRAIN_SHARE, LEAST, MOST]),
 ];
