@@ -126,7 +126,9 @@ fn stalls(strategy: &str) -> f64 {
     with.virtual_s - calm.virtual_s
 }
 
-/// The time of a run in which one machine is slow from its second round on.
+/// One machine is slow from its second round on. Where all are in step they take its time; by `hop` it
+/// is a backup, renews its parameters and skips rounds. `wagma` is for stalls: all wait for all in one
+/// round of `sync_every`.
 #[test]
 fn a_slow_peer_holds_no_other_up() {
     let slow =
@@ -135,18 +137,12 @@ fn a_slow_peer_holds_no_other_up() {
         let report = run(strategy, 100, &format!("{QUIET}{slow}"));
         assert_eq!(report.live, 8, "{report}");
         assert!(waits_are_bounded(&report), "{report}");
-        // The last sample is of all, the first of those that have ended.
-        let mut ends = report.samples.iter().filter(|sample| sample.round == 100);
-        let first = ends.next().map_or(report.virtual_s, |sample| sample.at_s);
-        (first, report.virtual_s)
+        report.virtual_s
     };
-    let in_step = time("preset = \"bsp\"\n[strategy.architecture]\ncontribution = \"gradient\"");
+    let in_step = time("preset = \"bsp\"");
     let hop = time(&preset("hop"));
-    let wagma =
-        time("preset = \"wagma\"\n[strategy.architecture]\nstaleness = 40\nsync_every = 40");
-    println!("first and last end: {in_step:?} s in step, {hop:?} s by hop, {wagma:?} s by wagma");
-    assert!(hop.1 < 0.75 * in_step.1, "{hop:?} {in_step:?}");
-    assert!(wagma.1 < 0.9 * in_step.1, "{wagma:?} {in_step:?}");
+    println!("{in_step:.2} s in step, {hop:.2} s by hop");
+    assert!(hop < 0.6 * in_step, "{hop} {in_step}");
 }
 
 #[test]
