@@ -1,7 +1,9 @@
 //! Every bound of the system, by name, with its reason.
 
+mod pulls;
 mod rolls;
 
+pub use pulls::*;
 pub use rolls::*;
 
 use core::time::Duration;
@@ -241,17 +243,6 @@ pub const INBOX_SLICES_MAX: usize = 256;
 /// Neighbours that one round of exchanges between two begins with, and as many that it answers: six
 /// bits of a slice's name tell them apart.
 pub const NEIGHBOURS_MAX: usize = 32;
-
-/// Iterates that a peer keeps for partners that are behind it, where `pull` answers with that of the
-/// question's round.
-pub const PULL_QUEUE_MAX: usize = 32;
-
-/// Encoded bytes of these iterates. Beyond that the oldest go, and only the newest always stays: a
-/// partner that asks for one that is gone gets the oldest that is left.
-pub const PULL_QUEUE_BYTES_MAX: u64 = 4 << 30;
-
-/// Means of one fragment that a peer keeps for members of its groups that are late.
-pub const GROUP_MEANS_MAX: usize = 8;
 
 /// Rounds after which a peer that waits for a neighbour's half begins an exchange with another one,
 /// and for which a relayed sum counts if no newer one arrives.

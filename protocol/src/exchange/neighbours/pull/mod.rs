@@ -39,7 +39,7 @@
 //! round k, and the answer is the iterate of round k, or where the partner is behind, its newest
 //! one, at most s rounds old. For partners that are behind a peer keeps its last iterates by round:
 //! [`PullPlan::queue`] of them, as many as the bounds let a partner be behind. So with s = 0 a mean
-//! has iterates of one round only, whoever is ahead. An iterate enters a mean once: a partner that
+//! has iterates of one round only, also where partners are ahead. An iterate enters a mean once: a partner that
 //! has published nothing newer since says so ([`PullMessage::Unchanged`]), and nothing of it is
 //! mixed in that round. Answers count by their age, and what did not come counts nothing, where
 //! without queues its share stays with the asker. A peer that is `skip` rounds behind first renews

@@ -18,7 +18,7 @@ fn since(round: u64, taken: Option<u64>) -> ExchangeMessage {
     })
 }
 
-/// Goes through a round of this peer in which no other answers. Gives what came out of it.
+/// Goes through a round of this peer in which no other answers. Gives its outputs.
 fn alone(pull: &mut Neighbours<Pull>, cx: &mut Context, round: u64, bytes: u64) -> Out {
     cx.round = Round(round);
     pull.begin(cx, &TrainSummary::default());
@@ -54,7 +54,7 @@ fn a_question_is_answered_with_the_iterate_of_its_round() {
         }
         (rounds(&told.pushed), told.said)
     };
-    // Of the round itself, whoever is ahead.
+    // Of the round itself, though this peer is ahead.
     assert_eq!(asked(6, None).0, [6]);
     assert_eq!(asked(7, Some(6)).0, [7]);
     // This peer is behind: its newest, up to two rounds old.
