@@ -10,11 +10,13 @@ use crate::{PeerId, Round, SliceId, Wait};
 use std::collections::BTreeMap;
 
 impl Pull {
-    /// The round whose iterates are asked for: this peer's own. One that is `skip` rounds behind the
-    /// median of the others, and has a choice of iterates, asks for those that the others have all
-    /// published, and continues behind them.
+    /// The round whose iterates are asked for: this peer's own. With queues, one that is `skip` rounds
+    /// behind all partners of its row asks for those that they have all published, and continues
+    /// behind them: the tokens of the paper (section 5), which say how far each partner is ahead.
     pub(super) fn find_target(&self, cx: &Context) -> Round {
-        let others = cx.view.median_round();
+        let partners = self.row.keys().filter_map(|peer| cx.view.get(*peer));
+        let slowest = partners.map(|remote| remote.round).min();
+        let others = slowest.unwrap_or(cx.round);
         let behind = others.since(cx.round);
         match self.queues && self.bounds.skip > 0 && behind >= u64::from(self.bounds.skip) {
             true => Round(others.0 - 1),

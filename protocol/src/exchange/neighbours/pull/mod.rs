@@ -39,12 +39,12 @@
 //! round k, and the answer is the iterate of round k, or where the partner is behind, its newest
 //! one, at most s rounds old. For partners that are behind a peer keeps its last iterates by round:
 //! [`PullPlan::queue`] of them, as many as the bounds let a partner be behind. So with s = 0 a mean
-//! has iterates of one round only, also where partners are ahead. An iterate enters a mean once: a partner that
-//! has published nothing newer since says so ([`PullMessage::Unchanged`]), and nothing of it is
-//! mixed in that round. Answers count by their age, and what did not come counts nothing, where
-//! without queues its share stays with the asker. A peer that is `skip` rounds behind first renews
-//! its parameters: it asks for the iterates of the round that the others have all published, in
-//! which its own counts nothing if it is too old, and continues behind that round.
+//! has iterates of one round only, also where partners are ahead. An iterate enters a mean once: a
+//! partner that has published nothing newer since says so ([`PullMessage::Unchanged`]), and nothing
+//! of it is mixed in that round. Answers count by their age, and what did not come counts nothing,
+//! where without queues its share stays with the asker. A peer that is `skip` rounds behind all its
+//! partners first renews its parameters: it asks for the iterates of the round that they have all
+//! published, in which its own counts nothing if it is too old, and continues behind that round.
 //!
 //! The queues of the paper are at the receiver, and senders push; here they are at the sender, and
 //! receivers ask, so that a peer keeps each iterate once and not once for each neighbour, and one
