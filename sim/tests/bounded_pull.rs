@@ -73,7 +73,8 @@ fn where_a_fifth_of_the_messages_is_lost_peers_stay_together() {
         };
         let [calm, lossy] = [QUIET, LOSSY].map(apart);
         println!("{name}: {calm:.3} apart without loss, {lossy:.3} with it");
-        assert!(lossy < 0.3, "{name}: {lossy} apart");
+        // Neighbours with different data stay apart by what an inner step moves them, also without loss.
+        assert!(lossy < 0.1 + 1.5 * calm, "{name}: {calm} and {lossy} apart");
     }
 }
 
