@@ -492,7 +492,7 @@ fn signed(
 }
 
 fn pull() -> [PullMessage; 6] {
-    let (round, fragment) = (Round(7), FragmentId(1));
+    let (round, fragment) = (Round(0x0102), FragmentId(1));
     [
         PullMessage::Ask { round },
         PullMessage::AskSince {
