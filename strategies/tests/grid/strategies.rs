@@ -893,8 +893,8 @@ const REFUSED: &[(&str, &str, &[&str])] = &[
         &["architecture.skip", "of-the-round"],
     ),
     (
-        "wagma",
-        "[aggregation]\nrule = \"clipped-gossip\"",
+        "guarded-gossip",
+        "[architecture]\nanswers = \"group-mean\"",
         &["aggregation.rule"],
     ),
     (
@@ -964,7 +964,10 @@ fn what_can_work_is_not_refused() {
         ),
         ("hop", "[architecture]\nstaleness = 0\nlead = 31"),
         ("hop", "[compression]\ncodec = \"int8\""),
-        ("wagma", "[architecture]\ntopology = \"complete\""),
+        (
+            "d-psgd",
+            "[architecture]\nexchange = \"pull\"\ntopology = \"complete\"\nanswers = \"group-mean\"",
+        ),
         ("bsp", "[compression]\ncodec = \"top-k\"\ndensity = 0.01"),
         (
             "diloco",
