@@ -760,7 +760,7 @@ fn every_kind_of_message_has_a_golden_file() {
         &[2, 0, 2, 0],
         &[2, 0, 0, 11],
         &[2, 1, 2, 0],
-        &[2, 2, 1, 0],
+        &[2, 2, 6, 0],
     ] {
         let mut frame = vec![WIRE_VERSION, 0];
         beyond
