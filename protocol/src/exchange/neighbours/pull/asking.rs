@@ -111,8 +111,8 @@ impl Pull {
         }
         let slack = u64::from(self.bounds.slack(self.target));
         let freshness = |of: Round| {
-            let of = of.min(self.target);
-            (of.0 + slack + 1).saturating_sub(self.target.0) as f64
+            let age = self.target.0.saturating_sub(of.0);
+            (slack + 1).saturating_sub(age) as f64
         };
         let inputs = answers.values();
         let inputs = inputs.map(|(slice, share)| (*slice, share * freshness(slice.round)));
