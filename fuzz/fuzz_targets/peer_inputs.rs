@@ -8,7 +8,7 @@ use murmurate_protocol::limits::OUTPUTS_MAX;
 use murmurate_protocol::{
     Attempt, BytesBound, CenterPlan, Contribution, CopyPlan, DeadlinePlan, Digest, Done, ExchangeKind, FetchId, FragmentId,
     FragmentPlan, GroupTag, Grouping, Input, LayoutHash, LeadPlan, Members, Order, OrderId, Output, Part, Peer, PeerConfig, PeerId, Plan,
-    PullPlan, PushOutcome, Roll, Round, RunId, SNAPSHOT_VERSION, Schedule, ServerPlan, SliceId, SliceMeta, Snapshot, StateId, StepBudget, Synchronization, Tag, Time,
+    PullAnswers, PullPlan, PushOutcome, Roll, Round, RunId, SNAPSHOT_VERSION, Schedule, ServerPlan, SliceId, SliceMeta, Snapshot, StateId, StepBudget, Synchronization, Tag, Time,
     TrainSummary,
     WorkError, wire,
 };
@@ -56,6 +56,7 @@ enum AnyTag {
     Update { base: u64, round: u8 },
     Version { version: u64, round: u8 },
     Copy { version: u64 },
+    GroupMean { round: u8, parts: u32, own: Option<u8> },
 }
 
 impl AnyTag {
@@ -80,6 +81,9 @@ impl AnyTag {
             Self::Update { base, round: at } => Tag::Update { base, round: round(at) },
             Self::Version { version, round: at } => Tag::Version { version, round: round(at) },
             Self::Copy { version } => Tag::Copy { version },
+            Self::GroupMean { round: at, parts, own } => {
+                Tag::GroupMean { round: round(at), parts, own: own.map(round) }
+            }
         }
     }
 }
@@ -116,7 +120,14 @@ fn exchange(which: u8) -> ExchangeKind {
         5 => ExchangeKind::Gathered,
         6 => ExchangeKind::Server(ServerPlan { owners }),
         7 => ExchangeKind::Center(CenterPlan { owners, lead: (owners > 1).then_some(LeadPlan { least: 2, most: 5 }), buffer: owners }),
-        8 => ExchangeKind::Pull(PullPlan { staleness: u32::from(owners), sync_every: 3, ..PullPlan::FREE }),
+        8 => {
+            let bounds = PullPlan { staleness: u32::from(owners), sync_every: 3, ..PullPlan::FREE };
+            match owners {
+                1 => ExchangeKind::Pull(bounds),
+                2 => ExchangeKind::PullBy(bounds, PullAnswers::OfTheRound),
+                _ => ExchangeKind::PullBy(bounds, PullAnswers::GroupMean),
+            }
+        }
         9 => ExchangeKind::RelaySum,
         10 => ExchangeKind::Differences(CopyPlan::Parameters),
         _ => ExchangeKind::AllReduce,

@@ -5,8 +5,8 @@
 //! each kind: its state machine (`exchange::build`), its mixer, and its entry in the grid's
 //! methods.
 
-use crate::PullPlan;
 use crate::limits::GROUP_MEMBERS_MAX;
+use crate::{PullAnswers, PullPlan};
 use serde::{Deserialize, Serialize};
 
 /// Who exchanges with whom, and how.
@@ -40,6 +40,8 @@ pub enum ExchangeKind {
     Cells,
     /// Every peer sends all neighbours the same encoded differences to one copy of itself.
     Differences(CopyPlan),
+    /// As [`ExchangeKind::Pull`], with other answers than what a peer published last.
+    PullBy(PullPlan, PullAnswers),
 }
 
 /// What other parts of the program must know of an exchange to work with it.
@@ -127,7 +129,8 @@ impl ExchangeKind {
                 has_mass: true,
                 ..Facts::NEIGHBOURS
             },
-            Self::Pull(_) => Facts {
+            Self::PullBy(_, PullAnswers::GroupMean) => Facts::NEIGHBOURS,
+            Self::Pull(_) | Self::PullBy(_, PullAnswers::OfTheRound) => Facts {
                 mixes_parts: true,
                 ..Facts::NEIGHBOURS
             },

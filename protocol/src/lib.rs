@@ -135,7 +135,7 @@ pub use plan::{
     PlanError, Weighing,
 };
 pub use proof::{Proof, Saying};
-pub use pull_plan::PullPlan;
+pub use pull_plan::{PullAnswers, PullPlan};
 pub use roll::{
     Axes, FoundingBallot, FoundingMessage, Grid, Roll, RollChange, RollName, RollSeat, SharedRolls,
 };

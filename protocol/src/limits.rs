@@ -1,7 +1,9 @@
 //! Every bound of the system, by name, with its reason.
 
+mod pulls;
 mod rolls;
 
+pub use pulls::*;
 pub use rolls::*;
 
 use core::time::Duration;

@@ -171,6 +171,15 @@ pub enum Tag {
         /// Its version.
         version: u64,
     },
+    /// Where groups are pulled from: the mean of a group, from the member that made it.
+    GroupMean {
+        /// The round of the mean.
+        round: Round,
+        /// How many members' parameters it is the mean of.
+        parts: u32,
+        /// The round of the receiver's parameters in it; `None` where they are not.
+        own: Option<Round>,
+    },
 }
 
 impl Tag {
@@ -189,6 +198,7 @@ impl Tag {
             Self::Update { .. } => "update",
             Self::Version { .. } => "version",
             Self::Copy { .. } => "copy",
+            Self::GroupMean { .. } => "group-mean",
         }
     }
 

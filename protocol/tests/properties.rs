@@ -13,8 +13,8 @@
 mod common;
 
 use common::{
-    any_half, any_message, any_peer, any_record, any_relayed, any_slice, any_state, config, peer,
-    plan,
+    any_half, any_message, any_peer, any_pulled, any_record, any_relayed, any_slice, any_state,
+    config, peer, plan,
 };
 use core::time::Duration;
 use murmurate_protocol::limits::{FRAME_BYTES_MAX, OUTPUTS_MAX};
@@ -26,9 +26,9 @@ use murmurate_protocol::wire::{
 use murmurate_protocol::{
     CenterPlan, Change, Contribution, CopyPlan, Digest, Directive, Done, Evaluation, Event,
     ExchangeKind, FetchId, FragmentId, Grace, GroupTag, Grouping, Input, LeadPlan, Order, OrderId,
-    Output, Pace, Partners, Peer, PeerId, Phase, Plan, PlanHash, PullPlan, PushOutcome, Quorum,
-    RateFactor, Roll, Round, SNAPSHOT_VERSION, ServerPlan, SliceId, SliceMeta, Snapshot, StateId,
-    StepBudget, Tag, Time, Topology, TrainSummary, WorkError,
+    Output, Pace, Partners, Peer, PeerId, Phase, Plan, PlanHash, PullAnswers, PullPlan,
+    PushOutcome, Quorum, RateFactor, Roll, Round, SNAPSHOT_VERSION, ServerPlan, SliceId, SliceMeta,
+    Snapshot, StateId, StepBudget, Tag, Time, Topology, TrainSummary, WorkError,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -197,7 +197,12 @@ fn any_step() -> impl Strategy<Value = Step> {
     let slice = any_peer().prop_flat_map(|from| {
         (
             Just(from),
-            prop_oneof![any_slice(from), any_half(from), any_relayed(from)],
+            prop_oneof![
+                any_slice(from),
+                any_half(from),
+                any_relayed(from),
+                any_pulled(from)
+            ],
         )
     });
     let slice = slice.boxed();
@@ -725,7 +730,14 @@ proptest! {
         survives(ExchangeKind::Push, steps.clone());
         survives(ExchangeKind::Pull(PullPlan::FREE), steps.clone());
         let bounds = PullPlan { staleness: 1, backup: 1, lead: 3, skip: 2, sync_every: 3 };
-        survives(ExchangeKind::Pull(bounds), steps);
+        survives(ExchangeKind::Pull(bounds), steps.clone());
+        survives(ExchangeKind::PullBy(bounds, PullAnswers::OfTheRound), steps);
+    }
+
+    #[test]
+    fn no_inputs_break_a_peer_of_groups(steps in vec(any_step(), 0..160)) {
+        let bounds = PullPlan { staleness: 2, sync_every: 3, ..PullPlan::FREE };
+        survives(ExchangeKind::PullBy(bounds, PullAnswers::GroupMean), steps);
     }
 
     #[test]

@@ -293,7 +293,7 @@ fn messages() -> Vec<Message> {
         of_signed.into(),
         vec![collected, empty_row, tally, vote_for, query],
         center.map(Message::from).into(),
-        vec![PullMessage::Ask { round }.into()],
+        pull().map(Message::from).into(),
         grid(&record).map(Message::from).into(),
         cells(&record).map(Message::from).into(),
         founding(&record).map(Message::from).into(),
@@ -491,6 +491,25 @@ fn signed(
     ]
 }
 
+fn pull() -> [PullMessage; 6] {
+    let (round, fragment) = (Round(0x0102), FragmentId(1));
+    [
+        PullMessage::Ask { round },
+        PullMessage::AskSince {
+            round,
+            taken: Some(Round(6)),
+        },
+        PullMessage::Unchanged { round },
+        PullMessage::AskPart { round, fragment },
+        PullMessage::AskMean {
+            round,
+            fragment,
+            closes: true,
+        },
+        PullMessage::NoMean { round, fragment },
+    ]
+}
+
 /// A tag of every kind.
 fn tags() -> Vec<Tag> {
     let (group, round) = (GroupTag::from_bits(77), Round(0x0102));
@@ -522,6 +541,11 @@ fn tags() -> Vec<Tag> {
         Tag::Update { base: 6, round },
         Tag::Version { version: 7, round },
         Tag::Copy { version: 8 },
+        Tag::GroupMean {
+            round,
+            parts: 4,
+            own: Some(Round(5)),
+        },
     ]
 }
 
@@ -638,13 +662,23 @@ fn every_message_has_the_bytes_of_its_wire_version() {
     }
 }
 
-/// Version 8 has two messages more than version 7, and is otherwise the same.
+/// Version 8 has seven messages more than version 7, and is otherwise the same.
 #[test]
 fn what_version_7_cannot_say_is_left_out_and_refused() {
     let only_7 = WireVersions::claimed(7, 7);
     let newer: Vec<Message> = messages().into_iter().filter(|m| m.since() > 7).collect();
     let names: Vec<&str> = newer.iter().map(Message::name).collect();
-    assert_eq!(names, ["settings", "propose-placed"]);
+    let of_pull = [
+        "pull-ask-since",
+        "pull-unchanged",
+        "pull-ask-part",
+        "pull-ask-mean",
+        "pull-no-mean",
+    ];
+    assert_eq!(
+        names,
+        [&["settings", "propose-placed"][..], &of_pull].concat()
+    );
     for message in messages() {
         let frame = encode(&message);
         assert_eq!(frame[0], 8);
@@ -702,7 +736,7 @@ fn every_kind_of_message_has_a_golden_file() {
         (vec![2, 0, 1, 7], 0..7),
         (vec![2, 0, 1], 8..13),
         (vec![2, 1], 0..2),
-        (vec![2, 2], 0..1),
+        (vec![2, 2], 0..6),
         (vec![2, 3], 0..6),
         (vec![2, 4], 0..4),
         (vec![3], 0..9),
@@ -726,7 +760,7 @@ fn every_kind_of_message_has_a_golden_file() {
         &[2, 0, 2, 0],
         &[2, 0, 0, 11],
         &[2, 1, 2, 0],
-        &[2, 2, 1, 0],
+        &[2, 2, 6, 0],
     ] {
         let mut frame = vec![WIRE_VERSION, 0];
         beyond

@@ -34,8 +34,6 @@ fn waits_are_bounded(report: &Report) -> bool {
 }
 
 const QUIET: &str = "[compute]\nstep_ms = 20.0\n[network]\nlatency_ms = 5.0\n";
-/// One message in twenty is lost.
-const SOME_LOSS: &str = "[compute]\nstep_ms = 20.0\n[network]\nlatency_ms = 5.0\njitter_ms = 20.0\nloss = 0.05\nretry_ms = 50.0\n";
 const LOSSY: &str = "[compute]\nstep_ms = 20.0\n[network]\nlatency_ms = 5.0\njitter_ms = 20.0\nloss = 0.2\nretry_ms = 50.0\n";
 
 #[test]
@@ -58,16 +56,25 @@ fn loss_and_jitter_cost_time() {
             "{report}"
         );
         assert!(waits_are_bounded(&report), "{name}: {report}");
-        match name {
-            "hop" => assert!(found(&report), "{name}: {report}"),
-            // Where a fifth of the messages is lost, its members stay apart.
-            "wagma" => {
-                let report = run(&preset(name), 300, SOME_LOSS);
-                assert!(found(&report), "{name}: {report}");
-            }
-            // Peers that suspect different others draw different groups, and wait for each other in vain.
-            _ => {}
-        }
+        // Peers of `prague` that suspect different others draw different groups, and wait for each
+        // other in vain.
+        assert!(name == "prague" || found(&report), "{name}: {report}");
+    }
+}
+
+#[test]
+fn where_a_fifth_of_the_messages_is_lost_peers_stay_together() {
+    for name in ["wagma", "hop"] {
+        let apart = |network| {
+            let report = run(&preset(name), 300, network);
+            assert_eq!(report.live, 8, "{report}");
+            assert!(found(&report), "{name}: {report}");
+            report.consensus_distance
+        };
+        let [calm, lossy] = [QUIET, LOSSY].map(apart);
+        println!("{name}: {calm:.3} apart without loss, {lossy:.3} with it");
+        // Neighbours with different data stay apart by what an inner step moves them, also without loss.
+        assert!(lossy < 0.1 + 1.5 * calm, "{name}: {calm} and {lossy} apart");
     }
 }
 
@@ -75,7 +82,9 @@ fn loss_and_jitter_cost_time() {
 fn a_death_in_any_phase_leaves_seven_that_finish() {
     for name in PRESETS {
         for phase in ["train", "exchange", "apply"] {
-            for delay in ["0.0", "0.004", "0.008", "0.012"] {
+            // Messages of a round with 5 ms one way: a question, a question of the maker, a part,
+            // a mean.
+            for delay in ["0.0", "0.004", "0.006", "0.011", "0.016", "0.021"] {
                 let fault = format!(
                     "{QUIET}[[fault]]\nkind = \"crash\"\npeer = 2\nround = 9\n\
                      phase = \"{phase}\"\ndelay_s = {delay}\n"
@@ -92,9 +101,8 @@ fn a_death_in_any_phase_leaves_seven_that_finish() {
 #[test]
 fn a_restarted_peer_takes_part_again() {
     for name in PRESETS {
-        let network = if name == "wagma" { SOME_LOSS } else { LOSSY };
         let fault = format!(
-            "{network}[[fault]]\nkind = \"crash\"\npeer = 2\nround = 9\nphase = \"exchange\"\n\
+            "{LOSSY}[[fault]]\nkind = \"crash\"\npeer = 2\nround = 9\nphase = \"exchange\"\n\
              delay_s = 0.003\nrestart_after_s = 1.5\n"
         );
         let report = run(&preset(name), 300, &fault);
@@ -117,6 +125,25 @@ fn stalls(strategy: &str) -> f64 {
     );
     assert_eq!(with.live, 8, "{with}");
     with.virtual_s - calm.virtual_s
+}
+
+/// One machine is slow from its second round on. Where all are in step they take its time; by `hop` it
+/// is a backup, renews its parameters and skips rounds. `wagma` is for stalls: all wait for all in one
+/// round of `sync_every`.
+#[test]
+fn a_slow_peer_holds_no_other_up() {
+    let slow =
+        "[[fault]]\nkind = \"straggler\"\npeer = 2\nat_s = 0.1\nfactor = 4.0\nlasts_s = 3600.0\n";
+    let time = |strategy: &str| {
+        let report = run(strategy, 100, &format!("{QUIET}{slow}"));
+        assert_eq!(report.live, 8, "{report}");
+        assert!(waits_are_bounded(&report), "{report}");
+        report.virtual_s
+    };
+    let in_step = time("preset = \"bsp\"");
+    let hop = time(&preset("hop"));
+    println!("{in_step:.2} s in step, {hop:.2} s by hop");
+    assert!(hop < 0.6 * in_step, "{hop} {in_step}");
 }
 
 #[test]

@@ -39,7 +39,7 @@ pub(crate) use push_sum::PushSum;
 pub(crate) use signal::{Arrived, Signal};
 
 use crate::Round;
-use crate::wire::{PeerRecord, WireError};
+use crate::wire::{PeerRecord, WIRE_VERSION_OLDEST, WireError};
 use serde::{Deserialize, Serialize};
 
 /// A message of an exchange. A run has one exchange, and its peers send no other family.
@@ -66,6 +66,15 @@ impl ExchangeMessage {
             Self::Pull(message) => message.name(),
             Self::Grid(message) => message.name(),
             Self::Cells(message) => message.name(),
+        }
+    }
+
+    /// The first version of the wire that has this message.
+    pub(crate) const fn since(&self) -> u8 {
+        match self {
+            Self::Agreed(AgreedMessage::Forming(FormingMessage::ProposePlaced { .. })) => 8,
+            Self::Pull(message) => message.since(),
+            _ => WIRE_VERSION_OLDEST,
         }
     }
 

@@ -1,6 +1,6 @@
 //! The control message: one family for each part of a peer that talks to its counterpart.
 
-use crate::exchange::{AgreedMessage, ExchangeMessage, FormingMessage};
+use crate::exchange::{AgreedMessage, ExchangeMessage};
 use crate::wire::{MembershipMessage, PeerRecord, TransferMessage, WIRE_VERSION_OLDEST, WireError};
 use crate::{FoundingMessage, PeerId, Round, RunId, Signed};
 use serde::{Deserialize, Serialize};
@@ -32,10 +32,8 @@ impl Message {
     /// The first version of the wire that has this message.
     pub const fn since(&self) -> u8 {
         match self {
-            Self::Membership(MembershipMessage::Settings(_))
-            | Self::Exchange(ExchangeMessage::Agreed(AgreedMessage::Forming(
-                FormingMessage::ProposePlaced { .. },
-            ))) => 8,
+            Self::Membership(MembershipMessage::Settings(_)) => 8,
+            Self::Exchange(message) => message.since(),
             _ => WIRE_VERSION_OLDEST,
         }
     }

@@ -501,7 +501,7 @@ pub(crate) fn any_message() -> impl Strategy<Value = Message> {
         10 => forming.prop_map(Message::from).boxed(),
         8 => any_fragment_message(),
         2 => center.prop_map(Message::from),
-        1 => any_round().prop_map(|round| PullMessage::Ask { round }.into()),
+        2 => any_pull_message().prop_map(Message::from),
         2 => any_grid_message().prop_map(Message::from),
         2 => any_cells_message().prop_map(Message::from),
         2 => any_founding_message().prop_map(Message::from),
@@ -522,6 +522,46 @@ fn any_part() -> impl Strategy<Value = Part> {
 
 fn any_real() -> impl Strategy<Value = f64> {
     prop_oneof![Just(0.5), Just(f64::NAN), Just(-1.0), 0.0..2.0]
+}
+
+fn any_pull_message() -> impl Strategy<Value = PullMessage> {
+    let of_fragment = (any_round(), 0u16..4, any::<bool>(), 0u8..3);
+    prop_oneof![
+        any_round().prop_map(|round| PullMessage::Ask { round }),
+        (any_round(), option::of(any_round()))
+            .prop_map(|(round, taken)| PullMessage::AskSince { round, taken }),
+        any_round().prop_map(|round| PullMessage::Unchanged { round }),
+        of_fragment.prop_map(|(round, fragment, closes, kind)| {
+            let fragment = FragmentId(fragment);
+            match kind {
+                0 => PullMessage::AskPart { round, fragment },
+                1 => PullMessage::AskMean {
+                    round,
+                    fragment,
+                    closes,
+                },
+                _ => PullMessage::NoMean { round, fragment },
+            }
+        }),
+    ]
+}
+
+/// A slice that a peer may well take for an answer to a question, or for a part or the mean of a
+/// group.
+pub(crate) fn any_pulled(from: PeerId) -> impl Strategy<Value = (SliceId, SliceMeta)> {
+    let mean = (any::<bool>(), 0u32..4, option::of(any_round()));
+    (any_slice(from), any_round(), mean).prop_map(|((mut slice, mut meta), round, mean)| {
+        let (is_mean, parts, own) = mean;
+        (slice.shard, meta.of) = (0, 1);
+        if is_mean {
+            (slice.part, slice.round) = (Part::Aggregate, round);
+            meta.tag = Tag::GroupMean { round, parts, own };
+        } else {
+            slice.part = Part::Contribution;
+            meta.tag = Tag::Answer { round };
+        }
+        (slice, meta)
+    })
 }
 
 /// The tag of a slice: of any exchange, and often the one that goes with the part.
@@ -557,6 +597,8 @@ fn any_tag(group: GroupTag, part: Part) -> impl Strategy<Value = Tag> {
         2 => (0u64..16, any_round()).prop_map(|(version, round)| Tag::Version { version, round }),
         1 => (0u64..16).prop_map(|version| Tag::Copy { version }),
         1 => any::<u64>().prop_map(|version| Tag::Copy { version }),
+        2 => (any_round(), 0u32..4, option::of(any_round()))
+            .prop_map(|(round, parts, own)| Tag::GroupMean { round, parts, own }),
     ]
 }
 

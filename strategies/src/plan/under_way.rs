@@ -38,6 +38,12 @@ impl UnderWay {
         }
     }
 
+    /// This many contributions, or as many as fit these bytes, and at least one.
+    pub(crate) fn queue(&self, iterates: usize, bytes: u64) -> f64 {
+        let all = iterates as f64 * self.contribution;
+        all.min((bytes as f64 / self.whole).max(self.contribution))
+    }
+
     /// Decided slices that are kept for stragglers and newcomers, where a round decides this much.
     pub(crate) fn history(&self, decided: f64) -> f64 {
         let newest = decided.min(HISTORY_NEWEST_BYTES_MAX as f64 / self.whole);

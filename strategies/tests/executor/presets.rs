@@ -119,8 +119,8 @@ const REACHED: [(&str, u64, f64, f64); 59] = [
     // One group of four, and of all peers in every tenth round.
     ("prague", 400, 1e-9, 0.01),
     ("wagma", 400, 1e-6, 0.05),
-    // A round ends without one of two answers, whose share stays with the asker: it weighs its own data
-    // more than the ring would.
+    // A round ends without one of two answers, which counts nothing: a peer weighs its own data more than
+    // the ring would.
     ("hop", 400, 1e-6, 0.3),
     // Each value meets a partner's once in eight rounds.
     ("saps", 1000, 1e-6, 0.5),

@@ -896,6 +896,47 @@ const REFUSED: &[(&str, &str, &[&str])] = &[
     ),
     ("diloco", "[inner", &["line 1"]),
     ("diloco", "[inner]\nlr = 1\nlr = 2", &["line 3"]),
+    // Iterates of the round, and means of groups.
+    (
+        "hop",
+        "[architecture]\nstaleness = 40",
+        &["architecture.answers", "staleness"],
+    ),
+    (
+        "hop",
+        "[architecture]\nlead = 50",
+        &["architecture.answers", "lead"],
+    ),
+    (
+        "wagma",
+        "[architecture]\ntopology = \"ring\"",
+        &["architecture", "ring"],
+    ),
+    (
+        "d-psgd",
+        "[architecture]\nexchange = \"pull\"\nanswers = \"group-mean\"",
+        &["architecture.topology", "moshpit"],
+    ),
+    (
+        "wagma",
+        "[architecture]\nbackup = 1",
+        &["architecture.backup", "of-the-round"],
+    ),
+    (
+        "wagma",
+        "[architecture]\nskip = 4",
+        &["architecture.skip", "of-the-round"],
+    ),
+    (
+        "guarded-gossip",
+        "[architecture]\nanswers = \"group-mean\"",
+        &["aggregation.rule"],
+    ),
+    (
+        "d-psgd",
+        "[architecture]\nanswers = \"of-the-round\"",
+        &["architecture.answers"],
+    ),
 ];
 
 #[test]
@@ -952,6 +993,16 @@ fn what_can_work_is_not_refused() {
         ),
         ("d-psgd", "[compression]\ncodec = \"int8\""),
         ("d-psgd", "[synchronization]\ninner_steps = 20"),
+        (
+            "d-psgd",
+            "[architecture]\nexchange = \"pull\"\ntopology = \"random-matching\"\nanswers = \"group-mean\"",
+        ),
+        ("hop", "[architecture]\nstaleness = 0\nlead = 31"),
+        ("hop", "[compression]\ncodec = \"int8\""),
+        (
+            "d-psgd",
+            "[architecture]\nexchange = \"pull\"\ntopology = \"complete\"\nanswers = \"group-mean\"",
+        ),
         ("bsp", "[compression]\ncodec = \"top-k\"\ndensity = 0.01"),
         (
             "diloco",

@@ -15,12 +15,13 @@
 //!   needs it.
 //!
 //! A [`Rule`] is what differs: to whom a peer pushes and what, what it makes of a slice that
-//! arrives, and with which weights it mixes. There are five:
+//! arrives, and with which weights it mixes. There are six:
 //!
 //! | rule | what travels | why it is correct |
 //! |---|---|---|
 //! | [`gossip`] | parameters, a share of the sender's weight | the sums of mass are conserved |
 //! | [`pull`] | published parameters, to those that ask | rows of W are convex combinations |
+//! | [`group_mean`] | published parameters to one member, their mean to all | one sum for a group |
 //! | [`pairwise`] | numbered halves of an exchange between two | both ends move by the same bytes |
 //! | [`differences`] | numbered differences, the same to all | copies move by all of them in order |
 //! | [`relay_sum`] | the mean over one side of a tree's edge, and a count | each peer counts once |
@@ -30,6 +31,7 @@
 
 mod differences;
 mod gossip;
+mod group_mean;
 mod ledger;
 mod mix;
 mod mixes;
@@ -45,11 +47,12 @@ use crate::core::context::Context;
 use crate::core::timers::Timer;
 use crate::exchange::{Arrived, Ending, Exchange, Outcome, PushSum, Signal};
 use crate::{
-    Done, ExchangeKind, FragmentId, Order, OrderId, PeerError, PeerId, Plan, Topology,
+    Done, ExchangeKind, FragmentId, Order, OrderId, PeerError, PeerId, Plan, PullAnswers, Topology,
     TrainSummary, Wait, WorkError,
 };
 use differences::Differences;
 use gossip::Gossip;
+use group_mean::GroupMeans;
 use mix::FragmentMix;
 use pairwise::Pairwise;
 pub use pairwise::Standing;
@@ -66,6 +69,12 @@ pub(super) fn build(plan: &Plan, topology: Box<dyn Topology>) -> Option<Box<dyn 
             Box::new(Neighbours::new(Gossip::new(plan, topology)))
         }
         ExchangeKind::Pull(bounds) => Box::new(Neighbours::new(Pull::new(topology, bounds))),
+        ExchangeKind::PullBy(bounds, PullAnswers::OfTheRound) => {
+            Box::new(Neighbours::new(Pull::with_queues(topology, bounds)))
+        }
+        ExchangeKind::PullBy(bounds, PullAnswers::GroupMean) => {
+            Box::new(Neighbours::new(GroupMeans::new(topology, bounds)))
+        }
         ExchangeKind::Replicas | ExchangeKind::Pairs => {
             Box::new(Neighbours::new(Pairwise::new(plan, topology)))
         }
@@ -114,8 +123,10 @@ impl<R: Rule> Neighbours<R> {
             self.rule.encoded(cx, &mut self.mixes, encoded);
         } else if let Some(index) = self.mixes.combining(order) {
             self.combined(cx, index, done);
+        } else {
+            // Of the rule, or of a round that this peer has left.
+            self.rule.done(cx, &mut self.mixes, order, done);
         }
-        // Any other answer belongs to a round that this peer has left.
         self.advance(cx);
     }
 
@@ -167,8 +178,9 @@ impl<R: Rule> Neighbours<R> {
     /// The deadline has passed: mixes what has arrived and waits for no other slices.
     fn timeout(&mut self, cx: &mut Context) {
         // Asking again extends the wait, so no partner is late yet.
-        if let Some(later) = self.rule.ask_again(cx, &self.mixes) {
+        if let Some(later) = self.rule.ask_again(cx, &mut self.mixes) {
             cx.timers.set(Timer::Exchange, later);
+            self.advance(cx);
             return;
         }
         cx.waited(Wait::Partners, true);
@@ -190,7 +202,10 @@ impl<R: Rule> Exchange for Neighbours<R> {
 
     fn signal(&mut self, cx: &mut Context, signal: Signal<'_>) -> Result<(), PeerError> {
         match signal {
-            Signal::Message { from, message } => return self.rule.message(cx, from, message),
+            Signal::Message { from, message } => {
+                self.rule.message(cx, &mut self.mixes, from, message)?;
+                self.advance(cx);
+            }
             Signal::Arrived(arrived) => return self.arrived(cx, &arrived),
             Signal::Pushed { to, slice, outcome } => {
                 self.rule.pushed(cx, &mut self.mixes, to, slice, outcome);

@@ -71,6 +71,12 @@ pub(super) trait Rule: Send + Sized {
         outcome: PushOutcome,
     );
 
+    /// An order of the rule's own was answered: neither an encoding for a round nor a combination. Or
+    /// one of a round that this peer has left.
+    fn done(&mut self, cx: &mut Context, mixes: &mut MixesOf<Self>, order: OrderId, done: &Done) {
+        let _ = (cx, mixes, order, done);
+    }
+
     /// A fragment has nothing left to wait for: what to combine. `None` if a slice could not be
     /// encoded; then the fragment is void.
     fn mixture(
@@ -115,7 +121,7 @@ pub(super) trait Rule: Send + Sized {
 
     /// The timer ran out: until when partners are awaited once more, where the rule asks them again
     /// before it gives them up.
-    fn ask_again(&mut self, cx: &mut Context, mixes: &MixesOf<Self>) -> Option<Time> {
+    fn ask_again(&mut self, cx: &mut Context, mixes: &mut MixesOf<Self>) -> Option<Time> {
         let _ = (cx, mixes);
         None
     }
@@ -133,10 +139,11 @@ pub(super) trait Rule: Send + Sized {
     fn message(
         &mut self,
         cx: &mut Context,
+        mixes: &mut MixesOf<Self>,
         from: PeerId,
         message: &ExchangeMessage,
     ) -> Result<(), PeerError> {
-        let _ = (cx, from);
+        let _ = (cx, mixes, from);
         Err(foreign_message(message, "a mix with neighbours"))
     }
 

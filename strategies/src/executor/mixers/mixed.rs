@@ -116,6 +116,11 @@ impl Mixed {
             None => {
                 let share = (keep / total) as f32;
                 let own = |start: usize, mixed: &mut [f32]| {
+                    if share == 0.0 {
+                        // Peers that take only what others sent hold the same bits, of zeros, too.
+                        mixed.fill(0.0);
+                        return;
+                    }
                     for (mixed, value) in mixed.iter_mut().zip(&local[start..]) {
                         *mixed = share * value;
                     }

@@ -8,6 +8,7 @@
 //! | `gossip` | none, gossip, push, pull, pairs | which fragments are mixed |
 //! | `replicas` | replicas | copies that neighbours hold of each other |
 //! | `differences` | differences | copies of this peer and of its neighbours |
+//! | `grouped` | pull, of means of groups | room for the next mean |
 //! | `relayed` | relay | room for the next message |
 
 mod agreed;
@@ -15,6 +16,7 @@ mod center;
 mod differences;
 mod gathered;
 mod gossip;
+mod grouped;
 mod mixed;
 mod relayed;
 mod replicas;
@@ -70,6 +72,8 @@ pub enum Mixing {
     /// Copies of this peer and its neighbours are mixed, each moved by the same differences
     /// everywhere.
     Differences(CopyPlan),
+    /// One member of a group makes the mean of what its members published.
+    Grouped,
     /// Means are passed along a tree.
     Relayed,
 }
@@ -135,6 +139,7 @@ pub(super) fn build(
             Box::new(replicas::Replicas::new(fragments, rate, keeps, flowing))
         }
         Mixing::Differences(plan) => Box::new(differences::Differences::new(fragments, plan)),
+        Mixing::Grouped => Box::new(grouped::Grouped::new(fragments)),
         Mixing::Relayed => Box::new(relayed::Relayed::new(fragments)),
     }
 }

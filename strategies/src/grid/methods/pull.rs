@@ -1,4 +1,5 @@
-//! Exchange `pull`: ask the round's partners for what they published last.
+//! Exchange `pull`: ask the round's partners for what they published last, for the iterate of the
+//! round, or for the mean of a group.
 
 use super::super::error::refused;
 use super::super::{Strategy, StrategyError};
@@ -6,12 +7,21 @@ use super::neighbours::{self, MIXES};
 use super::spec::{Chosen, Costs, ExchangeSpec, Given};
 use crate::executor::Mixing;
 use crate::parameter::{Parameter, Range};
-use crate::plan::{Cluster, Traffic};
-use murmurate_protocol::{ExchangeKind, Plan, PullPlan};
+use crate::plan::{Cluster, Store, Traffic, UnderWay};
+use murmurate_protocol::limits::{GROUP_MEANS_MAX, PULL_QUEUE_BYTES_MAX, PULL_QUEUE_MAX};
+use murmurate_protocol::{ExchangeKind, Plan, PullAnswers, PullPlan, Round, Topology};
+use std::collections::BTreeSet;
 
 const UNBOUNDED: f64 = PullPlan::UNBOUNDED as f64;
 
-const PARAMETERS: [Parameter; 5] = [
+/// Answers, in the order of their names: what was published last, and the others.
+const ANSWERS: [Option<PullAnswers>; 3] = [
+    None,
+    Some(PullAnswers::OfTheRound),
+    Some(PullAnswers::GroupMean),
+];
+
+const PARAMETERS: [Parameter; 6] = [
     Parameter {
         name: "staleness",
         range: Range::Whole(0, PullPlan::UNBOUNDED),
@@ -42,17 +52,25 @@ const PARAMETERS: [Parameter; 5] = [
         default: Some(0.0),
         about: "one in this many rounds is a mean over all peers of that round; 0 is none",
     },
+    Parameter {
+        name: "answers",
+        range: Range::Choice(&["newest", "of-the-round", "group-mean"]),
+        default: Some(0.0),
+        about: "what is asked for: what a partner published last, its iterate of the asker's round (Hop), or one mean for all members of a group (WAGMA)",
+    },
 ];
 
 /// Its entry in the list.
 pub(super) const SPEC: ExchangeSpec = ExchangeSpec {
     name: "pull",
     summary: "ask the round's partners, mix what they published last; peers send only answers",
-    equation: "x_i' = (1 - sum_j W_ij) x_i + sum_j W_ij C(x_j) over the partners j that answered, with x_j of whichever round, or at most `staleness` rounds before: rows sum to one, columns need not",
+    equation: "x_i' = (1 - sum_j W_ij) x_i + sum_j W_ij C(x_j) over the partners j that answered, with x_j of whichever round, or at most `staleness` rounds before: rows sum to one, columns need not; of the round k: shares W_ij (round of x_j - k + `staleness` + 1), divided by their sum",
     source: "Demers et al., PODC 1987; Karp et al., FOCS 2000; Tsitsiklis et al., IEEE Trans. Autom. Control 1986; bounds: Luo et al., ASPLOS 2019; Li et al., IEEE TPDS 2021",
     parameters: &PARAMETERS,
-    label: |kind| matches!(kind, ExchangeKind::Pull(_)).then_some("pull"),
-    read: |given| Ok(Chosen::plain(ExchangeKind::Pull(bounds(given)))),
+    label: |kind| {
+        matches!(kind, ExchangeKind::Pull(_) | ExchangeKind::PullBy(..)).then_some("pull")
+    },
+    read: |given| Ok(Chosen::plain(kind(given))),
     write: |strategy, tables| {
         let values = values(strategy.exchange());
         let given = PARAMETERS.iter().zip(values);
@@ -61,51 +79,66 @@ pub(super) const SPEC: ExchangeSpec = ExchangeSpec {
         tables.architecture.parameters.extend(named);
     },
     check,
-    mixing: |strategy| Mixing::Gossip {
-        rule: strategy.aggregation().build(),
-        parts: neighbours::mixes_parts(strategy),
+    mixing: |strategy| match plan(strategy.exchange()).1 {
+        Some(PullAnswers::GroupMean) => Mixing::Grouped,
+        _ => Mixing::Gossip {
+            rule: strategy.aggregation().build(),
+            parts: neighbours::mixes_parts(strategy),
+        },
     },
     costs: Costs {
         traffic,
+        stores,
         ..MIXES.costs
     },
     ..MIXES
 };
 
-fn bounds(given: &Given) -> PullPlan {
+fn kind(given: &Given) -> ExchangeKind {
     let own = SPEC.parameters();
     let of = |name| own.number(&given.parameters, name) as u32;
-    PullPlan {
+    let bounds = PullPlan {
         staleness: of("staleness"),
         backup: of("backup"),
         lead: of("lead"),
         skip: of("skip"),
         sync_every: of("sync_every"),
+    };
+    match ANSWERS[of("answers") as usize] {
+        None => ExchangeKind::Pull(bounds),
+        Some(answers) => ExchangeKind::PullBy(bounds, answers),
     }
 }
 
-fn plan(kind: ExchangeKind) -> PullPlan {
+fn plan(kind: ExchangeKind) -> (PullPlan, Option<PullAnswers>) {
     match kind {
-        ExchangeKind::Pull(bounds) => bounds,
-        _ => PullPlan::FREE,
+        ExchangeKind::Pull(bounds) => (bounds, None),
+        ExchangeKind::PullBy(bounds, answers) => (bounds, Some(answers)),
+        _ => (PullPlan::FREE, None),
     }
 }
 
 /// In the order of [`PARAMETERS`].
-fn values(kind: ExchangeKind) -> [f64; 5] {
+fn values(kind: ExchangeKind) -> [f64; 6] {
+    let (bounds, answers) = plan(kind);
     let PullPlan {
         staleness,
         backup,
         lead,
         skip,
         sync_every,
-    } = plan(kind);
-    [staleness, backup, lead, skip, sync_every].map(f64::from)
+    } = bounds;
+    let answers = ANSWERS.iter().position(|known| *known == answers);
+    let answers = answers.unwrap_or(0) as u32;
+    [staleness, backup, lead, skip, sync_every, answers].map(f64::from)
 }
 
 fn check(strategy: &Strategy) -> Result<(), StrategyError> {
-    neighbours::clipped_or_not(strategy)?;
-    let bounds = plan(strategy.exchange());
+    let (bounds, answers) = plan(strategy.exchange());
+    match answers {
+        Some(PullAnswers::GroupMean) => neighbours::parameters_as_they_are(strategy)?,
+        _ => neighbours::clipped_or_not(strategy)?,
+    }
     if bounds.lead < PullPlan::UNBOUNDED && bounds.backup == 0 {
         return refused(
             "architecture.lead",
@@ -120,25 +153,103 @@ fn check(strategy: &Strategy) -> Result<(), StrategyError> {
             "use topology = \"complete\" with exchange = \"gossip\", or a larger `sync_every`",
         );
     }
-    Ok(())
+    match answers {
+        None => Ok(()),
+        Some(PullAnswers::OfTheRound) => check_queue(bounds),
+        Some(PullAnswers::GroupMean) => check_groups(strategy, bounds),
+    }
+}
+
+/// A queue must hold what the slowest partner may still ask for.
+fn check_queue(bounds: PullPlan) -> Result<(), StrategyError> {
+    match bounds.gap() as usize >= PULL_QUEUE_MAX {
+        true => refused(
+            "architecture.answers",
+            "peers keep an iterate for each round that a partner may be behind, and 31 rounds at most",
+            "set `staleness` to 30 or less, and `lead` to 31 or less where there are backup partners",
+        ),
+        false => Ok(()),
+    }
+}
+
+/// A mean that is the same for all members needs groups, and waits for none of them.
+fn check_groups(strategy: &Strategy, bounds: PullPlan) -> Result<(), StrategyError> {
+    if bounds.backup > 0 {
+        return refused(
+            "architecture.backup",
+            "the mean of a group waits for no member that still trains, so none needs a backup",
+            "leave it out, or use answers = \"of-the-round\"",
+        );
+    }
+    if bounds.skip > 0 {
+        return refused(
+            "architecture.skip",
+            "a peer that is further behind than a mean over all allows continues with the others anyway",
+            "leave it out, or use answers = \"of-the-round\"",
+        );
+    }
+    let groups = strategy
+        .topology(0)
+        .is_some_and(|dealt| deals_groups(&*dealt));
+    match groups {
+        true => Ok(()),
+        false => refused(
+            "architecture.topology",
+            "the mean of a group is the same for all members, and in this topology partners of one peer have other partners",
+            "use \"moshpit\", \"random-groups\" or \"complete\", or answers = \"newest\"",
+        ),
+    }
+}
+
+/// Whether each round deals the peers into groups: partners of one peer are partners of each other.
+fn deals_groups(topology: &dyn Topology) -> bool {
+    let group = |round, rank, count| {
+        let partners = topology.partners(Round(round), rank, count).receive;
+        partners.into_iter().chain([rank]).collect::<BTreeSet<_>>()
+    };
+    let swarms = (2..=9_usize).chain([16]);
+    let mut swarms = swarms.flat_map(|count| (0..8).map(move |round| (count, round)));
+    swarms.all(|(count, round)| {
+        (0..count).all(|rank| {
+            let own = group(round, rank, count);
+            own.iter().all(|mate| group(round, *mate, count) == own)
+        })
+    })
 }
 
 /// As a push to each partner, and a question that travels before every answer. A round that mixes
 /// all counts as one in `sync_every` of them.
 fn traffic(strategy: &Strategy, plan_of_run: &Plan, cluster: &Cluster) -> Traffic {
+    let (bounds, answers) = plan(strategy.exchange());
     let few = neighbours::traffic(strategy, plan_of_run, cluster);
     let latency = cluster.link.latency.as_secs_f64();
-    let every = plan(strategy.exchange()).sync_every;
-    let (contribution, _) = Traffic::encoded(plan_of_run);
+    let (contribution, aggregate) = Traffic::encoded(plan_of_run);
     let others = cluster.peers.saturating_sub(1) as f64;
-    let share = if every == 0 {
-        0.0
-    } else {
-        1.0 / f64::from(every)
+    let share = match bounds.sync_every {
+        0 => 0.0,
+        every => 1.0 / f64::from(every),
     };
     let mixed = |few: f64, all: f64| few + share * (all - few);
-    let bytes = mixed(few.up, others * contribution);
     let slower = cluster.link.up.min(cluster.link.down);
+    if answers == Some(PullAnswers::GroupMean) {
+        // Of g members one makes the mean of a fragment: the others push their part of it and get
+        // the mean. Over fragments each makes as many; with few fragments one makes all of a round.
+        let mates = few.up / contribution;
+        let bytes = |mates: f64| mates / (mates + 1.0) * (contribution + aggregate);
+        let makers = |mates: f64| (mates + 1.0).min(plan_of_run.fragments.len() as f64);
+        let seconds = |mates: f64| mates * (contribution + aggregate) / makers(mates) / slower;
+        let bytes = mixed(bytes(mates), bytes(others));
+        return Traffic {
+            up: bytes,
+            down: bytes,
+            seconds: mixed(seconds(mates), seconds(others)) + 3.0 * latency,
+            // Encode, sum one's share of the parts, encode that, mix.
+            values: 4.0 * cluster.parameters as f64,
+            held: contribution + aggregate + mates.max(others * share.ceil()) * contribution,
+        };
+    }
+    let bytes = mixed(few.up, others * contribution);
+    let every = bounds.sync_every;
     Traffic {
         up: bytes,
         down: bytes,
@@ -150,5 +261,24 @@ fn traffic(strategy: &Strategy, plan_of_run: &Plan, cluster: &Cluster) -> Traffi
         } else {
             (1.0 + others) * contribution
         },
+    }
+}
+
+/// This peer's parameters, encoded, and those of two partners. With queues its last iterates. Of
+/// groups: this peer's last two, the parts of a group of four whose mean it makes, that mean and one
+/// that it got, and means that it keeps for late members, of which it makes one in four.
+fn stores(strategy: &Strategy, of: &UnderWay) -> Vec<Store> {
+    let (bounds, answers) = plan(strategy.exchange());
+    match answers {
+        None => (MIXES.costs.stores)(strategy, of),
+        Some(PullAnswers::OfTheRound) => {
+            let queue = of.queue(bounds.queue(), PULL_QUEUE_BYTES_MAX);
+            vec![("encoded slices", 2.0 * of.contribution + queue)]
+        }
+        Some(PullAnswers::GroupMean) => {
+            let kept = (f64::from(bounds.staleness) / 4.0).min(GROUP_MEANS_MAX as f64);
+            let slices = 5.0 * of.contribution + (2.0 + kept) * of.aggregate;
+            vec![("encoded slices", slices), ("shard reductions", 1.0)]
+        }
     }
 }

@@ -170,7 +170,7 @@ pub(super) const NEIGHBOURS: [Preset; 21] = [
         [
             "wagma",
             "means of groups that no peer waits for, and of all peers in every tenth round",
-            "x_i' = mean over the group of i of what each published last, every tau-th round over all of that round",
+            "x_i' = m, or (n m + x_i) / (n + 1) where i was late, m the one mean of its group of n of what each published last; every tau-th round over all of that round",
             "Li et al., IEEE TPDS 2021",
         ],
         include_str!("wagma.toml"),
@@ -178,8 +178,8 @@ pub(super) const NEIGHBOURS: [Preset; 21] = [
     point(
         [
             "hop",
-            "bounded staleness, a backup neighbour and skipped rounds",
-            "x_i' = (1 - sum_j W_ij) x_i + sum_j W_ij x_j over the neighbours that answered, at most s rounds old",
+            "queues of iterates, bounded staleness, a backup neighbour and skipped rounds",
+            "x_i' = sum_j a_j x_j / sum_j a_j over i and the neighbours that answered, x_j of round r_j <= k, a_j = W_ij (r_j - (k - s) + 1)",
             "Luo et al., ASPLOS 2019",
         ],
         include_str!("hop.toml"),

@@ -3,4 +3,5 @@
 mod differences;
 mod gossip;
 mod pairwise;
+mod pulled;
 mod relay;

@@ -293,6 +293,7 @@ impl Rule for Differences {
     fn message(
         &mut self,
         cx: &mut Context,
+        _mixes: &mut MixesOf<Self>,
         from: PeerId,
         message: &ExchangeMessage,
     ) -> Result<(), PeerError> {

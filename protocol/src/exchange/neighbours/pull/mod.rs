@@ -32,12 +32,24 @@
 //! - `sync_every` tau: one in tau rounds is the mean over all live peers of that very round. It
 //!   waits for all of them, until the deadline.
 //!
-//! With groups as topology, s and tau this is WAGMA's wait-avoiding group averaging: no peer waits
-//! for a group, and after tau rounds no peer is ahead of another. There all members of a group get
-//! one sum; here each has its own mean, and two members differ where a third one published in
-//! between. With b, `lead` and `skip` it is Hop: there are no queues of earlier parameters, the
-//! newest take the place of all before. Deadlines come before all bounds: a peer that is dead or
-//! silent past them is suspected, and the others go on.
+//! Deadlines come before all bounds: a peer that is dead or silent past them is suspected, and the
+//! others go on.
+//!
+//! **Queues** ([`PullAnswers::OfTheRound`](crate::PullAnswers), Hop). A question names the asker's
+//! round k, and the answer is the iterate of round k, or where the partner is behind, its newest
+//! one, at most s rounds old. For partners that are behind a peer keeps its last iterates by round:
+//! [`PullPlan::queue`] of them, as many as the bounds let a partner be behind. So with s = 0 a mean
+//! has iterates of one round only, also where partners are ahead. An iterate enters a mean once: a
+//! partner that has published nothing newer since says so ([`PullMessage::Unchanged`]), and nothing
+//! of it is mixed in that round. Answers count by their age, and what did not come counts nothing,
+//! where without queues its share stays with the asker. A peer that is `skip` rounds behind all its
+//! partners first renews its parameters: it asks for the iterates of the round that they have all
+//! published, in which its own counts nothing if it is too old, and continues behind that round.
+//!
+//! The queues of the paper are at the receiver, and senders push; here they are at the sender, and
+//! receivers ask, so that a peer keeps each iterate once and not once for each neighbour, and one
+//! that asks in vain has lost a small message. The paper's other difference: with s > 0 it takes the
+//! newest iterate that has come, which may be of a later round than k.
 //!
 //! Cost per peer and round with d partners: d small questions, and d pushes of one encoded fragment
 //! in answer to those that ask; two latencies. A peer waits for the answers of its live partners
@@ -54,6 +66,7 @@
 //! averaging" (IEEE TPDS), algorithm 2; Luo et al. 2019, "Hop: heterogeneity-aware decentralized
 //! training" (ASPLOS), sections 4 and 5.
 
+mod asking;
 mod message;
 mod published;
 #[cfg(test)]
@@ -61,15 +74,13 @@ mod tests;
 
 use super::mix::FragmentMix;
 use super::mixture::Mixture;
-use super::ranks::Ranks;
 use super::rule::{Encoded, MixesOf, Rule};
 use super::slices::{self, unexpected};
 use crate::core::context::Context;
-use crate::core::timers::Timer;
 use crate::exchange::{Arrived, ExchangeMessage, foreign_message, foreign_tag};
 use crate::{
-    Event, FragmentId, Order, Part, PeerError, PeerId, PullPlan, PushOutcome, SliceId, StoreId,
-    Tag, Time, Topology, Wait,
+    Event, FragmentId, Order, Part, PeerError, PeerId, PullPlan, PushOutcome, Round, SliceId,
+    StoreId, Tag, Time, Topology, Wait,
 };
 pub use message::PullMessage;
 use published::Published;
@@ -79,6 +90,8 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(super) struct Pull {
     topology: Box<dyn Topology>,
     bounds: PullPlan,
+    /// Whether questions name the iterate that they want.
+    queues: bool,
     published: Published,
     /// This round's row of W: who is asked, and what each answer counts.
     row: BTreeMap<PeerId, f64>,
@@ -86,73 +99,40 @@ pub(super) struct Pull {
     deadline: Time,
     /// Whether those that have not answered are still to be asked again before that.
     asks_again: bool,
+    /// The round that is asked for.
+    target: Round,
+    /// With queues: partners that had nothing newer than what is mixed already.
+    unchanged: BTreeSet<PeerId>,
+    /// With queues: the newest round of which an iterate of each partner was mixed.
+    taken: BTreeMap<PeerId, Round>,
 }
 
 /// One fragment in one round: the answers, each with its weight.
 pub(super) type Answers = BTreeMap<PeerId, (SliceId, f64)>;
 
 impl Pull {
+    /// A question is answered with what a peer published last.
     pub(super) fn new(topology: Box<dyn Topology>, bounds: PullPlan) -> Self {
+        Self::answering(topology, bounds, false)
+    }
+
+    /// A question is answered with the iterate of its round, or the newest one before it.
+    pub(super) fn with_queues(topology: Box<dyn Topology>, bounds: PullPlan) -> Self {
+        Self::answering(topology, bounds, true)
+    }
+
+    fn answering(topology: Box<dyn Topology>, bounds: PullPlan, queues: bool) -> Self {
         Self {
             topology,
             bounds,
-            published: Published::new(bounds),
+            queues,
+            published: Published::new(bounds, queues),
             row: BTreeMap::new(),
             deadline: Time::ZERO,
             asks_again: false,
-        }
-    }
-
-    /// This peer's row of W. A topology gives columns: the weight of an answer is the share that
-    /// its sender would push here.
-    fn find_row(&self, cx: &Context) -> BTreeMap<PeerId, f64> {
-        let ranks = Ranks::live(cx);
-        if self.bounds.syncs(cx.round) {
-            let share = 1.0 / ranks.count() as f64;
-            let others = (0..ranks.count()).filter_map(|rank| ranks.other(rank));
-            return others.map(|peer| (peer, share)).collect();
-        }
-        let asked = ranks.partners(&*self.topology, cx).receive;
-        let weight = |rank: usize| {
-            let pushes = ranks.partners_of(rank, &*self.topology, cx).send;
-            pushes.into_iter().find(|(to, _)| *to == ranks.me())
-        };
-        let row = asked.into_iter();
-        row.filter_map(|rank| Some((ranks.other(rank)?, weight(rank)?.1)))
-            .collect()
-    }
-
-    /// Waits for no more answers where enough are here, and no partner is too far behind.
-    fn leave_backup(&self, cx: &Context, mixes: &mut MixesOf<Self>) {
-        if self.bounds.backup == 0 || self.bounds.syncs(cx.round) {
-            return;
-        }
-        let enough = self.row.len().saturating_sub(self.bounds.backup as usize);
-        let near = |peer: &PeerId| {
-            let behind = cx
-                .view
-                .get(*peer)
-                .map_or(0, |remote| cx.round.since(remote.round));
-            behind < u64::from(self.bounds.lead)
-        };
-        for mix in mixes.iter_mut() {
-            if mix.own.len() >= enough.max(1) && mix.expected.iter().all(near) {
-                mix.expected.clear();
-            }
-        }
-    }
-
-    /// Asks the partners of the round, and sets the timer to when they are asked again.
-    fn ask(&mut self, cx: &mut Context) {
-        let round = cx.round;
-        for peer in self.row.keys() {
-            cx.send(*peer, PullMessage::Ask { round });
-        }
-        if !self.row.is_empty() {
-            let allowed = cx.deadlines.allow(Wait::Partners, self.row.keys().copied());
-            self.deadline = cx.wait(Wait::Partners, allowed);
-            self.asks_again = true;
-            cx.timers.set(Timer::Exchange, cx.now + allowed / 2);
+            target: Round(0),
+            unchanged: BTreeSet::new(),
+            taken: BTreeMap::new(),
         }
     }
 }
@@ -164,6 +144,8 @@ impl Rule for Pull {
     fn begin(&mut self, cx: &mut Context, mixes: &mut MixesOf<Self>) {
         // Asked before this peer's parameters are encoded: the answers do not depend on them.
         self.row = self.find_row(cx);
+        self.target = self.find_target(cx);
+        self.unchanged.clear();
         self.ask(cx);
         let fragments: Vec<FragmentId> = cx.plan.fragment_ids().collect();
         for fragment in fragments {
@@ -210,7 +192,10 @@ impl Rule for Pull {
         if answers.is_some_and(|answers| answers.values().any(|(held, _)| *held == slice)) {
             return Ok(()); // a retry of what is here already
         }
-        let current = round == cx.round;
+        if self.queues && slice.round < self.bounds.oldest(round) {
+            return unexpected("an iterate that is older than the bound");
+        }
+        let current = round == self.target;
         if current && mixes.came(cx, slice.fragment, from) {
             let weight = self.row.get(&from).copied().unwrap_or(0.0);
             if let Some(mix) = mixes.get_mut(slice.fragment) {
@@ -238,12 +223,21 @@ impl Rule for Pull {
     /// The share of a partner that did not answer stays with this peer's parameters, so the row is
     /// always a convex combination.
     fn mixture(&mut self, _cx: &mut Context, mix: &mut FragmentMix<Answers>) -> Option<Mixture> {
-        let inputs: Vec<(SliceId, f64)> = mix.own.values().copied().collect();
-        let taken: f64 = inputs.iter().map(|(_, weight)| weight).sum();
+        let (keep, inputs) = self.weights(mix.round, &mix.own);
+        if self.queues {
+            let newest = mix
+                .own
+                .iter()
+                .map(|(peer, (slice, _))| (*peer, slice.round));
+            for (peer, round) in newest {
+                let taken = self.taken.entry(peer).or_insert(round);
+                *taken = round.max(*taken);
+            }
+        }
         Some(Mixture {
             neighbours: inputs.len() as u32,
             weight: 1.0,
-            order: mix.mean((1.0 - taken).max(0.0), inputs),
+            order: mix.mean(keep, inputs),
         })
     }
 
@@ -273,18 +267,19 @@ impl Rule for Pull {
 
     fn gone(&mut self, _cx: &mut Context, _mixes: &mut MixesOf<Self>, peer: PeerId) {
         self.published.gone(peer);
+        // It may come back from a checkpoint, with other iterates of the same rounds.
+        self.taken.remove(&peer);
     }
 
     /// Questions get lost, so half-way to the deadline those that have not answered are asked
     /// again.
-    fn ask_again(&mut self, cx: &mut Context, mixes: &MixesOf<Self>) -> Option<Time> {
+    fn ask_again(&mut self, cx: &mut Context, mixes: &mut MixesOf<Self>) -> Option<Time> {
         if !std::mem::take(&mut self.asks_again) {
             return None;
         }
-        let round = cx.round;
         let late: BTreeSet<PeerId> = mixes.expected().collect();
         for peer in late {
-            cx.send(peer, PullMessage::Ask { round });
+            self.ask_one(cx, peer);
         }
         Some(self.deadline)
     }
@@ -297,14 +292,30 @@ impl Rule for Pull {
     fn message(
         &mut self,
         cx: &mut Context,
+        mixes: &mut MixesOf<Self>,
         from: PeerId,
         message: &ExchangeMessage,
     ) -> Result<(), PeerError> {
         // It speaks: what it did not answer was lost, or late.
         cx.view.forgive(from);
         match message {
-            ExchangeMessage::Pull(PullMessage::Ask { round }) => {
-                self.published.asked(cx, from, *round);
+            ExchangeMessage::Pull(PullMessage::Ask { round }) if !self.queues => {
+                self.published.asked(cx, from, *round, None);
+            }
+            ExchangeMessage::Pull(PullMessage::AskSince { round, taken }) if self.queues => {
+                self.published.asked(cx, from, *round, *taken);
+                // It says where it is, sooner than its next sign of life: a token of the paper.
+                if let Some(remote) = cx.view.get_mut(from) {
+                    remote.round = remote.round.max(*round);
+                }
+                self.leave_backup(cx, mixes);
+            }
+            ExchangeMessage::Pull(PullMessage::Unchanged { round }) if self.queues => {
+                if *round == self.target && mixes.expected().any(|peer| peer == from) {
+                    self.unchanged.insert(from);
+                    mixes.gone(from);
+                    self.leave_backup(cx, mixes);
+                }
             }
             other => return Err(foreign_message(other, "pull")),
         }
@@ -318,6 +329,11 @@ impl Rule for Pull {
             }
         }
         cx.waited(Wait::Partners, false);
+        if self.queues && self.bounds.skip > 0 {
+            // It has mixed what the others published in that round.
+            cx.round = cx.round.max(self.target);
+            return;
+        }
         // One that is behind by more than a mean over all allows has been away, and the others
         // would wait for it in every such round.
         let behind = match (self.bounds.skip, self.bounds.sync_every) {

@@ -1,8 +1,11 @@
-//! The parameters that a peer published last, and the peers that asked for them. At most one answer
-//! is under way to each peer. A peer that asks in another round meanwhile is answered after it.
+//! The parameters that a peer published last, or a queue of earlier ones, too, and the peers that
+//! asked for them. At most one answer is under way to each peer. A peer that asks in another round
+//! meanwhile is answered after it.
 
+use super::message::PullMessage;
 use crate::core::context::Context;
 use crate::exchange::neighbours::ledger::SliceLedger;
+use crate::limits::PULL_QUEUE_BYTES_MAX;
 use crate::{FragmentId, PeerId, PullPlan, PushOutcome, Round, SliceId, SliceMeta, Tag};
 use std::collections::BTreeMap;
 
@@ -18,21 +21,35 @@ struct Answer {
     times: u8,
 }
 
+/// What a peer waits for.
+#[derive(Clone, Copy, Debug)]
+struct Question {
+    /// The round that it asks for.
+    round: Round,
+    /// The newest round of which it has mixed an iterate.
+    taken: Option<Round>,
+}
+
 /// Published parameters, fragment by fragment.
 #[derive(Debug)]
 pub(super) struct Published {
     bounds: PullPlan,
-    newest: BTreeMap<FragmentId, (SliceId, u64)>,
+    /// Whether a question is answered with the iterate of its round.
+    queues: bool,
+    /// The last iterates of each fragment, each with its size: [`PullPlan::queue`] of them, or the
+    /// newest one.
+    iterates: BTreeMap<FragmentId, BTreeMap<Round, (SliceId, u64)>>,
     ledger: SliceLedger<Answer>,
-    /// Who waits for an answer, and in which round of its own it asked.
-    waiting: BTreeMap<PeerId, Round>,
+    /// Who waits for an answer, and what it asked for.
+    waiting: BTreeMap<PeerId, Question>,
 }
 
 impl Published {
-    pub(super) fn new(bounds: PullPlan) -> Self {
+    pub(super) fn new(bounds: PullPlan, queues: bool) -> Self {
         Self {
             bounds,
-            newest: BTreeMap::new(),
+            queues,
+            iterates: BTreeMap::new(),
             ledger: SliceLedger::default(),
             waiting: BTreeMap::new(),
         }
@@ -40,38 +57,108 @@ impl Published {
 
     /// Parameters are encoded: they answer every question from now on.
     pub(super) fn publish(&mut self, cx: &mut Context, slice: SliceId, bytes: u64) {
-        let last = self.newest.insert(slice.fragment, (slice, bytes));
+        let queue = self.iterates.entry(slice.fragment).or_default();
+        let last = queue.insert(slice.round, (slice, bytes));
         if let Some((old, _)) = last.filter(|(old, _)| *old != slice) {
             // It goes with the last answer that needs it.
             self.ledger.spare(old);
         }
+        self.forget_the_oldest(slice);
         self.ledger.release(cx, |_| false);
-        for (peer, round) in std::mem::take(&mut self.waiting) {
-            self.asked(cx, peer, round);
+        for (peer, question) in std::mem::take(&mut self.waiting) {
+            self.asked(cx, peer, question.round, question.taken);
         }
     }
 
+    /// Keeps as many iterates as the plan says, within the bound on their bytes.
+    fn forget_the_oldest(&mut self, newest: SliceId) {
+        let kept = match self.queues {
+            true => self.bounds.queue(),
+            false => 1,
+        };
+        let queue = self.iterates.entry(newest.fragment).or_default();
+        while queue.len() > kept {
+            let oldest = queue.keys().copied().find(|round| *round != newest.round);
+            let oldest = oldest.and_then(|round| queue.remove(&round));
+            self.ledger.spare(oldest.expect("more than one is kept").0);
+        }
+        while self.bytes() > PULL_QUEUE_BYTES_MAX {
+            let long = self.iterates.values_mut().filter(|queue| queue.len() > 1);
+            let oldest = long.min_by_key(|queue| queue.keys().next().copied());
+            let Some((_, (slice, _))) = oldest.and_then(BTreeMap::pop_first) else {
+                break; // the newest of each fragment stay
+            };
+            self.ledger.spare(slice);
+        }
+    }
+
+    /// Encoded bytes of all iterates that are kept for questions to come.
+    fn bytes(&self) -> u64 {
+        let all = self.iterates.values().flat_map(BTreeMap::values);
+        all.map(|(_, bytes)| *bytes).fold(0, u64::saturating_add)
+    }
+
+    /// How many iterates of a fragment are kept at most at the moment.
+    #[cfg(test)]
+    pub(super) fn longest(&self) -> usize {
+        let queues = self.iterates.values().map(BTreeMap::len);
+        queues.max().unwrap_or(0)
+    }
+
+    /// The iterates that answer a question of a round; `None` where they are yet to be published.
+    fn chosen(&self, cx: &Context, round: Round) -> Option<Vec<(SliceId, u64)>> {
+        if self.iterates.len() < cx.plan.fragments.len() {
+            return None;
+        }
+        let newest = |queue: &BTreeMap<Round, _>| queue.keys().next_back().copied();
+        // All fragments have been published in this round.
+        let whole = self.iterates.values().filter_map(newest).min()?;
+        let of = |queue: &BTreeMap<Round, (SliceId, u64)>| {
+            let until = match self.queues {
+                true => queue.range(..=round.min(whole)).next_back(),
+                false => None,
+            };
+            let other = match self.queues {
+                // The asker is further behind than the queue is long.
+                true => queue.iter().next(),
+                false => queue.iter().next_back(),
+            };
+            until.or(other).map(|(_, iterate)| *iterate)
+        };
+        let chosen: Option<Vec<(SliceId, u64)>> = self.iterates.values().map(of).collect();
+        let oldest = self.bounds.oldest(round);
+        chosen.filter(|all| all.iter().all(|(slice, _)| slice.round >= oldest))
+    }
+
     /// A peer asks.
-    pub(super) fn asked(&mut self, cx: &mut Context, peer: PeerId, round: Round) {
-        let complete = self.newest.len() == cx.plan.fragments.len();
+    pub(super) fn asked(
+        &mut self,
+        cx: &mut Context,
+        peer: PeerId,
+        round: Round,
+        taken: Option<Round>,
+    ) {
         let under_way = self.ledger.to(peer).next().map(|(_, answer)| answer.round);
         if under_way == Some(round) {
             return; // it asks once more, and its answer is on the way
         }
-        let oldest = self.bounds.oldest(round);
-        let fresh = self.newest.values().all(|(slice, _)| slice.round >= oldest);
-        if !complete || !fresh || under_way.is_some() {
-            self.waiting.insert(peer, round);
+        let chosen = self.chosen(cx, round).filter(|_| under_way.is_none());
+        let Some(chosen) = chosen else {
+            self.waiting.insert(peer, Question { round, taken });
+            return;
+        };
+        if chosen.iter().all(|(slice, _)| Some(slice.round) <= taken) {
+            cx.send(peer, PullMessage::Unchanged { round });
             return;
         }
-        for (slice, bytes) in self.newest.values() {
+        for (slice, bytes) in chosen {
             let answer = Answer { round, times: 1 };
-            let meta = meta(round, *bytes);
-            self.ledger.push(cx, (peer, *slice), meta, answer);
+            self.ledger
+                .push(cx, (peer, slice), meta(round, bytes), answer);
         }
     }
 
-    /// The push of an answer ended. A lost answer is pushed once more while it is the newest; after
+    /// The push of an answer ended. A lost answer is pushed once more while it is kept; after
     /// that the asker continues without it.
     pub(super) fn pushed(
         &mut self,
@@ -83,9 +170,10 @@ impl Published {
         let Some(answer) = self.ledger.ended(peer, slice) else {
             return;
         };
-        let newest = self.newest.get(&slice.fragment);
-        let newest = newest.filter(|(newest, _)| *newest == slice && answer.times < PUSHES_MAX);
-        if let (PushOutcome::Lost, Some((_, bytes))) = (outcome, newest) {
+        let queue = self.iterates.get(&slice.fragment);
+        let kept = queue.and_then(|queue| queue.get(&slice.round));
+        let kept = kept.filter(|(kept, _)| *kept == slice && answer.times < PUSHES_MAX);
+        if let (PushOutcome::Lost, Some((_, bytes))) = (outcome, kept) {
             let meta = meta(answer.round, *bytes);
             let times = answer.times + 1;
             let again = Answer { times, ..answer };
@@ -94,8 +182,8 @@ impl Published {
         }
         self.ledger.release(cx, |_| false);
         let busy = self.ledger.to(peer).next().is_some();
-        if !busy && let Some(round) = self.waiting.remove(&peer) {
-            self.asked(cx, peer, round);
+        if !busy && let Some(question) = self.waiting.remove(&peer) {
+            self.asked(cx, peer, question.round, question.taken);
         }
     }
 

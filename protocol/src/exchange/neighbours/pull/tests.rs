@@ -1,6 +1,7 @@
 //! Pulling by hand: one peer among three, what it asks, what it is asked, and what it mixes.
 
 mod bounds;
+mod queues;
 
 use super::*;
 use crate::exchange::neighbours::Neighbours;
@@ -37,6 +38,18 @@ fn one() -> (Neighbours<Pull>, Context) {
 
 /// As [`one`], with bounds.
 fn bounded(bounds: PullPlan) -> (Neighbours<Pull>, Context) {
+    let pull = Pull::new(Box::new(Complete), bounds);
+    (Neighbours::new(pull), context(bounds))
+}
+
+/// As [`bounded`], with queues.
+fn queued(bounds: PullPlan) -> (Neighbours<Pull>, Context) {
+    let pull = Pull::with_queues(Box::new(Complete), bounds);
+    (Neighbours::new(pull), context(bounds))
+}
+
+/// Of peer 1 in round 5, linked with peers 2 and 3.
+fn context(bounds: PullPlan) -> Context {
     let bound = BytesBound {
         fixed: 8,
         per_1024: 4096,
@@ -79,7 +92,7 @@ fn bounded(bounds: PullPlan) -> (Neighbours<Pull>, Context) {
         let remote = cx.view.entry(peer(id)).expect("room");
         (remote.linked, remote.greeted, remote.ready) = (true, true, true);
     }
-    (Neighbours::new(Pull::new(Box::new(Complete), bounds)), cx)
+    cx
 }
 
 /// What came out since the last call.
@@ -87,6 +100,7 @@ fn bounded(bounds: PullPlan) -> (Neighbours<Pull>, Context) {
 struct Out {
     orders: Vec<(OrderId, Order)>,
     asked: Vec<PeerId>,
+    said: Vec<(PeerId, PullMessage)>,
     pushed: Vec<(PeerId, SliceId, u64)>,
 }
 
@@ -105,6 +119,10 @@ fn out(cx: &mut Context) -> Out {
                 assert_eq!(round, cx.round);
                 all.asked.push(to);
             }
+            Output::Send {
+                to,
+                message: Message::Exchange(ExchangeMessage::Pull(message)),
+            } => all.said.push((to, message)),
             _ => {}
         }
     }

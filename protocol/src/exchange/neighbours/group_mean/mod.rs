@@ -1,0 +1,302 @@
+//! Wait-avoiding group means: the peers of a group get one mean of what each published last, and no
+//! peer waits for one that still trains.
+//!
+//! The topology deals the peers into groups, other ones in each round. For each fragment one member,
+//! the highest by a hash over run, round, fragment and peer, makes the mean of the group. The first
+//! member that ends its inner steps asks it for the mean of the round. That begins it: the maker
+//! asks all others for what they published last (`AskPart`), and those that still train answer at
+//! once with parameters of an earlier round, at most `staleness` rounds old. It sums what comes, of
+//! each member once, encodes the mean once, and pushes the same bytes to all members as they ask
+//! (`AskMean`), also to those that end the round later. A peer takes in
+//!
+//! ```text
+//! x_i <- m                     where its parameters of this round are in m
+//! x_i <- (n m + x_i) / (n + 1)  where older ones are, or none
+//! ```
+//!
+//! with the mean m of n members' parameters. So members whose parameters of the round are in the
+//! mean have the same bits after it, and what a late one has trained since is not lost. One in
+//! `sync_every` rounds is a mean over all peers, which waits for all parameters of that round.
+//!
+//! A peer makes means while it trains: nothing here needs the trainer. Questions drive all of it. A
+//! member asks again after each quarter of the usual wait, and the maker then asks again for parts
+//! that are not here; past half of its time a member says that it cannot wait for more, and the mean
+//! is that of what is here. So a maker needs no clock, and lost messages cost a quarter each. A
+//! maker keeps its last [`GROUP_MEANS_MAX`](crate::limits::GROUP_MEANS_MAX) means of a fragment for
+//! members that are late.
+//!
+//! **Guarantee.** Every mix is a convex combination of parameters. A group has one mean for each
+//! round and fragment while its maker lives and all members know the same peers. A member whose
+//! maker is gone asks the next one by the hash, and two members may then hold means by two makers;
+//! where views differ, a member may get the mean of a group of which it is no member. In both cases
+//! each mean is still one of published parameters, and it takes part in it as one that is late.
+//! Suspicion changes no group: a suspected member is asked for its part, though not waited for and
+//! not chosen as maker.
+//!
+//! Cost per peer and round in groups of g: 2 (g - 1) / g pushes of each fragment on average, half
+//! of them parts and half means, and as many questions; three latencies for the first member of a
+//! group, two for those that come later.
+//!
+//! **Source:** Li et al. 2021, "Breaking (global) barriers in parallel stochastic optimization with
+//! wait-avoiding group averaging" (IEEE TPDS), algorithms 1 and 2. There the members of a group sum
+//! along a butterfly, each with the content of its send buffer; here one member sums for all, which
+//! costs the same bytes on average over fragments and rounds, and a death costs one mean and not the
+//! whole operation.
+
+mod arriving;
+mod group;
+mod means;
+mod parts;
+mod seeking;
+mod serving;
+mod state;
+mod summing;
+#[cfg(test)]
+mod tests;
+
+use super::mix::FragmentMix;
+use super::mixture::Mixture;
+use super::pull::PullMessage;
+use super::rule::{Encoded, MixesOf, Rule};
+use super::slices::{self, unexpected};
+use crate::core::context::Context;
+use crate::core::timers::Timer;
+use crate::exchange::{Arrived, ExchangeMessage, foreign_message};
+use crate::{
+    Done, Event, FragmentId, Order, OrderId, PeerError, PeerId, PushOutcome, Round, SliceId,
+    StoreId, Tag, Time, Wait,
+};
+use group::Group;
+pub(super) use state::GroupMeans;
+use state::Sought;
+use std::collections::BTreeSet;
+
+/// A member asks again after this share of the usual wait.
+const AGAIN: u32 = 4;
+
+impl Rule for GroupMeans {
+    type Fragment = Sought;
+    type Encoding = ();
+
+    fn begin(&mut self, cx: &mut Context, mixes: &mut MixesOf<Self>) {
+        let fragments: Vec<FragmentId> = cx.plan.fragment_ids().collect();
+        for fragment in fragments {
+            let slice = slices::own(cx, fragment);
+            let (store, of) = (StoreId::Local, 1);
+            mixes.encode(cx, slice, Order::Encode { store, slice, of }, ());
+            self.parts.begins(slice);
+        }
+        let mates = self.mates(cx, cx.round);
+        if mates.is_empty() {
+            return;
+        }
+        for mix in mixes.iter_mut() {
+            self.seek(cx, mix, &mates);
+        }
+        let makers: BTreeSet<PeerId> = mixes.expected().collect();
+        let usual = cx.deadlines.allow(Wait::Partners, makers);
+        let allowed = match self.bounds.syncs(cx.round) {
+            true => cx.deadlines.ceiling(),
+            false => usual,
+        };
+        self.deadline = cx.wait(Wait::Partners, allowed);
+        self.closes = cx.now + allowed / 2;
+        self.pause = usual / AGAIN;
+        cx.timers.set(Timer::Exchange, cx.now + self.pause);
+        self.take_own(cx, mixes);
+    }
+
+    fn encoded(&mut self, cx: &mut Context, mixes: &mut MixesOf<Self>, encoded: Encoded<'_, ()>) {
+        let (slice, bytes) = (encoded.slice, encoded.bytes());
+        let means = &self.means;
+        self.parts
+            .publish(cx, slice, bytes, |slice| means.reads(slice));
+        self.means.published(cx, slice.fragment, &self.parts);
+        if bytes.is_none()
+            && let Some(mix) = mixes.of(slice)
+        {
+            // Parameters that cannot be encoded are not finite, and no mix would repair them.
+            self.unmixed(cx, mix);
+            mix.expected.clear();
+            mix.void();
+        }
+        self.take_own(cx, mixes);
+    }
+
+    fn arrived(
+        &mut self,
+        cx: &mut Context,
+        mixes: &mut MixesOf<Self>,
+        arrived: &Arrived,
+    ) -> Result<(), PeerError> {
+        cx.view.forgive(arrived.from);
+        slices::check(cx, arrived)?;
+        match arrived.meta.tag {
+            Tag::Answer { round } => self.part_arrived(cx, arrived, round)?,
+            _ => self.mean_arrived(cx, mixes, arrived)?,
+        }
+        self.take_own(cx, mixes);
+        Ok(())
+    }
+
+    fn pushed(
+        &mut self,
+        cx: &mut Context,
+        _mixes: &mut MixesOf<Self>,
+        to: PeerId,
+        slice: SliceId,
+        outcome: PushOutcome,
+    ) {
+        let means = &self.means;
+        let reads = |slice: &SliceId| means.reads(slice);
+        if !self.parts.pushed(cx, (to, slice), outcome, reads) {
+            self.means.pushed(cx, (to, slice), outcome);
+        }
+    }
+
+    fn done(&mut self, cx: &mut Context, mixes: &mut MixesOf<Self>, order: OrderId, done: &Done) {
+        self.means.done(cx, order, done, &self.parts);
+        self.release(cx);
+        self.take_own(cx, mixes);
+    }
+
+    /// Algorithm 2 of the paper, lines 11 to 14: without a mean the parameters stay.
+    fn mixture(&mut self, _cx: &mut Context, mix: &mut FragmentMix<Sought>) -> Option<Mixture> {
+        let order = mix.own.got.map(|(slice, parts, fresh)| match fresh {
+            true => mix.mean(0.0, vec![(slice, 1.0)]),
+            false => mix.mean(1.0, vec![(slice, f64::from(parts))]),
+        });
+        Some(Mixture {
+            neighbours: mix.own.got.map_or(0, |(_, parts, _)| parts),
+            weight: 1.0,
+            order: order.flatten(),
+        })
+    }
+
+    fn without(
+        &mut self,
+        cx: &mut Context,
+        mix: &mut FragmentMix<Sought>,
+        bad: SliceId,
+    ) -> Option<Mixture> {
+        mix.own.got.take_if(|(slice, ..)| *slice == bad)?;
+        if bad.origin != cx.me() {
+            cx.order(Order::Release { slice: bad });
+        }
+        self.mixture(cx, mix)
+    }
+
+    fn unmixed(&mut self, cx: &mut Context, mix: &mut FragmentMix<Sought>) {
+        let (round, fragment) = (mix.round, mix.fragment);
+        cx.emit(Event::Voided { round, fragment });
+    }
+
+    /// Members whose maker is gone ask the next one.
+    fn gone(&mut self, cx: &mut Context, mixes: &mut MixesOf<Self>, peer: PeerId) {
+        self.parts.gone(peer);
+        self.means.gone(cx, peer, &self.parts);
+        let mut mates = self.mates(cx, cx.round);
+        mates.retain(|mate| *mate != peer);
+        for mix in mixes.iter_mut() {
+            if mix.is_collecting() && mix.expected.remove(&peer) {
+                self.seek(cx, mix, &mates);
+            }
+        }
+        self.take_own(cx, mixes);
+    }
+
+    fn ask_again(&mut self, cx: &mut Context, mixes: &mut MixesOf<Self>) -> Option<Time> {
+        if cx.now >= self.deadline {
+            return None;
+        }
+        let closes = cx.now >= self.closes;
+        for mix in mixes.iter().filter(|mix| mix.is_collecting()) {
+            let (round, fragment) = (mix.round, mix.fragment);
+            for maker in &mix.expected {
+                let message = PullMessage::AskMean {
+                    round,
+                    fragment,
+                    closes,
+                };
+                cx.send(*maker, message);
+            }
+            if mix.own.makes {
+                self.means.again(cx, (fragment, round), closes, &self.parts);
+            }
+        }
+        self.take_own(cx, mixes);
+        Some(self.deadline.min(cx.now + self.pause))
+    }
+
+    fn message(
+        &mut self,
+        cx: &mut Context,
+        mixes: &mut MixesOf<Self>,
+        from: PeerId,
+        message: &ExchangeMessage,
+    ) -> Result<(), PeerError> {
+        cx.view.forgive(from);
+        let fragment = match message {
+            ExchangeMessage::Pull(
+                PullMessage::AskPart { fragment, .. }
+                | PullMessage::AskMean { fragment, .. }
+                | PullMessage::NoMean { fragment, .. },
+            ) => *fragment,
+            other => return Err(foreign_message(other, "group means")),
+        };
+        if cx.plan.fragment(fragment).is_none() {
+            return unexpected("a question about a fragment that the plan does not have");
+        }
+        match message {
+            ExchangeMessage::Pull(PullMessage::AskPart { round, .. }) => {
+                self.parts.asked(cx, from, fragment, *round);
+            }
+            ExchangeMessage::Pull(PullMessage::AskMean { round, closes, .. }) => {
+                // It says where it is, sooner than its next sign of life.
+                if let Some(remote) = cx.view.get_mut(from) {
+                    remote.round = remote.round.max(*round);
+                }
+                let key = (fragment, *round);
+                let mut group = Group::default();
+                if self.means.stage(key).is_none() {
+                    group = self.group(cx, *round);
+                }
+                self.means.open(cx, key, group, &self.parts);
+                self.means.asked(cx, from, key, *closes, &self.parts);
+                self.take_own(cx, mixes);
+            }
+            ExchangeMessage::Pull(PullMessage::NoMean { round, .. }) => {
+                if let Some(mix) = mixes.get_mut(fragment).filter(|mix| mix.round == *round) {
+                    mix.expected.remove(&from);
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self, cx: &mut Context, mixes: &mut MixesOf<Self>) {
+        let me = cx.me();
+        let got = mixes.iter_mut().filter_map(|mix| mix.own.got.take());
+        for slice in got.map(|(slice, ..)| slice).filter(|s| s.origin != me) {
+            cx.order(Order::Release { slice });
+        }
+        cx.waited(Wait::Partners, false);
+        // One that is behind by more than a mean over all allows has been away, and the others
+        // would wait for it in every such round.
+        let behind = match self.bounds.sync_every {
+            0 => u64::from(self.bounds.staleness),
+            every => u64::from(every),
+        };
+        cx.follow_the_others(behind);
+        let staleness = u64::from(self.bounds.staleness);
+        let oldest = Round(cx.round.0.saturating_sub(staleness));
+        self.means.expire(cx, oldest);
+        self.release(cx);
+    }
+
+    fn waiting(&self, mixes: &MixesOf<Self>) -> usize {
+        let got = mixes.iter().filter(|mix| mix.own.got.is_some());
+        got.count() + self.means.waiting()
+    }
+}

@@ -1,0 +1,170 @@
+//! What this peer published last of each fragment, and the members that asked for it: the send
+//! buffer of the paper.
+
+use crate::core::context::Context;
+use crate::exchange::neighbours::ledger::SliceLedger;
+use crate::limits::GROUP_MEANS_MAX;
+use crate::{FragmentId, PeerId, PullPlan, PushOutcome, Round, SliceId, SliceMeta, Tag};
+use std::collections::BTreeMap;
+
+/// How often a part is pushed at most for one question.
+const PUSHES_MAX: u8 = 2;
+
+/// A part under way.
+#[derive(Clone, Copy, Debug)]
+struct Sent {
+    /// The round of the mean that it is for.
+    round: Round,
+    bytes: u64,
+    /// How often it was pushed.
+    times: u8,
+}
+
+/// Published parameters, fragment by fragment. At most one push of a fragment is under way to each
+/// peer.
+#[derive(Debug)]
+pub(super) struct Parts {
+    bounds: PullPlan,
+    newest: BTreeMap<FragmentId, (SliceId, u64)>,
+    /// Fragments that are being encoded, and in which round.
+    encoding: BTreeMap<FragmentId, Round>,
+    ledger: SliceLedger<Sent>,
+    /// Who waits for which fragment, for means of which rounds.
+    waiting: BTreeMap<(PeerId, FragmentId), Vec<Round>>,
+}
+
+impl Parts {
+    pub(super) fn new(bounds: PullPlan) -> Self {
+        Self {
+            bounds,
+            newest: BTreeMap::new(),
+            encoding: BTreeMap::new(),
+            ledger: SliceLedger::default(),
+            waiting: BTreeMap::new(),
+        }
+    }
+
+    /// A fragment is being encoded: questions wait for it.
+    pub(super) fn begins(&mut self, slice: SliceId) {
+        self.encoding.insert(slice.fragment, slice.round);
+    }
+
+    /// A fragment is encoded; `None` if it cannot be. `reads` says which slices are still summed.
+    pub(super) fn publish(
+        &mut self,
+        cx: &mut Context,
+        slice: SliceId,
+        bytes: Option<u64>,
+        reads: impl Fn(&SliceId) -> bool,
+    ) {
+        let fragment = slice.fragment;
+        if self.encoding.get(&fragment) == Some(&slice.round) {
+            self.encoding.remove(&fragment);
+        }
+        if let Some(bytes) = bytes {
+            let last = self.newest.insert(fragment, (slice, bytes));
+            if let Some((old, _)) = last.filter(|(old, _)| *old != slice) {
+                self.ledger.spare(old);
+            }
+        }
+        self.release(cx, reads);
+        let askers = self.waiting.extract_if(.., |(_, of), _| *of == fragment);
+        let askers: Vec<_> = askers.collect();
+        for ((peer, fragment), rounds) in askers {
+            for round in rounds {
+                self.asked(cx, peer, fragment, round);
+            }
+        }
+    }
+
+    /// Releases what nothing needs any more.
+    pub(super) fn release(&mut self, cx: &mut Context, reads: impl Fn(&SliceId) -> bool) {
+        self.ledger.release(cx, reads);
+    }
+
+    /// What counts in the mean of a round now: what was published last, unless it is too old, or
+    /// what is newer is being encoded.
+    pub(super) fn ready(&self, fragment: FragmentId, round: Round) -> Option<(SliceId, u64)> {
+        let (slice, bytes) = self.newest.get(&fragment).copied()?;
+        let encoding = self.encoding.contains_key(&fragment);
+        let fresh = slice.round >= self.bounds.oldest(round);
+        (fresh && (slice.round >= round || !encoding)).then_some((slice, bytes))
+    }
+
+    /// A member makes the mean of a round and asks for a part.
+    pub(super) fn asked(
+        &mut self,
+        cx: &mut Context,
+        peer: PeerId,
+        fragment: FragmentId,
+        round: Round,
+    ) {
+        let under_way = |rounds: Option<Round>, (slice, sent): (SliceId, &Sent)| {
+            let same = slice.fragment == fragment;
+            same.then_some(sent.round).or(rounds)
+        };
+        let under_way = self.ledger.to(peer).fold(None, under_way);
+        if under_way == Some(round) {
+            return; // it asks once more, and its answer is on the way
+        }
+        let ready = self.ready(fragment, round);
+        match ready.filter(|_| under_way.is_none()) {
+            Some((slice, bytes)) => {
+                let sent = Sent {
+                    round,
+                    bytes,
+                    times: 1,
+                };
+                self.ledger.push(cx, (peer, slice), meta(&sent), sent);
+            }
+            None => {
+                let rounds = self.waiting.entry((peer, fragment)).or_default();
+                rounds.retain(|waits| *waits != round);
+                if rounds.len() >= GROUP_MEANS_MAX {
+                    rounds.remove(0);
+                }
+                rounds.push(round);
+            }
+        }
+    }
+
+    /// The push of a part ended. False where it was none.
+    pub(super) fn pushed(
+        &mut self,
+        cx: &mut Context,
+        (to, slice): (PeerId, SliceId),
+        outcome: PushOutcome,
+        reads: impl Fn(&SliceId) -> bool,
+    ) -> bool {
+        let Some(sent) = self.ledger.ended(to, slice) else {
+            return false;
+        };
+        let newest = self.newest.get(&slice.fragment);
+        let newest = newest.is_some_and(|(newest, _)| *newest == slice);
+        if outcome == PushOutcome::Lost && newest && sent.times < PUSHES_MAX {
+            let times = sent.times + 1;
+            let again = Sent { times, ..sent };
+            self.ledger.push(cx, (to, slice), meta(&again), again);
+            return true;
+        }
+        self.release(cx, reads);
+        let waiting = self.waiting.remove(&(to, slice.fragment));
+        for round in waiting.unwrap_or_default() {
+            self.asked(cx, to, slice.fragment, round);
+        }
+        true
+    }
+
+    /// A peer is gone, and waits for no part.
+    pub(super) fn gone(&mut self, peer: PeerId) {
+        self.waiting.retain(|(waits, _), _| *waits != peer);
+    }
+}
+
+fn meta(sent: &Sent) -> SliceMeta {
+    SliceMeta {
+        of: 1,
+        bytes: sent.bytes,
+        tag: Tag::Answer { round: sent.round },
+    }
+}
