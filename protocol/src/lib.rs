@@ -97,6 +97,7 @@ mod roll;
 mod route;
 mod sampling;
 mod schedule;
+mod score;
 mod seal_memory;
 mod signature;
 mod slice;
@@ -144,6 +145,7 @@ pub use sampling::Sampling;
 pub use schedule::{
     LinkTable, LinkTableError, Packing, PackingCertificate, PackingError, Schedule, ScheduleCost,
 };
+pub use score::{NoScore, Ratings, Score, Scores, Scoring};
 pub use seal_memory::SealMemory;
 pub use signature::{Signature, Signed};
 pub use slice::{Attempt, Part, PushOutcome, Settlement, SliceId, SliceMeta, Tag};

@@ -1,8 +1,10 @@
 //! Every bound of the system, by name, with its reason.
 
 mod rolls;
+mod scores;
 
 pub use rolls::*;
+pub use scores::*;
 
 use core::time::Duration;
 

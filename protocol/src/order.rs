@@ -335,6 +335,32 @@ pub enum Order {
         /// The neighbour.
         peer: PeerId,
     },
+    /// Put the anchor aside, moved by one contribution alone, for the next [`Order::Measure`]. Answered by
+    /// [`Done::Combined`].
+    Stage {
+        /// The contribution; none for the anchor as it is.
+        slice: Option<SliceId>,
+    },
+    /// Measure the loss of what was put aside last, on the trainer's held sample of the round. The trainer's
+    /// parameters stay as they are. Answered by [`Done::Measured`].
+    Measure {
+        /// The round, which chooses the sample.
+        round: Round,
+        /// Batches of the sample.
+        batches: u16,
+    },
+    /// Keep these bytes under the slice's name. Answered by [`Done::Encoded`].
+    Keep {
+        /// The name.
+        slice: SliceId,
+        /// The bytes.
+        bytes: Vec<u8>,
+    },
+    /// Read back the bytes of a small slice. Answered by [`Done::Read`].
+    Read {
+        /// The slice.
+        slice: SliceId,
+    },
 }
 
 /// A swarm's state at the start of a round: anchor, outer optimizer, shared codec state, clock.
@@ -384,4 +410,14 @@ pub enum Done {
     },
     /// The order could not be done.
     Failed(WorkError),
+    /// The loss of the held sample; infinite where it is not a number.
+    Measured {
+        /// In the task's unit.
+        loss: f64,
+    },
+    /// The slice's bytes.
+    Read {
+        /// The bytes.
+        bytes: Vec<u8>,
+    },
 }

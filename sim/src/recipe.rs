@@ -292,8 +292,12 @@ impl<'a> Recipe<'a> {
             | Order::SaveBranch { .. }
             | Order::Pin { .. }
             | Order::Load { .. } => whole,
+            Order::Stage { slice } => whole * (1 + u64::from(slice.is_some())),
             // Bytes are copied, or nothing is.
             Order::Append { .. }
+            | Order::Keep { .. }
+            | Order::Read { .. }
+            | Order::Measure { .. }
             | Order::Bundle { .. }
             | Order::Settle { .. }
             | Order::Release { .. }

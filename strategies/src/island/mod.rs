@@ -22,7 +22,7 @@ pub use rank::{RANKS_MAX, Rank};
 use crate::state::{StateError, StateSink, StateSource};
 use crate::{Layout, Proceed, StepControl, TrainError, TrainReport, Trainer};
 use control::{OfRank, Shared};
-use murmurate_protocol::{Blocks, Digest, Evaluation, InnerStep, Participants, Pool};
+use murmurate_protocol::{Blocks, Digest, Evaluation, InnerStep, Participants, Pool, Round};
 use names::{SinkOf, SourceOf};
 use std::ops::Range;
 use std::sync::Arc;
@@ -355,6 +355,20 @@ impl Trainer for Island {
                 return Err(error);
             }
         }
+    }
+
+    fn holds_a_sample(&self) -> bool {
+        self.ranks.iter().all(|rank| rank.holds_a_sample())
+    }
+
+    fn held_loss(&mut self, round: Round, batches: u16) -> Result<f64, TrainError> {
+        // That of the first rank that is there: it must be the same one for all contributions of a round.
+        let first = |rank: &mut Box<dyn Trainer>| match rank.held_loss(round, batches) {
+            Err(TrainError::Away) => None,
+            measured => Some(measured),
+        };
+        let measured = self.ranks.iter_mut().find_map(first);
+        measured.unwrap_or(Err(TrainError::Away))
     }
 
     fn save(&mut self, sink: &mut dyn StateSink) -> Result<(), StateError> {

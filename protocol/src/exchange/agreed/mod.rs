@@ -64,6 +64,7 @@ mod resend;
 mod rule;
 mod said;
 mod scope;
+mod scoring;
 mod sealed;
 mod second_pass;
 mod server;
@@ -85,11 +86,12 @@ pub(in crate::exchange) use column::{Column, Shape};
 pub(in crate::exchange) use early::{Early, EarlySlice};
 pub(in crate::exchange) use electorate::ahead;
 pub(in crate::exchange) use history::History;
-pub(crate) use history::{digests_of, inputs_of, slices_of};
+pub(crate) use history::{digests_of, inputs_of, scores_of, slices_of};
 pub use message::{
     AgreedMessage, FormingMessage, FragmentMessage, Member, MergeSide, Promise, Said, Scoped,
 };
 pub(crate) use proven::proven;
+pub(crate) use scoring::admit;
 pub use signed_group::{Seated, SignedGroup};
 pub use signed_message::{Pledge, Seat, SignedMessage, VoteCertificate};
 pub use value::value_of;

@@ -38,6 +38,9 @@ impl FragmentRound {
                 Some(duty) if duty.pass == Pass::Second => {
                     self.join(cx, shard, self.here(shard, &duty));
                 }
+                Some(duty) if duty.pass == Pass::Scores => {
+                    self.score(cx, self.here(shard, &duty));
+                }
                 Some(duty) => self.combine(cx, shard, self.here(shard, &duty)),
                 None => {}
             }
@@ -49,6 +52,7 @@ impl FragmentRound {
         let here = match duty.pass {
             Pass::First => self.reduction.here.get(&shard).copied(),
             Pass::Second => self.seconds_here(shard, duty),
+            Pass::Scores => Some(self.contributed()),
         };
         here.unwrap_or_default()
     }
@@ -127,7 +131,12 @@ impl FragmentRound {
             self.advance(cx);
             return true;
         }
-        self.answered(cx, task, done);
+        match task {
+            Task::Stage(_) | Task::Measure(_) | Task::Read(_) => {
+                self.scoring_answered(cx, task, done);
+            }
+            _ => self.answered(cx, task, done),
+        }
         self.advance(cx);
         true
     }
@@ -229,7 +238,15 @@ impl FragmentRound {
                 // This peer's Executor failed. Its shards stay missing until a ballot repairs them.
                 self.reduction.duties.remove(&shard);
             }
-            (Task::Contribution(_) | Task::Fold(_) | Task::Value(_), _) => {}
+            (
+                Task::Contribution(_)
+                | Task::Fold(_)
+                | Task::Value(_)
+                | Task::Stage(_)
+                | Task::Measure(_)
+                | Task::Read(_),
+                _,
+            ) => {}
         }
     }
 
@@ -249,7 +266,7 @@ impl FragmentRound {
     /// The name of this peer's aggregate of a shard.
     pub(super) fn own_aggregate(&self, shard: u16, attempt: Attempt) -> SliceId {
         SliceId {
-            part: Part::Aggregate,
+            part: self.scope.named(shard),
             attempt,
             ..self.scope.contribution(shard, self.scope.group.me)
         }
