@@ -174,6 +174,8 @@ impl<'a> Recipe<'a> {
             return Ok((Worker::Timing(timing), digests));
         }
         let trainer = trainer(self.scenario, self.factory, &self.strategy, index)?;
+        let fits = self.strategy.check_trainer(&*trainer);
+        fits.map_err(|error| SimError::Task(error.to_string()))?;
         let mut executor = Executor::new(trainer, self.parts(), Box::new(Stopped));
         if let Some(Kept::Tensors(state)) = kept {
             let refused = |error: StateError| SimError::Checkpoint {
