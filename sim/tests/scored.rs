@@ -9,9 +9,7 @@ use murmurate_sim::{Report, RunOptions, Scenario, TrainerRequest, run_scenario};
 use murmurate_strategies::inner::StepRule;
 use murmurate_strategies::state::{StateError, StateSink, StateSource};
 use murmurate_strategies::toy::ToyTask;
-use murmurate_strategies::{
-    Layout, Proceed, StepControl, TrainError, TrainReport, Trainer,
-};
+use murmurate_strategies::{Layout, Proceed, StepControl, TrainError, TrainReport, Trainer};
 use std::ops::Range;
 
 const PEERS: usize = 6;
@@ -51,7 +49,10 @@ struct Spoiler {
 impl Spoiler {
     /// In [-1, 1).
     fn draw(&mut self) -> f32 {
-        self.draw = self.draw.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        self.draw = self
+            .draw
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
         (self.draw >> 40) as f32 / (1u64 << 23) as f32 - 1.0
     }
 }
@@ -180,7 +181,10 @@ fn a_peer_that_harms_is_never_merged_and_the_others_learn_as_without_it() {
         assert_eq!(found[3], 0, "{spoils:?}: {found:?}");
         // The optimum of five of six lies beside that of all, by what data of unlike peers differ.
         assert!(loss < reached + 0.1, "{spoils:?}: {loss} after {reached}");
-        assert!(!(plain < 4.0 * (reached + 0.1)), "{spoils:?}: the plain mean reaches {plain}");
+        assert!(
+            !(plain < 4.0 * (reached + 0.1)),
+            "{spoils:?}: the plain mean reaches {plain}"
+        );
     }
 }
 
@@ -198,7 +202,11 @@ fn liars_about_scores_change_nothing_while_they_are_few() {
     let honest = run(&text(7, ROUNDS, GAUNTLET), 1, HONEST);
     let reached = agreed(&honest, 7, ROUNDS, "honest");
     let false_scores = lies(5, 0.0, 1e4, "scores") + &lies(6, 0.0, 1e4, "scores");
-    let report = run(&text(7, ROUNDS, &format!("{GAUNTLET}{false_scores}")), 1, HONEST);
+    let report = run(
+        &text(7, ROUNDS, &format!("{GAUNTLET}{false_scores}")),
+        1,
+        HONEST,
+    );
     let loss = agreed(&report, 7, ROUNDS, "liars");
     assert!(report.counters.lies > 0);
     println!("{reached} without lies, {loss} with them");
@@ -212,7 +220,8 @@ fn liars_about_scores_change_nothing_while_they_are_few() {
 #[test]
 fn survivors_joiners_and_the_restarted_hold_the_same_bits_and_ratings() {
     const SHORT: u64 = 10;
-    let join = "[[fault]]\nkind = \"join\"\npeer = 5\nround = 5\nphase = \"train\"\ndelay_s = 0.05\n";
+    let join =
+        "[[fault]]\nkind = \"join\"\npeer = 5\nround = 5\nphase = \"train\"\ndelay_s = 0.05\n";
     let part = "[[fault]]\nkind = \"partition\"\npeers = [3, 4, 5]\nround = 4\nphase = \"exchange\"\n\
                 delay_s = 0.01\nlasts_s = 2.0\n";
     let mut caught_up = 0;
@@ -222,13 +231,20 @@ fn survivors_joiners_and_the_restarted_hold_the_same_bits_and_ratings() {
             (crash(2, 3, "exchange", delay), PEERS - 1),
             (crash_and_return(2, 3, "exchange", delay), PEERS),
             (crash_and_return(1, 4, "apply", delay), PEERS),
-            (crash(1, 3, "exchange", delay) + &crash(4, 3, "exchange", 0.05), PEERS - 2),
+            (
+                crash(1, 3, "exchange", delay) + &crash(4, 3, "exchange", 0.05),
+                PEERS - 2,
+            ),
             (stall(3, 0.3, 30.0), PEERS),
             (join.to_owned(), PEERS),
             (part.to_owned(), PEERS),
             (lies(2, 0.1, 3.0, "garbage"), PEERS),
         ] {
-            let report = run(&text(PEERS, SHORT, &format!("{GAUNTLET}{faults}")), seed, HONEST);
+            let report = run(
+                &text(PEERS, SHORT, &format!("{GAUNTLET}{faults}")),
+                seed,
+                HONEST,
+            );
             let what = format!("{seed}: {faults}");
             if !faults.contains("garbage") {
                 agreed(&report, live, SHORT, &what);
@@ -245,7 +261,11 @@ struct Count(u64);
 
 impl StepControl for Count {
     fn before(&mut self, step: InnerStep) -> Proceed {
-        if step.0 < self.0 { Proceed::Go } else { Proceed::Stop }
+        if step.0 < self.0 {
+            Proceed::Go
+        } else {
+            Proceed::Stop
+        }
     }
 
     fn rule(&self, _: InnerStep) -> StepRule {

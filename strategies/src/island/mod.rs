@@ -23,14 +23,11 @@ use crate::state::{StateError, StateSink, StateSource};
 use crate::{Layout, Proceed, StepControl, TrainError, TrainReport, Trainer};
 use control::{OfRank, Shared};
 use murmurate_protocol::{Blocks, Digest, Evaluation, InnerStep, Participants, Pool, Round};
-use names::{SinkOf, SourceOf};
+use names::{RANKS, SinkOf, SourceOf, read_count};
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use sum::Sum;
-
-/// Number of ranks in a checkpoint.
-const RANKS: &str = "trainer.island.ranks";
 
 /// Several trainers as one.
 pub struct Island {
@@ -391,18 +388,6 @@ impl Trainer for Island {
             trainer.load(&SourceOf { rank, source })?;
         }
         Ok(())
-    }
-}
-
-/// The number of ranks whose state a checkpoint holds.
-fn read_count(bytes: &[u8]) -> Result<usize, StateError> {
-    let count = <[u8; 8]>::try_from(bytes).map(u64::from_le_bytes);
-    match count {
-        Ok(count @ 1..) if count <= u64::from(RANKS_MAX) => Ok(count as usize),
-        _ => Err(StateError::Malformed {
-            name: RANKS.to_owned(),
-            reason: format!("not a number of ranks from 1 to {RANKS_MAX}"),
-        }),
     }
 }
 

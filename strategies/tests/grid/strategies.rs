@@ -533,7 +533,11 @@ const REFUSED: &[(&str, &str, &[&str])] = &[
     (
         "diloco",
         "[aggregation]\nrule = \"gauntlet\"",
-        &["`aggregation.rule`", "none of them gets all", "exchange = \"gathered\""],
+        &[
+            "`aggregation.rule`",
+            "none of them gets all",
+            "exchange = \"gathered\"",
+        ],
     ),
     (
         "diloco",

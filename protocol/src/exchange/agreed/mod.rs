@@ -74,6 +74,7 @@ mod signed_group;
 mod signed_message;
 mod slices;
 mod state;
+mod tallies;
 mod tellers;
 mod value;
 mod weights;
