@@ -19,6 +19,9 @@ use murmurate_protocol::{
 use std::cell::Cell;
 use std::rc::Rc;
 
+/// Rounds of a club.
+const ROUNDS: u64 = 8;
+
 const SCORING: Scoring = Scoring {
     batches: 2,
     top: 16,
@@ -28,6 +31,7 @@ const SCORING: Scoring = Scoring {
 fn club(count: u8, scoring: Scoring) -> Club {
     let mut plan = plan(ExchangeKind::Gathered, 1);
     plan.agreement.scoring = Some(scoring);
+    plan.rounds = ROUNDS;
     plan.validate().unwrap();
     Club::of(count, &plan, |_| Digest::of(b"anchor"))
 }
@@ -36,19 +40,17 @@ fn members(ids: impl IntoIterator<Item = u8>) -> Vec<PeerId> {
     ids.into_iter().map(peer).collect()
 }
 
-/// Runs until all members train the same round from here on, and checks that they hold the same bits and ratings.
-fn agreed(club: &mut Club, round: u64, what: &str) -> Ratings {
-    club.run_to(round);
-    let together = |club: &Club| {
-        let first = club.members.values().next().unwrap();
-        let place = (first.peer.round(), first.anchor);
-        let here = |m: &common::club::Member| (m.peer.round(), m.anchor) == place;
-        let training =
-            |m: &common::club::Member| matches!(m.peer.phase(), Phase::Train | Phase::Exchange);
-        club.members.values().all(|m| here(m) && training(m))
+/// Runs until all members have finished, and checks that they hold the same bits and ratings.
+fn agreed(club: &mut Club, what: &str) -> Ratings {
+    let finished = |club: &Club| {
+        let done = |m: &common::club::Member| m.peer.phase() == Phase::Finished;
+        let first = club.members.values().next().unwrap().anchor;
+        club.members.values().all(|m| done(m) && m.anchor == first)
     };
-    club.run_until(300, together);
-    assert!(together(club), "{what}");
+    club.run_until(900, finished);
+    let state = |m: &common::club::Member| (m.peer.round(), m.peer.phase(), m.anchor);
+    let states: Vec<_> = club.members.values().map(state).collect();
+    assert!(finished(club), "{what}: {states:?}");
     let mut all = club.members.values().map(|m| m.peer.ratings().unwrap());
     let first = all.next().unwrap().clone();
     assert!(all.all(|ratings| *ratings == first), "{what}");
@@ -59,8 +61,8 @@ fn agreed(club: &mut Club, round: u64, what: &str) -> Ratings {
 fn a_contribution_that_the_others_find_harmful_is_not_merged_and_its_peer_loses_rating() {
     let mut club = club(4, SCORING);
     club.useful = Box::new(|_, about, _| if about == peer(3) { -0.5 } else { 0.25 });
-    let ratings = agreed(&mut club, 5, "harmful");
-    for round in 0..5 {
+    let ratings = agreed(&mut club, "harmful");
+    for round in 0..ROUNDS {
         let decided = club.decided(round);
         assert_eq!(
             decided,
@@ -69,7 +71,7 @@ fn a_contribution_that_the_others_find_harmful_is_not_merged_and_its_peer_loses_
         );
     }
     assert!(club.members.values().all(|m| m.broken.is_empty()));
-    let after = |score: f64| score * (1.0 - 0.9f64.powi(5));
+    let after = |score: f64| score * (1.0 - 0.9f64.powi(ROUNDS as i32));
     assert!(
         (ratings.of(peer(3)) - after(-0.5)).abs() < 1e-5,
         "{ratings:?}"
@@ -100,7 +102,7 @@ fn the_best_by_rating_are_merged_where_the_number_is_limited() {
         (1, 6..) => 0.6,
         _ => 0.1,
     });
-    agreed(&mut club, 8, "top");
+    agreed(&mut club, "top");
     for round in 0..8 {
         let decided = club.decided(round);
         assert_eq!(
@@ -123,8 +125,8 @@ fn fewer_than_half_of_liars_bring_in_nothing_harmful_and_leave_out_nothing_usefu
             useful
         }
     });
-    let ratings = agreed(&mut club, 4, "liars");
-    for round in 0..4 {
+    let ratings = agreed(&mut club, "liars");
+    for round in 0..ROUNDS {
         let decided = club.decided(round);
         assert_eq!(decided, vec![(0, vec![members(1..=5)]); 7], "round {round}");
     }
@@ -138,14 +140,22 @@ fn fewer_than_half_of_liars_bring_in_nothing_harmful_and_leave_out_nothing_usefu
 #[test]
 fn a_round_in_which_everything_is_harmful_is_void_at_all_members_and_still_rates() {
     let mut club = club(3, SCORING);
-    club.useful = Box::new(|_, _, round| if round == Round(1) { -0.5 } else { 0.5 });
+    club.useful = Box::new(|_, _, round| {
+        if round == Round(ROUNDS - 1) {
+            -0.5
+        } else {
+            0.5
+        }
+    });
     let before = Digest::of(b"anchor");
-    let ratings = agreed(&mut club, 3, "void");
-    assert_eq!((club.decided(1).len(), club.voided(1)), (0, 3));
+    let ratings = agreed(&mut club, "void");
+    let last = ROUNDS - 1;
+    assert_eq!((club.decided(last).len(), club.voided(last)), (0, 3));
     assert_ne!(club.anchor(), before);
-    assert_eq!(club.decided(2), vec![(0, vec![members(1..=3)]); 3]);
-    // 0.05, 0.9 of it less 0.05, 0.9 of that and 0.05.
-    assert!((ratings.of(peer(2)) - 0.0455).abs() < 1e-5, "{ratings:?}");
+    assert_eq!(club.decided(last - 1), vec![(0, vec![members(1..=3)]); 3]);
+    let before = 0.5 * (1.0 - 0.9f64.powi(last as i32));
+    let after = 0.9 * before - 0.05;
+    assert!((ratings.of(peer(2)) - after).abs() < 1e-5, "{ratings:?}");
 }
 
 #[test]
@@ -170,7 +180,7 @@ fn scores_that_no_member_gets_are_left_out_and_the_contribution_stays() {
         (!lost).then_some(PushOutcome::Delivered)
     });
     let before = club.now;
-    agreed(&mut club, 3, "mute");
+    agreed(&mut club, "mute");
     assert!(
         club.now.since(before) < Duration::from_secs(40),
         "one deadline and a ballot"
@@ -244,7 +254,7 @@ fn a_death_at_any_message_leaves_survivors_with_the_same_bits_and_ratings() {
                     let what = format!("{count} {victim} {leaves} {nth}");
                     club.run_to(2);
                     let died = !club.members.contains_key(&peer(victim));
-                    agreed(&mut club, 4, &what);
+                    agreed(&mut club, &what);
                     for set in club.decided(1).iter().chain(&club.decided(2)) {
                         assert!(!set.1[0].contains(&peer(2)), "{what}");
                     }
@@ -280,6 +290,6 @@ fn whatever_is_lost_survivors_hold_the_same_bits_and_ratings() {
             let lossy = message.name().starts_with("vote") && message.round() == Some(Round(1));
             !lossy || draw >> 61 != 0
         });
-        agreed(&mut club, 4, &format!("seed {seed}"));
+        agreed(&mut club, &format!("seed {seed}"));
     }
 }

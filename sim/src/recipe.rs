@@ -10,7 +10,7 @@ use core::time::Duration;
 use murmurate_protocol::limits::{ACTIVE_LINKS_MAX, GROUP_MEMBERS_MAX, RECORD_LIFETIME};
 use murmurate_protocol::wire::{PeerRecord, RecordFields};
 use murmurate_protocol::{
-    Base, Digest, FragmentId, Input, Locality, Order, Peer, PeerConfig, PeerId, Plan, RunId,
+    Base, Digest, FragmentId, Input, Locality, Order, Part, Peer, PeerConfig, PeerId, Plan, RunId,
     SharedRolls, Site, SiteFinder, SliceId, SliceMeta, Time,
 };
 use murmurate_strategies::executor::{Executor, Parts, Stopwatch};
@@ -205,6 +205,9 @@ impl<'a> Recipe<'a> {
 
     /// Bytes of a slice's values as f32.
     pub(crate) fn payload_bytes(&self, slice: SliceId, meta: &SliceMeta) -> u64 {
+        if slice.part == Part::Scores {
+            return meta.bytes;
+        }
         let values = self
             .plan
             .fragment(slice.fragment)

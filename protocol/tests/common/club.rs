@@ -113,6 +113,8 @@ pub struct Club {
     pub loss: Box<dyn FnMut(PeerId, Round) -> f64>,
     /// By how much a member finds that another's contribution lowers the loss: scorer, contributor, round.
     pub useful: Box<dyn FnMut(PeerId, PeerId, Round) -> f64>,
+    /// What peers agree on beside the parameters, by the states that hold it.
+    notes: BTreeMap<(Round, Digest), Vec<u8>>,
     /// The bytes of scores, by their hash.
     texts: BTreeMap<Digest, Vec<u8>>,
     /// How much each member was to train in each round, in the order in which it was.
@@ -212,6 +214,7 @@ impl Club {
             loss: Box::new(|_, _| 0.0),
             useful: Box::new(|_, _, _| 1.0),
             texts: BTreeMap::new(),
+            notes: BTreeMap::new(),
             budgets: Vec::new(),
         };
         for id in 1..=count {
@@ -673,16 +676,23 @@ impl Club {
                 note: Vec::new(),
             },
             Order::Save { .. } | Order::SaveBranch { .. } => Done::Saved,
-            Order::Pin { round, .. } => Done::Pinned(StateId {
-                round: *round,
-                root: member.anchor,
-                bytes: 9,
-            }),
+            Order::Pin { round, note } => {
+                self.notes.insert((*round, member.anchor), note.clone());
+                Done::Pinned(StateId {
+                    round: *round,
+                    root: member.anchor,
+                    bytes: 9,
+                })
+            }
             Order::Load { state } => {
                 member.anchor = state.root;
                 Done::Loaded {
                     digests: vec![member.anchor; member.peer.plan().fragments.len()],
-                    note: Vec::new(),
+                    note: self
+                        .notes
+                        .get(&(state.round, state.root))
+                        .cloned()
+                        .unwrap_or_default(),
                 }
             }
         })

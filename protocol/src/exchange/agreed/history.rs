@@ -160,10 +160,10 @@ impl History {
             false => cx.plan.exchange,
         };
         let slices = slices_of(kind, &decision);
-        let bytes = if slices.is_empty() {
-            0
-        } else {
-            bytes_of(cx, fragment, slices.len() as u64)
+        let large = slices.iter().filter(|slice| slice.part != Part::Scores);
+        let bytes = match large.count() as u64 {
+            0 => 0,
+            count => bytes_of(cx, fragment, count),
         };
         self.slices.extend(slices);
         if let Some(newest) = self.past.back_mut() {
