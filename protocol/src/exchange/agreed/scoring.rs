@@ -208,8 +208,8 @@ impl FragmentRound {
         }
         let Done::Read { bytes } = done else {
             // Only this peer lacks them: it cannot tell what the others merge.
-            let others = self.scope.group.others().map(|(_, peer)| peer);
-            self.missed = self.missed.or(others.into_iter().next());
+            let other = self.scope.group.others().map(|(_, peer)| peer).next();
+            self.missed = self.missed.or(other);
             return;
         };
         match Scores::from_bytes(bytes, members) {
