@@ -243,7 +243,8 @@ pub enum Order {
     },
     /// Move a fragment's anchor by the weighted mean of contributions, summed in the order given,
     /// and hand the new anchor to the trainer. Every member does this itself where contributions
-    /// travel to all members. Answered by [`Done::Applied`](crate::Done::Applied).
+    /// travel to all members. Without contributions the anchor stays, and what was trained is given up. Answered
+    /// by [`Done::Applied`](crate::Done::Applied).
     Gather {
         /// The round that ends.
         round: Round,

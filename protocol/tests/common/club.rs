@@ -614,6 +614,12 @@ impl Club {
                         reason: "NaN".to_owned(),
                     }));
                 }
+                if inputs.is_empty() {
+                    return Some(Done::Applied {
+                        digest: member.anchor,
+                        note: Vec::new(),
+                    });
+                }
                 let mut bytes = member.anchor.as_bytes().to_vec();
                 for (slice, weight) in inputs {
                     let digest = member.store.get(slice).expect("what is gathered is here");

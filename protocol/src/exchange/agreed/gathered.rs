@@ -97,6 +97,15 @@ impl FragmentRound {
             };
             cx.order(Order::Settle { slice, outcome });
         }
+        if inputs.is_empty() && self.scope.scoring.is_some() {
+            // Nobody helps. The anchor stays, and what was trained is given up: going on from it would lead
+            // farther away.
+            self.stop_waiting(cx);
+            let (round, fragment) = (self.scope.round, self.scope.fragment);
+            cx.emit(Event::Voided { round, fragment });
+            self.ending = Some(Ending::Gather(inputs));
+            return;
+        }
         let total: f64 = inputs.iter().map(|(_, weight)| weight).sum();
         if total <= 0.0 || cx.plan.too_few(inputs.len()) {
             // No member trained, or too few for a robust rule.

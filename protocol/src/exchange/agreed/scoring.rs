@@ -221,8 +221,8 @@ impl FragmentRound {
     }
 }
 
-/// The contributions to a decision that its members admit, with their weights: none if they are too few. Keeps
-/// the scores until the round is over.
+/// The contributions to a decision that its members admit, with their weights: none if they are too few. Where
+/// there are some, keeps the scores until the round is over.
 pub(crate) fn admit(
     cx: &mut Context,
     decision: &Scoped,
@@ -254,8 +254,11 @@ pub(crate) fn admit(
     let judged: Vec<Judged> = judged.collect();
     let verdict = cx.data.ratings.judge(scoring, &judged);
     inputs.retain(|(slice, _)| verdict.admitted.contains(&slice.origin));
-    cx.data.judged = Some((decision.round, verdict.scores));
-    match cx.plan.too_few(inputs.len()) {
+    let none = cx.plan.too_few(inputs.len());
+    // Ratings change only with the anchor. A member that lost the votes of a round whose anchor stays goes on with
+    // the others, and must rate as they do.
+    cx.data.judged = (!none).then_some((decision.round, verdict.scores));
+    match none {
         true => Vec::new(),
         false => inputs,
     }
