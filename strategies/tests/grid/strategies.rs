@@ -571,7 +571,7 @@ const REFUSED: &[(&str, &str, &[&str])] = &[
     ),
     (
         "bsp",
-        "[architecture]\nexchange = \"gathered\"\n[aggregation]\nrule = \"gauntlet\"",
+        "[architecture]\nexchange = \"gathered\"\ncontribution = \"gradient\"\n[aggregation]\nrule = \"gauntlet\"",
         &["`aggregation.rule`", "contribution = \"delta\""],
     ),
     (
@@ -1114,6 +1114,7 @@ fn every_method_of_the_lists_can_be_chosen_somewhere() {
                 "no-lo-co" => "noloco",
                 "clipped-gossip" => "guarded-gossip",
                 "fed-nova" => "local-sgd",
+                "gauntlet" => "gauntlet",
                 _ => preset,
             };
             let strategy = Strategy::parse(&text, Some(preset)).unwrap();
