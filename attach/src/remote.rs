@@ -19,7 +19,7 @@ use crate::message::{FromTrainer, ToTrainer};
 use crate::pace::Pace;
 use crate::state::State;
 use crate::terms::{Shard, Terms};
-use murmurate_protocol::{Evaluation, InnerStep, Participants};
+use murmurate_protocol::{Evaluation, InnerStep, Participants, Round};
 use murmurate_strategies::state::{StateError, StateSink, StateSource};
 use murmurate_strategies::{Layout, Proceed, StepControl, TrainError, TrainReport, Trainer};
 use std::ops::Range;
@@ -329,6 +329,15 @@ impl Trainer for RemoteTrainer {
         }
         let text = format!("the trainer ended {EVALUATIONS_MAX} times while it evaluated");
         Err(TrainError::Backend(text))
+    }
+
+    fn holds_a_sample(&self) -> bool {
+        self.evaluates()
+    }
+
+    fn held_loss(&mut self, _: Round, _: u16) -> Result<f64, TrainError> {
+        // The protocol with an attached trainer has no part of an evaluation: it evaluates as it always does.
+        self.evaluate().map(|found| found.loss)
     }
 
     fn save(&mut self, sink: &mut dyn StateSink) -> Result<(), StateError> {

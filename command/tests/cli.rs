@@ -173,10 +173,9 @@ fn strategies_show_prints_all_that_is_known_of_a_method() {
         .split("\n\n")
         .find(|part| part.contains("[synchronization]"));
     assert!(toml.is_some(), "{text}");
-    let later = show("gauntlet");
+    let later = show("moniqua");
     assert!(
-        later.contains("every contribution is evaluated")
-            && later.contains("use \"centered-clip\""),
+        later.contains("relative to its own parameters") && later.contains("use \"int8\""),
         "{later}"
     );
     let json = success(dir.path(), &["strategies", "show", "diloco", "--json"]);

@@ -223,7 +223,7 @@ fn answer(order: &Order, well: bool, fragments: usize) -> Option<Done> {
             let digest = (slice.part == Part::Aggregate).then_some(digest);
             Done::Encoded { bytes: 48, digest }
         }
-        Order::Bundle { .. } | Order::EncodeJoined { .. } => {
+        Order::Bundle { .. } | Order::EncodeJoined { .. } | Order::Keep { .. } => {
             Done::Encoded { bytes: 48, digest: Some(digest) }
         }
         Order::EncodeBasis { .. } | Order::EncodeSecond { .. } => {
@@ -235,7 +235,10 @@ fn answer(order: &Order, well: bool, fragments: usize) -> Option<Done> {
         | Order::Mix { .. }
         | Order::MixReplicas { .. }
         | Order::ResetCenter { .. }
-        | Order::MoveCenter { .. } => Done::Combined,
+        | Order::MoveCenter { .. }
+        | Order::Stage { .. } => Done::Combined,
+        Order::Measure { .. } => Done::Measured { loss: 1.0 },
+        Order::Read { .. } => Done::Read { bytes: Vec::new() },
         Order::Evaluate { .. } => Done::Evaluated(murmurate_protocol::Evaluation::default()),
         Order::Save { .. } | Order::SaveBranch { .. } => Done::Saved,
         Order::Pin { round, .. } => {
@@ -275,7 +278,8 @@ fn input(step: Step<'_>, open: &mut Vec<Open>, fragments: usize) -> Option<Input
                 _ if matches!(tag, AnyTag::RowMean { .. }) => Part::RowMean,
                 _ if matches!(tag, AnyTag::Result { .. }) => Part::Bundle,
                 (true, 0..2) => Part::Aggregate,
-                (true, _) => Part::Basis,
+                (true, 2) => Part::Basis,
+                (true, _) => Part::Scores,
                 (false, 0) => Part::Contribution,
                 (false, 2) => Part::Second,
                 (false, _) => Part::Partial,

@@ -2,14 +2,16 @@
 
 mod pulls;
 mod rolls;
+mod scores;
 
 pub use pulls::*;
 pub use rolls::*;
+pub use scores::*;
 
 use core::time::Duration;
 
 /// Bytes of one control message on the wire. The largest is a `Promise` of a full group
-/// (64 shards, each a digest, a contributor set and an attempt, twice): under 8 KiB. The rest is
+/// (128 parts, each a digest, a contributor set and an attempt, twice): under 20 KiB. The rest is
 /// room for records with many addresses.
 pub const FRAME_BYTES_MAX: usize = 64 * 1024;
 

@@ -1,11 +1,9 @@
-//! Work orders: what the peer asks of the Executor, and what the Executor answers.
+//! Work orders: what the peer asks of the Executor. Its answers are in `done`.
 //!
 //! The peer speaks of stores, slices and weights by name; the tensors stay in the Executor.
 
-use crate::measured::{Evaluation, TrainSummary};
-use crate::work_error::WorkError;
 use crate::{
-    Blocks, Digest, FragmentId, Participants, PeerId, Round, Settlement, SliceId, TrainingRules,
+    Blocks, FragmentId, Participants, PeerId, Round, Settlement, SliceId, StateId, TrainingRules,
 };
 use core::time::Duration;
 use serde::{Deserialize, Serialize};
@@ -50,7 +48,7 @@ pub enum StoreId {
 pub enum Order {
     /// Train, then leave this round's contribution in [`StoreId::Local`]: the round's cut. Without
     /// a cut the order begins a round that a later order completes, while the previous round's
-    /// contribution is still being exchanged. Answered by [`Done::Trained`].
+    /// contribution is still being exchanged. Answered by [`Done::Trained`](crate::Done::Trained).
     Train {
         /// The round it is for.
         round: Round,
@@ -68,7 +66,7 @@ pub enum Order {
         /// these follow from a loss.
         rules: TrainingRules,
     },
-    /// Encode a shard of a store under the slice's name. Answered by [`Done::Encoded`].
+    /// Encode a shard of a store under the slice's name. Answered by [`Done::Encoded`](crate::Done::Encoded).
     Encode {
         /// The store to read.
         store: StoreId,
@@ -79,7 +77,7 @@ pub enum Order {
     },
     /// Encode `(local + sum_k a_k decode(slice_k)) / (1 + sum_k a_k)` under the slice's name,
     /// summed in the order given: the message that a peer passes on along a tree. Answered by
-    /// [`Done::Encoded`].
+    /// [`Done::Encoded`](crate::Done::Encoded).
     EncodeRelayed {
         /// The name of the result.
         slice: SliceId,
@@ -89,7 +87,7 @@ pub enum Order {
     },
     /// Reduce a shard that this peer owns: `shard = sum_k a_k decode(slice_k) / sum_k a_k`, or what
     /// the plan's aggregation rule makes of the slices, summed in the order given. The result goes
-    /// to [`StoreId::Shard`]. Answered by [`Done::Combined`].
+    /// to [`StoreId::Shard`]. Answered by [`Done::Combined`](crate::Done::Combined).
     Reduce {
         /// The fragment.
         fragment: FragmentId,
@@ -102,7 +100,7 @@ pub enum Order {
     },
     /// Reduce a row's contributions to the shard of this peer's column, as [`Order::Reduce`] does with
     /// the weighted mean. The result goes to [`StoreId::Row`], from which any part of the shard can be
-    /// encoded until the fragment's round ends. Answered by [`Done::Combined`].
+    /// encoded until the fragment's round ends. Answered by [`Done::Combined`](crate::Done::Combined).
     SumRow {
         /// The fragment.
         fragment: FragmentId,
@@ -114,7 +112,7 @@ pub enum Order {
         inputs: Vec<(SliceId, f64)>,
     },
     /// Put a note behind the bytes of an encoded slice, so that members vote on both. Answered by
-    /// [`Done::Encoded`] with the size and the hash of both.
+    /// [`Done::Encoded`](crate::Done::Encoded) with the size and the hash of both.
     Append {
         /// The slice.
         slice: SliceId,
@@ -123,7 +121,7 @@ pub enum Order {
         /// The note.
         note: Vec<u8>,
     },
-    /// Put the decided parts of a column's shard into one slice. Answered by [`Done::Encoded`].
+    /// Put the decided parts of a column's shard into one slice. Answered by [`Done::Encoded`](crate::Done::Encoded).
     Bundle {
         /// The name of the result.
         slice: SliceId,
@@ -135,7 +133,7 @@ pub enum Order {
         noted: bool,
     },
     /// In an exchange of two passes: make of first contributions to a shard what members encode their second
-    /// ones for. Answered by [`Done::Encoded`].
+    /// ones for. Answered by [`Done::Encoded`](crate::Done::Encoded).
     EncodeBasis {
         /// The name of the result.
         slice: SliceId,
@@ -145,7 +143,7 @@ pub enum Order {
         inputs: Vec<(SliceId, f64)>,
     },
     /// In an exchange of two passes: encode this peer's contribution to a shard for a basis. The first one
-    /// to the same shard must have been encoded in this round. Answered by [`Done::Encoded`].
+    /// to the same shard must have been encoded in this round. Answered by [`Done::Encoded`](crate::Done::Encoded).
     EncodeSecond {
         /// The name of the result.
         slice: SliceId,
@@ -155,7 +153,7 @@ pub enum Order {
         basis: SliceId,
     },
     /// In an exchange of two passes: make the aggregate of a basis and the second contributions for it.
-    /// Answered by [`Done::Encoded`] with the hash of the result.
+    /// Answered by [`Done::Encoded`](crate::Done::Encoded) with the hash of the result.
     EncodeJoined {
         /// The name of the result.
         slice: SliceId,
@@ -168,7 +166,7 @@ pub enum Order {
     },
     /// Average a shard of branches: `shard = sum_k a_k slice_k / sum_k a_k` of slices of plain f32,
     /// summed in the order given. The result goes to [`StoreId::Merged`]. Answered by
-    /// [`Done::Combined`].
+    /// [`Done::Combined`](crate::Done::Combined).
     Average {
         /// The fragment.
         fragment: FragmentId,
@@ -181,7 +179,7 @@ pub enum Order {
     },
     /// Mix this peer's parameters with those of others, summed in the order given: `mix = (keep *
     /// local + sum_k a_k decode(slice_k)) / (keep + sum_k a_k)`. [`Order::Apply`] puts the mix in
-    /// force. Answered by [`Done::Combined`].
+    /// force. Answered by [`Done::Combined`](crate::Done::Combined).
     Mix {
         /// The round it is for.
         round: Round,
@@ -194,7 +192,7 @@ pub enum Order {
     },
     /// Move the copy of each slice's origin by the slice, then move this peer's parameters towards
     /// the copies: `mix = local + rate * sum_k a_k (copy of k here - copy of this peer at k)`.
-    /// [`Order::Apply`] puts the mix in force. Answered by [`Done::Combined`].
+    /// [`Order::Apply`] puts the mix in force. Answered by [`Done::Combined`](crate::Done::Combined).
     MixReplicas {
         /// The round it is for.
         round: Round,
@@ -204,7 +202,7 @@ pub enum Order {
         inputs: Vec<(SliceId, f64)>,
     },
     /// Set an owned shard of the center to another owner's copy of it, or to the anchor's values.
-    /// Answered by [`Done::Combined`].
+    /// Answered by [`Done::Combined`](crate::Done::Combined).
     ResetCenter {
         /// The fragment.
         fragment: FragmentId,
@@ -215,7 +213,7 @@ pub enum Order {
         /// The other owner's copy; `None` takes the anchor.
         copy: Option<SliceId>,
     },
-    /// Move an owned shard of the center by contributions. Answered by [`Done::Combined`].
+    /// Move an owned shard of the center by contributions. Answered by [`Done::Combined`](crate::Done::Combined).
     MoveCenter {
         /// The fragment.
         fragment: FragmentId,
@@ -229,7 +227,7 @@ pub enum Order {
     },
     /// Make the decided content of a fragment the new anchor and hand it to the trainer.
     /// `aggregates` are the decided slices in shard order; empty after [`Order::Mix`] and
-    /// [`Order::MixReplicas`]. Answered by [`Done::Applied`].
+    /// [`Order::MixReplicas`]. Answered by [`Done::Applied`](crate::Done::Applied).
     Apply {
         /// The round that ends.
         round: Round,
@@ -245,7 +243,8 @@ pub enum Order {
     },
     /// Move a fragment's anchor by the weighted mean of contributions, summed in the order given,
     /// and hand the new anchor to the trainer. Every member does this itself where contributions
-    /// travel to all members. Answered by [`Done::Applied`].
+    /// travel to all members. Without contributions the anchor stays, and what was trained is given up. Answered
+    /// by [`Done::Applied`](crate::Done::Applied).
     Gather {
         /// The round that ends.
         round: Round,
@@ -260,7 +259,7 @@ pub enum Order {
     },
     /// Make merged branches the new anchor of a fragment and hand it to the trainer. Momentum, what
     /// codecs keep, and training since the old anchor are dropped: they belong to one side. Answered by
-    /// [`Done::Applied`].
+    /// [`Done::Applied`](crate::Done::Applied).
     Merge {
         /// The round that ends.
         round: Round,
@@ -271,7 +270,7 @@ pub enum Order {
     },
     /// Give up this round's exchange of a fragment. The anchor stays, training continues from its
     /// present parameters, and the contribution becomes part of the next one. Answered by
-    /// [`Done::Applied`] with the unchanged anchor's digest.
+    /// [`Done::Applied`](crate::Done::Applied) with the unchanged anchor's digest.
     Void {
         /// The round that ends.
         round: Round,
@@ -291,12 +290,12 @@ pub enum Order {
         slice: SliceId,
     },
     /// Measure loss and accuracy of the anchor on held-out data, also where the trainer's
-    /// parameters are ahead of it. Answered by [`Done::Evaluated`].
+    /// parameters are ahead of it. Answered by [`Done::Evaluated`](crate::Done::Evaluated).
     Evaluate {
         /// The round whose first parameters are measured.
         round: Round,
     },
-    /// Write a checkpoint: tensors and the peer's snapshot. Answered by [`Done::Saved`].
+    /// Write a checkpoint: tensors and the peer's snapshot. Answered by [`Done::Saved`](crate::Done::Saved).
     Save {
         /// The round the checkpoint starts at.
         round: Round,
@@ -304,14 +303,14 @@ pub enum Order {
         snapshot: Vec<u8>,
     },
     /// Write a checkpoint that stays: another state is about to take the place of this peer's branch.
-    /// Answered by [`Done::Saved`].
+    /// Answered by [`Done::Saved`](crate::Done::Saved).
     SaveBranch {
         /// The round that the branch's state opens.
         round: Round,
         /// The peer's state, opaque to the Executor.
         snapshot: Vec<u8>,
     },
-    /// Keep the state that opens `round` for newcomers. Answered by [`Done::Pinned`].
+    /// Keep the state that opens `round` for newcomers. Answered by [`Done::Pinned`](crate::Done::Pinned).
     Pin {
         /// The round that the state opens.
         round: Round,
@@ -325,7 +324,7 @@ pub enum Order {
     },
     /// Take over a fetched state. Training since the old anchor and the error feedback's residual
     /// are dropped, because they belong to parameters that the swarm did not reach. Answered by
-    /// [`Done::Loaded`].
+    /// [`Done::Loaded`](crate::Done::Loaded).
     Load {
         /// The state.
         state: StateId,
@@ -335,53 +334,30 @@ pub enum Order {
         /// The neighbour.
         peer: PeerId,
     },
-}
-
-/// A swarm's state at the start of a round: anchor, outer optimizer, shared codec state, clock.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct StateId {
-    /// The round that the state opens.
-    pub round: Round,
-    /// Root hash over the hashes of its chunks.
-    pub root: Digest,
-    /// Its size.
-    pub bytes: u64,
-}
-
-/// The Executor's answer to an order.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub enum Done {
-    /// Training ended; the contribution is in [`StoreId::Local`].
-    Trained(TrainSummary),
-    /// The slice is encoded and ready to be pushed.
-    Encoded {
-        /// Its size.
-        bytes: u64,
-        /// Hash of the bytes; only for aggregates, which peers vote on.
-        digest: Option<Digest>,
+    /// Put the anchor aside, moved by one contribution alone, for the next [`Order::Measure`]. Answered by
+    /// [`Done::Combined`](crate::Done::Combined).
+    Stage {
+        /// The contribution; none for the anchor as it is.
+        slice: Option<SliceId>,
     },
-    /// The combination is where the order says: a shard, the mix or the center.
-    Combined,
-    /// The fragment is applied.
-    Applied {
-        /// Hash over the fragment's anchor. Gossip and `none` keep their parameters there.
-        digest: Digest,
-        /// The note in the decided bytes; empty where there is none.
-        note: Vec<u8>,
+    /// Measure the loss of what was put aside last, on the trainer's held sample of the round. The trainer's
+    /// parameters stay as they are. Answered by [`Done::Measured`](crate::Done::Measured).
+    Measure {
+        /// The round, which chooses the sample.
+        round: Round,
+        /// Batches of the sample.
+        batches: u16,
     },
-    /// The evaluation's result.
-    Evaluated(Evaluation),
-    /// The checkpoint is on stable storage.
-    Saved,
-    /// The state is kept for newcomers.
-    Pinned(StateId),
-    /// The fetched state is loaded.
-    Loaded {
-        /// Hashes of the anchor, one per fragment.
-        digests: Vec<Digest>,
-        /// The note of [`Order::Pin`].
-        note: Vec<u8>,
+    /// Keep these bytes under the slice's name. Answered by [`Done::Encoded`](crate::Done::Encoded).
+    Keep {
+        /// The name.
+        slice: SliceId,
+        /// The bytes.
+        bytes: Vec<u8>,
     },
-    /// The order could not be done.
-    Failed(WorkError),
+    /// Read back the bytes of a small slice. Answered by [`Done::Read`](crate::Done::Read).
+    Read {
+        /// The slice.
+        slice: SliceId,
+    },
 }

@@ -37,7 +37,9 @@ impl Order {
     /// The lanes that it passes through.
     pub const fn route(&self) -> Route {
         match self {
-            Self::Train { .. } | Self::Evaluate { .. } => Route::MixThenTrain,
+            Self::Train { .. } | Self::Evaluate { .. } | Self::Measure { .. } => {
+                Route::MixThenTrain
+            }
             Self::Save { .. } | Self::SaveBranch { .. } => Route::TrainThenMix,
             _ => Route::Mix,
         }

@@ -25,12 +25,15 @@ pub enum Part {
     Basis,
     /// In an exchange of two passes: a member's second contribution, for the basis of this attempt.
     Second,
+    /// Where contributions are admitted by scores: what a member says about those of the others. It is voted
+    /// on as contributions are.
+    Scores,
 }
 
 impl Part {
     /// Whether peers vote on it, or were told what they voted for, by its hash.
     pub const fn is_decided(self) -> bool {
-        matches!(self, Self::Aggregate | Self::Bundle)
+        matches!(self, Self::Aggregate | Self::Bundle | Self::Scores)
     }
 }
 

@@ -584,6 +584,23 @@ fn values() -> Vec<(String, Vec<u8>)> {
     };
     let mut values: Vec<_> = tags().into_iter().map(header).collect();
     values.push(("snapshot".to_owned(), snapshot.to_bytes()));
+    // What a member of three says about the others' contributions.
+    let scores = SliceId {
+        shard: 0,
+        part: Part::Scores,
+        attempt: murmurate_protocol::Attempt::FIRST,
+        ..slice
+    };
+    let meta = SliceMeta {
+        of: 1,
+        bytes: 23,
+        tag: Tag::Mean {
+            group: GroupTag::from_bits(77),
+            members: Members::from_bits(4),
+        },
+    };
+    let name = "slice-header-scores".to_owned();
+    values.push((name, encode_value(&(scores, meta))));
     // What members say where the pace follows their loss.
     for (name, taken) in [("said-loss", None), ("said-loss-taken", Some(taken()))] {
         let said = Said {

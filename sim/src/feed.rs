@@ -8,6 +8,7 @@ use crate::names;
 use crate::swarm::Swarm;
 use murmurate_protocol::wire::{self, Message};
 use murmurate_protocol::{Event, Input, Output, PeerId, Phase, Round};
+use std::collections::BTreeSet;
 
 impl Swarm<'_> {
     /// A machine's wake-up time has come.
@@ -185,6 +186,13 @@ impl Swarm<'_> {
 
     fn hear(&mut self, index: usize, event: &Event) -> Result<(), SimError> {
         self.counters.hear(self.recipe.id(index), event);
+        if let Event::Decided { contributors, .. } = event {
+            let all = contributors.iter().flatten();
+            let machines = all.filter_map(|(peer, _)| self.recipe.index_of(peer));
+            for machine in machines.collect::<BTreeSet<_>>() {
+                *self.counters.merged.entry(machine).or_default() += 1;
+            }
+        }
         let Some(host) = self.slots[index].host.as_deref() else {
             return Ok(());
         };

@@ -10,7 +10,7 @@ use core::time::Duration;
 use murmurate_protocol::limits::{ACTIVE_LINKS_MAX, GROUP_MEMBERS_MAX, RECORD_LIFETIME};
 use murmurate_protocol::wire::{PeerRecord, RecordFields};
 use murmurate_protocol::{
-    Base, Digest, FragmentId, Input, Locality, Order, Peer, PeerConfig, PeerId, Plan, RunId,
+    Base, Digest, FragmentId, Input, Locality, Order, Part, Peer, PeerConfig, PeerId, Plan, RunId,
     SharedRolls, Site, SiteFinder, SliceId, SliceMeta, Time,
 };
 use murmurate_strategies::executor::{Executor, Parts, Stopwatch};
@@ -174,6 +174,8 @@ impl<'a> Recipe<'a> {
             return Ok((Worker::Timing(timing), digests));
         }
         let trainer = trainer(self.scenario, self.factory, &self.strategy, index)?;
+        let fits = self.strategy.check_trainer(&*trainer);
+        fits.map_err(|error| SimError::Task(error.to_string()))?;
         let mut executor = Executor::new(trainer, self.parts(), Box::new(Stopped));
         if let Some(Kept::Tensors(state)) = kept {
             let refused = |error: StateError| SimError::Checkpoint {
@@ -203,6 +205,9 @@ impl<'a> Recipe<'a> {
 
     /// Bytes of a slice's values as f32.
     pub(crate) fn payload_bytes(&self, slice: SliceId, meta: &SliceMeta) -> u64 {
+        if slice.part == Part::Scores {
+            return meta.bytes;
+        }
         let values = self
             .plan
             .fragment(slice.fragment)
@@ -292,8 +297,12 @@ impl<'a> Recipe<'a> {
             | Order::SaveBranch { .. }
             | Order::Pin { .. }
             | Order::Load { .. } => whole,
+            Order::Stage { slice } => whole * (1 + u64::from(slice.is_some())),
             // Bytes are copied, or nothing is.
             Order::Append { .. }
+            | Order::Keep { .. }
+            | Order::Read { .. }
+            | Order::Measure { .. }
             | Order::Bundle { .. }
             | Order::Settle { .. }
             | Order::Release { .. }

@@ -66,6 +66,9 @@ pub struct Counters {
     /// The row of each peer, and the place in it, where they are in a grid.
     #[serde(skip)]
     pub seats: BTreeMap<PeerId, (u32, u32)>,
+    /// In how many decisions each machine's contribution was, over all peers that reported them.
+    #[serde(skip)]
+    pub merged: BTreeMap<usize, u64>,
     /// Slices pushed.
     pub pushes: u64,
     /// Slices that the network lost.

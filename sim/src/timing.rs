@@ -20,6 +20,8 @@ pub(crate) struct Timing {
     state_bytes: u64,
     /// One for each fragment.
     digests: Vec<Digest>,
+    /// Whether a contribution is put aside to be measured.
+    staged: bool,
 }
 
 impl Timing {
@@ -30,6 +32,7 @@ impl Timing {
             fragments: fragments.to_vec(),
             state_bytes,
             digests: (0..fragments.len()).map(digest).collect(),
+            staged: false,
         }
     }
 
@@ -69,6 +72,24 @@ impl Timing {
                 aggregates,
                 ..
             } => Some(self.apply_all(*round, *fragment, aggregates, stores)),
+            // Every contribution halves the loss.
+            Order::Stage { slice } => {
+                self.staged = slice.is_some();
+                Some(Done::Combined)
+            }
+            Order::Measure { .. } => Some(Done::Measured {
+                loss: if self.staged { 0.5 } else { 1.0 },
+            }),
+            Order::Keep { slice, bytes } => {
+                let digest = Some(digest_of(slice, bytes));
+                stores.put(*slice, Bytes::copy_from_slice(bytes));
+                let bytes = bytes.len() as u64;
+                Some(Done::Encoded { bytes, digest })
+            }
+            Order::Read { slice } => {
+                let bytes = stores.get(slice).map_or(Vec::new(), |bytes| bytes.to_vec());
+                Some(Done::Read { bytes })
+            }
             Order::Append { slice, of, note } => Some(self.append(*slice, *of, note, stores)),
             Order::Bundle {
                 slice,
@@ -76,6 +97,12 @@ impl Timing {
                 parts,
                 noted,
             } => Some(self.bundle((*slice, *of), parts, *noted, stores)),
+            Order::Gather {
+                fragment, inputs, ..
+            } if inputs.is_empty() => Some(Done::Applied {
+                digest: self.digests[usize::from(fragment.0)],
+                note: Vec::new(),
+            }),
             Order::Gather {
                 round,
                 fragment,
@@ -141,7 +168,9 @@ impl Timing {
         let values = fragment.len.div_ceil(u64::from(of.max(1)));
         let bytes = match slice.part {
             Part::Contribution | Part::Basis | Part::Second => fragment.contribution.of(values),
-            Part::Aggregate | Part::Partial | Part::Bundle => fragment.aggregate.of(values),
+            Part::Aggregate | Part::Partial | Part::Bundle | Part::Scores => {
+                fragment.aggregate.of(values)
+            }
             Part::RowMean => 4 * values,
         };
         stores.put(slice, Bytes::new());

@@ -53,6 +53,8 @@ impl Swarm<'_> {
             let steps = steps_of(&order, step);
             let duration = match &order {
                 Order::Train { .. } => step * steps,
+                // A forward pass is about a third of an inner step.
+                Order::Measure { batches, .. } => step * u32::from(*batches) / 3,
                 order => Duration::from_secs_f64(
                     self.scenario.compute.mix_seconds_per_value
                         * self.recipe.values_of(order) as f64
@@ -214,6 +216,9 @@ impl Swarm<'_> {
             summary.loss = self.said_for(index, summary.loss);
             self.counters.inner_steps += summary.steps;
             self.counters.trained_s += summary.seconds;
+        }
+        if let Some(Done::Measured { loss }) = &mut done {
+            *loss = self.measured_for(index, *loss);
         }
         if let Some(Done::Failed(error)) = &done {
             self.counters

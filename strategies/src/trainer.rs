@@ -4,7 +4,7 @@
 use crate::Layout;
 use crate::inner::StepRule;
 use crate::state::{StateError, StateSink, StateSource};
-use murmurate_protocol::{Blocks, Digest, Evaluation, InnerStep, Participants, Pool};
+use murmurate_protocol::{Blocks, Digest, Evaluation, InnerStep, Participants, Pool, Round};
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -70,6 +70,9 @@ pub enum TrainError {
     /// Device or data failed.
     #[error("{0}")]
     Backend(String),
+    /// The trainer has no held sample.
+    #[error("this trainer has no held sample on which contributions can be scored")]
+    NoHeldSample,
     /// This rank of an island is gone, and its parameters are as they were. The others go on.
     #[error("the rank is away")]
     Away,
@@ -171,6 +174,22 @@ pub trait Trainer: Send {
     /// # Errors
     /// When the backend fails.
     fn evaluate(&mut self) -> Result<Evaluation, TrainError>;
+
+    /// Whether [`Trainer::held_loss`] measures.
+    fn holds_a_sample(&self) -> bool {
+        false
+    }
+
+    /// Mean loss of the parameters on a held sample of this trainer's own data: this number of batches that are
+    /// not trained on, others in every round, and the same ones within a round. The training continues as if
+    /// it had not been asked. Where contributions are scored, it is called for each of them.
+    ///
+    /// # Errors
+    /// When the trainer has no such sample, or the backend fails.
+    fn held_loss(&mut self, round: Round, batches: u16) -> Result<f64, TrainError> {
+        let _ = (round, batches);
+        Err(TrainError::NoHeldSample)
+    }
 
     /// Writes what a resumed trainer needs beside the parameters: inner optimizer, data position.
     /// Names must start with `trainer.`.

@@ -63,6 +63,7 @@ impl Setup {
             supervisor,
             evaluates,
         } = make(config)?;
+        strategy.check_trainer(&*trainer)?;
         let layout = Arc::new(trainer.layout().clone());
         let (frozen, pool) = (trainer.frozen(), trainer.pool());
         let plan = agreed::plan(config, &layout, frozen, run.rounds)?;

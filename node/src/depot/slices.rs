@@ -148,7 +148,7 @@ impl Slices {
             tag: Tag::Mass { weight: 0.0 },
         };
         let meta = match slice.part {
-            Part::Aggregate | Part::Bundle => entry.meta.unwrap_or_else(alone),
+            Part::Aggregate | Part::Bundle | Part::Scores => entry.meta.unwrap_or_else(alone),
             Part::Contribution | Part::Partial | Part::RowMean | Part::Basis | Part::Second => {
                 entry.meta?
             }

@@ -175,7 +175,8 @@ impl Codecs {
         match part {
             Part::Contribution | Part::Basis | Part::Second => self.contribution.as_mut(),
             Part::Aggregate if gathered => self.contribution.as_mut(),
-            Part::Aggregate | Part::Partial | Part::RowMean | Part::Bundle => {
+            // Scores are never scaled: they are no values of a codec.
+            Part::Aggregate | Part::Partial | Part::RowMean | Part::Bundle | Part::Scores => {
                 self.aggregate.as_mut()
             }
         }

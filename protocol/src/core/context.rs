@@ -11,7 +11,7 @@ use crate::roll::{RollChange, RoundNote, SharedRolls};
 use crate::wire::Message;
 use crate::{
     Branch, Digest, FragmentId, Ledger, Loss, Losses, Order, OrderId, Participants, PeerId, Plan,
-    Proof, Roll, Round, SliceId, SliceMeta, Taken, Time,
+    Proof, Ratings, Roll, Round, Score, SliceId, SliceMeta, Taken, Time,
 };
 use core::time::Duration;
 use rand_chacha::ChaCha8Rng;
@@ -84,6 +84,9 @@ pub(crate) struct Data {
     /// The loss that it says with its contribution, where the pace follows losses.
     pub(crate) loss: Option<Loss>,
     pub(crate) losses: Losses,
+    pub(crate) ratings: Ratings,
+    /// The scores that the members of a round agreed on, until the round is over.
+    pub(crate) judged: Option<(Round, Vec<(PeerId, Score)>)>,
 }
 
 /// Peers to be judged once the input that is being handled has been.

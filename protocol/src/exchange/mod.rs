@@ -23,7 +23,7 @@ pub use agreed::{
     Promise, Said, Scoped, Seat, Seated, ShardPlan, ShardVersion, SignedGroup, SignedMessage,
     VoteCertificate, Whereabouts, value_of,
 };
-pub(crate) use agreed::{digests_of, inputs_of, proven, slices_of};
+pub(crate) use agreed::{admit, digests_of, inputs_of, proven, scores_of, slices_of};
 pub(crate) use build::build;
 pub(crate) use cells::CellsExchange;
 pub use cells::CellsMessage;

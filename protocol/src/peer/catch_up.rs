@@ -242,7 +242,7 @@ impl Peer {
                     self.replayed(fragment, done);
                     true
                 }
-                None => false,
+                None => self.scores_replayed(order, done),
             },
             _ => false,
         }

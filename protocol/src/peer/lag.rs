@@ -3,7 +3,7 @@
 use crate::exchange::Scoped;
 use crate::limits::GRID_VIEW_PEERS_MAX;
 use crate::wire::TransferMessage;
-use crate::{Digest, FragmentId, OrderId, PeerId, SliceId, StateId};
+use crate::{Digest, FragmentId, OrderId, PeerId, Scores, SliceId, StateId};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// How far the catch-up is.
@@ -70,9 +70,19 @@ pub(super) struct Replay {
     pub(super) fetching: BTreeMap<SliceId, Digest>,
     /// Fetched slices, until the round is applied and the history keeps them.
     pub(super) here: Vec<SliceId>,
+    /// Where contributions are scored: what members say, as far as it is read.
+    pub(super) scores: ReplayedScores,
     pub(super) applies: BTreeMap<OrderId, FragmentId>,
     pub(super) started: bool,
     pub(super) replayed: u32,
+}
+
+/// The scores of a round that is being replayed.
+#[derive(Debug, Default)]
+pub(super) struct ReplayedScores {
+    /// Orders that read them; `None` until they are given.
+    pub(super) reads: Option<BTreeMap<OrderId, PeerId>>,
+    pub(super) said: BTreeMap<PeerId, Scores>,
 }
 
 /// What this catch-up has learnt about the peers that help.

@@ -27,6 +27,7 @@ mod membership;
 mod muster;
 mod observe;
 mod paced;
+mod rated;
 mod rates;
 mod replay;
 mod rest;

@@ -3,7 +3,7 @@
 
 use super::lag::{CatchUp, Replay};
 use crate::core::{Event, FetchId, Output, PeerError, Wait};
-use crate::exchange::{digests_of, inputs_of, proven, slices_of};
+use crate::exchange::{admit, digests_of, inputs_of, proven, slices_of};
 use crate::peer::Peer;
 use crate::wire::{AgreedMessage, ExchangeMessage, FragmentMessage, Scoped, TransferMessage};
 use crate::{Base, Done, FragmentId, Order, PeerId, Round, SliceId};
@@ -149,6 +149,12 @@ impl Peer {
             return;
         }
         let (round, keep_local) = (self.cx.round, replay.replayed < STALENESS_MAX);
+        if self.cx.plan.scores() && !self.scores_are_read() {
+            return;
+        }
+        let CatchUp::Replaying(replay) = &mut self.catch_up else {
+            return;
+        };
         // Those of the round, not those of the peer's present.
         let rules = self.cx.directed.all().in_force(round).training;
         for (fragment, decision) in &replay.decisions {
@@ -158,11 +164,19 @@ impl Peer {
             );
             if decided {
                 let (fragment, kind) = (*fragment, self.cx.plan.exchange);
+                let inputs = match self.cx.plan.scores() {
+                    true => admit(&mut self.cx, decision, &replay.scores.said),
+                    false => inputs_of(decision),
+                };
+                if self.cx.plan.scores() && inputs.is_empty() {
+                    // The members admitted nobody: their anchor stayed.
+                    continue;
+                }
                 let order = match kind.facts().shows_contributions {
                     true => Order::Gather {
                         round,
                         fragment,
-                        inputs: inputs_of(decision),
+                        inputs,
                         keep_local,
                         rules,
                     },

@@ -2,26 +2,33 @@
 //! follows. It changes with every round that is applied, and it is in states and checkpoints.
 
 use crate::data::{Counted, Me, Turn};
-use crate::limits::{DATA_LEDGER_BYTES_MAX, ROLL_BYTES_MAX, SHARED_HEAD_BYTES};
+use crate::limits::{DATA_LEDGER_BYTES_MAX, RATINGS_BYTES_MAX, ROLL_BYTES_MAX, SHARED_HEAD_BYTES};
 use crate::peer::Peer;
 use crate::wire::{decode_limited, encode_value};
-use crate::{Blocks, Layers, Ledger, Losses, PeerId, Pool, Roll, Round, Taken, TrainSummary};
+use crate::{
+    Blocks, Layers, Ledger, Losses, PeerId, Pool, Ratings, Roll, Round, Taken, TrainSummary,
+};
 use serde::{Deserialize, Serialize};
 
 /// Bytes of roll and ledger in states and checkpoints.
-const SHARED_BYTES_MAX: usize = ROLL_BYTES_MAX + DATA_LEDGER_BYTES_MAX + SHARED_HEAD_BYTES;
+const SHARED_BYTES_MAX: usize =
+    ROLL_BYTES_MAX + DATA_LEDGER_BYTES_MAX + RATINGS_BYTES_MAX + SHARED_HEAD_BYTES;
 
 /// As bytes, each of them empty where there is none.
 #[derive(Default, Serialize, Deserialize)]
 pub(super) struct Shared {
     pub(super) roll: Vec<u8>,
-    /// Where the pace follows losses, [`WithLosses`].
+    /// Where the pace follows losses, [`WithLosses`]; where contributions are scored, [`WithRatings`] of that.
     pub(super) ledger: Vec<u8>,
 }
 
 /// The ledger's bytes and the losses.
 #[derive(Default, Serialize, Deserialize)]
 struct WithLosses(Vec<u8>, Losses);
+
+/// The bytes of the ledger, perhaps with losses, and the ratings.
+#[derive(Default, Serialize, Deserialize)]
+struct WithRatings(Vec<u8>, Ratings);
 
 impl Peer {
     /// Which blocks of data are to be trained, where the peers agree on that.
@@ -40,9 +47,13 @@ impl Peer {
 
     fn ledger_bytes(&self) -> Vec<u8> {
         let ledger = self.cx.data.ledger.to_bytes();
-        match self.losses() {
+        let ledger = match self.losses() {
             None => ledger,
             Some(losses) => encode_value(&WithLosses(ledger, *losses)),
+        };
+        match self.ratings() {
+            None => ledger,
+            Some(ratings) => encode_value(&WithRatings(ledger, ratings.clone())),
         }
     }
 
@@ -69,6 +80,15 @@ impl Peer {
             let roll = roll.map(|roll| self.cx.rolls.shared.share(roll));
             self.cx.hold(roll);
         }
+        let WithRatings(ledger, ratings) = match self.cx.plan.scores() {
+            true => decode_limited::<_, SHARED_BYTES_MAX>(ledger).unwrap_or_default(),
+            false => WithRatings(ledger.to_vec(), Ratings::default()),
+        };
+        self.cx.data.ratings = match ratings.fits() {
+            true => ratings,
+            false => Ratings::default(),
+        };
+        let ledger = ledger.as_slice();
         let WithLosses(ledger, losses) = match self.cx.follows_losses() {
             true => decode_limited::<_, SHARED_BYTES_MAX>(ledger).unwrap_or_default(),
             false => WithLosses(ledger.to_vec(), Losses::default()),
@@ -89,6 +109,7 @@ impl Peer {
         let note = self.cx.rolls.take_note();
         let counted = self.cx.counted(note.as_ref()).or(decided);
         self.settle_losses(counted.as_ref(), loss);
+        self.settle_ratings(round, counted.as_ref());
         if let Some(counted) = counted {
             let me = self.cx.me();
             let is_in = |peers: &[(PeerId, Taken)]| peers.iter().any(|(peer, _)| *peer == me);

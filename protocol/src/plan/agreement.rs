@@ -1,5 +1,6 @@
 //! What the members of a group expect of each other.
 
+use crate::Scoring;
 use serde::{Deserialize, Serialize};
 
 /// What the members of a group expect of each other, where they agree. By default they crash and do
@@ -22,6 +23,8 @@ pub struct AgreementPlan {
     /// Equal parts of a fragment, of which each owner of a parameter server in step takes as many as its
     /// line carries; zero where every owner has one shard, all equal.
     pub parts: u16,
+    /// Where members score contributions before they are merged: how. None where all are merged.
+    pub scoring: Option<Scoring>,
 }
 
 /// What a member says of its contribution, and the weight of it counts.
@@ -126,6 +129,7 @@ impl AgreementPlan {
             passes,
             weighing,
             parts,
+            scoring,
         } = self;
         let flat = Grouping::FLAT_BYTES;
         let before = match (liars, contributions) {
@@ -142,9 +146,13 @@ impl AgreementPlan {
             Weighing::Samples => Weighing::BYTES + before,
             Weighing::Steps => 0,
         };
-        match parts {
+        let before = match parts {
             0 => size_of_val(parts) + before,
             _ => 0,
+        };
+        match scoring {
+            None => Scoring::NONE_BYTES + before,
+            Some(_) => 0,
         }
     }
 }

@@ -14,8 +14,8 @@ pub(crate) use liars::quorum;
 pub use validate::PlanError;
 
 use crate::limits::{
-    DATA_LEDGER_BYTES_MAX, GROUP_MEMBERS_MAX, ROLL_BYTES_MAX, ROUND_NOTE_BYTES_MAX,
-    SHARED_HEAD_BYTES,
+    DATA_LEDGER_BYTES_MAX, GROUP_MEMBERS_MAX, RATINGS_BYTES_MAX, ROLL_BYTES_MAX,
+    ROUND_NOTE_BYTES_MAX, SCORES_BYTES_MAX, SHARED_HEAD_BYTES,
 };
 use crate::{
     Digest, ExchangeKind, FragmentId, LayoutHash, OverlapPlan, Part, PlanHash, RunId, Schedule,
@@ -135,9 +135,15 @@ impl Plan {
     pub(crate) fn parts(&self, len: u64, members: usize) -> u64 {
         match self.exchange.facts().has_schedule {
             true => self.schedule.shards(members, len),
+            false if self.scores() => 2 * self.exchange.parts(len, members),
             false if self.agreement.parts > 0 => u64::from(self.agreement.parts).min(len).max(1),
             false => self.exchange.parts(len, members),
         }
+    }
+
+    /// Whether contributions are scored before they are merged. Each member's scores are a part, too.
+    pub const fn scores(&self) -> bool {
+        self.agreement.scoring.is_some()
     }
 
     /// Whether members of a group go by where they are, so that its proposer must say it.
@@ -166,7 +172,11 @@ impl Plan {
             true => ROLL_BYTES_MAX,
             false => 0,
         };
-        self.state_bytes + (roll + DATA_LEDGER_BYTES_MAX + SHARED_HEAD_BYTES) as u64
+        let ratings = match self.scores() {
+            true => RATINGS_BYTES_MAX,
+            false => 0,
+        };
+        self.state_bytes + (roll + ratings + DATA_LEDGER_BYTES_MAX + SHARED_HEAD_BYTES) as u64
     }
 
     /// The most bytes that a slice of the fragment has. In a merge of branches values travel as f32.
@@ -175,7 +185,11 @@ impl Plan {
             true => PLAIN_HEADER_BYTES_MAX + 4 * fragment.len,
             false => 0,
         };
-        fragment.slice_bytes_max().max(plain)
+        let scores = match self.scores() {
+            true => SCORES_BYTES_MAX,
+            false => 0,
+        };
+        fragment.slice_bytes_max().max(plain).max(scores)
     }
 
     /// The most bytes of a slice of one of `of` shards of a fragment.
@@ -189,6 +203,10 @@ impl Plan {
             Part::Contribution | Part::Basis | Part::Second => fragment.contribution.of(values),
             Part::Aggregate => fragment.aggregate.of(values) + note,
             Part::Partial => fragment.aggregate.of(values),
+            Part::Scores => match self.scores() {
+                true => SCORES_BYTES_MAX,
+                false => 0,
+            },
             Part::RowMean => PLAIN_HEADER_BYTES_MAX + 4 * values,
             Part::Bundle => {
                 // A column has at most as many parts as a group has members.

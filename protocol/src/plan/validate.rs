@@ -69,6 +69,11 @@ pub enum PlanError {
         "weights count inner steps only of deltas in groups without liars: set `liars` to 0, or let them count samples"
     )]
     Weighing,
+    /// Scores of contributions, but not one group without liars that gathers whole deltas.
+    #[error(
+        "contributions are scored where one group without liars gathers deltas of one fragment between rounds: set `liars` to 0, one fragment, stagger = 1 and late_steps = 0"
+    )]
+    Scoring,
     /// Neighbours mix parameters.
     #[error(
         "neighbours exchange parameters: their deltas and gradients diverge without an agreed anchor"
@@ -198,6 +203,9 @@ impl Plan {
         if parts > 0 && (!shared || parts > GROUP_MEMBERS_MAX) {
             return Err(PlanError::Parts);
         }
+        if !self.scores_well() {
+            return Err(PlanError::Scoring);
+        }
         let deltas = self.contribution == Contribution::Delta && self.exchange.agrees();
         let counts = deltas && !self.agreement.signs() && !self.agreement.grouping.has_roll();
         if self.agreement.weighing == Weighing::Steps && !counts {
@@ -210,6 +218,18 @@ impl Plan {
     fn agrees_on_losses(&self) -> bool {
         let one_group = !self.agreement.grouping.has_roll() && !self.agreement.signs();
         self.exchange.agrees() && one_group
+    }
+
+    /// Whether members can score contributions, if the plan says that they do.
+    fn scores_well(&self) -> bool {
+        let Some(scoring) = self.agreement.scoring else {
+            return true;
+        };
+        let one_group = !self.agreement.grouping.has_roll() && !self.agreement.signs();
+        let gathers = self.exchange.facts().shows_contributions && self.fragments.len() == 1;
+        let between = self.overlap.late_steps == 0 && self.overlap.layers == Layers::Together;
+        let deltas = self.contribution == Contribution::Delta;
+        scoring.fits() && one_group && gathers && between && deltas
     }
 
     /// Whether members can contribute twice: directly to owners, in one group.

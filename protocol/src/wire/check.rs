@@ -1,7 +1,7 @@
 //! The checks of counts and ranges that messages share.
 
 use crate::FragmentId;
-use crate::limits::{BALLOTS_MAX, FRAGMENTS_MAX, GROUP_MEMBERS_MAX};
+use crate::limits::{BALLOTS_MAX, FRAGMENTS_MAX, PARTS_MAX};
 use crate::wire::WireError;
 
 /// The same answer for every check: which field is out of range.
@@ -32,5 +32,5 @@ pub(crate) fn ballot(number: u8) -> Result<(), WireError> {
 }
 
 pub(crate) fn shards(count: usize) -> Result<(), WireError> {
-    ok(count <= GROUP_MEMBERS_MAX, "shards")
+    ok(count <= PARTS_MAX, "shards")
 }

@@ -35,6 +35,8 @@ pub struct Member {
     pub broken: Vec<PeerError>,
     /// The inputs of its reductions.
     shards: BTreeMap<(FragmentId, u16), Value>,
+    /// Whose contribution is measured next.
+    staged: Option<PeerId>,
 }
 
 /// The mean of contributions, by whose they are and with what share.
@@ -109,6 +111,12 @@ pub struct Club {
     pub training: Duration,
     /// The mean training loss of a member in a round, by what it measures.
     pub loss: Box<dyn FnMut(PeerId, Round) -> f64>,
+    /// By how much a member finds that another's contribution lowers the loss: scorer, contributor, round.
+    pub useful: Box<dyn FnMut(PeerId, PeerId, Round) -> f64>,
+    /// What peers agree on beside the parameters, by the states that hold it.
+    notes: BTreeMap<(Round, Digest), Vec<u8>>,
+    /// The bytes of scores, by their hash.
+    texts: BTreeMap<Digest, Vec<u8>>,
     /// How much each member was to train in each round, in the order in which it was.
     pub budgets: Vec<(PeerId, Round, StepBudget)>,
 }
@@ -204,6 +212,9 @@ impl Club {
             dying: Vec::new(),
             training: Duration::ZERO,
             loss: Box::new(|_, _| 0.0),
+            useful: Box::new(|_, _, _| 1.0),
+            texts: BTreeMap::new(),
+            notes: BTreeMap::new(),
             budgets: Vec::new(),
         };
         for id in 1..=count {
@@ -220,6 +231,7 @@ impl Club {
                 events: Vec::new(),
                 broken: Vec::new(),
                 shards: BTreeMap::new(),
+                staged: None,
             };
             let digests = vec![member.anchor; plan.fragments.len()];
             club.members.insert(peer(id), member);
@@ -382,7 +394,7 @@ impl Club {
                 };
                 self.bodies.insert((who, slice), known);
                 if outcome == PushOutcome::Delivered {
-                    let digest = (slice.part == Part::Aggregate).then_some(known);
+                    let digest = slice.part.is_decided().then_some(known);
                     self.tell(
                         to,
                         Input::Arrived {
@@ -602,6 +614,12 @@ impl Club {
                         reason: "NaN".to_owned(),
                     }));
                 }
+                if inputs.is_empty() {
+                    return Some(Done::Applied {
+                        digest: member.anchor,
+                        note: Vec::new(),
+                    });
+                }
                 let mut bytes = member.anchor.as_bytes().to_vec();
                 for (slice, weight) in inputs {
                     let digest = member.store.get(slice).expect("what is gathered is here");
@@ -614,6 +632,37 @@ impl Club {
                     note: Vec::new(),
                 }
             }
+            Order::Stage { slice } => {
+                if let Some(slice) = slice.filter(|slice| Some(slice.origin) == bad) {
+                    return Some(Done::Failed(WorkError::BadSlice {
+                        slice,
+                        origin: slice.origin,
+                        reason: "NaN".to_owned(),
+                    }));
+                }
+                member.staged = slice.map(|slice| slice.origin);
+                Done::Combined
+            }
+            Order::Measure { round, .. } => {
+                let (about, now) = (member.staged, *round);
+                Done::Measured {
+                    loss: about.map_or(0.0, |about| -(self.useful)(who, about, now)),
+                }
+            }
+            Order::Keep { slice, bytes } => {
+                let digest = Digest::of(bytes);
+                self.texts.insert(digest, bytes.clone());
+                member.store.insert(*slice, digest);
+                let bytes = bytes.len() as u64;
+                let digest = Some(digest);
+                Done::Encoded { bytes, digest }
+            }
+            Order::Read { slice } => match member.store.get(slice) {
+                Some(digest) => Done::Read {
+                    bytes: self.texts.get(digest).cloned().unwrap_or(vec![7; 3]),
+                },
+                None => Done::Failed(WorkError::Gone { slice: *slice }),
+            },
             Order::Void { .. } => Done::Applied {
                 digest: member.anchor,
                 note: Vec::new(),
@@ -633,16 +682,23 @@ impl Club {
                 note: Vec::new(),
             },
             Order::Save { .. } | Order::SaveBranch { .. } => Done::Saved,
-            Order::Pin { round, .. } => Done::Pinned(StateId {
-                round: *round,
-                root: member.anchor,
-                bytes: 9,
-            }),
+            Order::Pin { round, note } => {
+                self.notes.insert((*round, member.anchor), note.clone());
+                Done::Pinned(StateId {
+                    round: *round,
+                    root: member.anchor,
+                    bytes: 9,
+                })
+            }
             Order::Load { state } => {
                 member.anchor = state.root;
                 Done::Loaded {
                     digests: vec![member.anchor; member.peer.plan().fragments.len()],
-                    note: Vec::new(),
+                    note: self
+                        .notes
+                        .get(&(state.round, state.root))
+                        .cloned()
+                        .unwrap_or_default(),
                 }
             }
         })

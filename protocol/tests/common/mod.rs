@@ -517,6 +517,7 @@ fn any_part() -> impl Strategy<Value = Part> {
         1 => Just(Part::Bundle),
         1 => Just(Part::Basis),
         1 => Just(Part::Second),
+        1 => Just(Part::Scores),
     ]
 }
 
@@ -572,7 +573,7 @@ fn any_tag(group: GroupTag, part: Part) -> impl Strategy<Value = Tag> {
     });
     let agreed = match part {
         Part::Contribution | Part::Second => Just(Tag::Contribution { group }).boxed(),
-        Part::Aggregate | Part::Partial | Part::Basis => mean.boxed(),
+        Part::Aggregate | Part::Partial | Part::Basis | Part::Scores => mean.boxed(),
         Part::RowMean => any_real()
             .prop_map(move |weight| Tag::RowMean { group, weight })
             .boxed(),

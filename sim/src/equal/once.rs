@@ -2,7 +2,7 @@
 //! same bits on the same held-out data.
 
 use crate::task::{TrainerFactory, TrainerRequest};
-use murmurate_protocol::{Blocks, Digest, Evaluation, Participants, Pool};
+use murmurate_protocol::{Blocks, Digest, Evaluation, Participants, Pool, Round};
 use murmurate_strategies::state::{StateError, StateSink, StateSource};
 use murmurate_strategies::{Layout, StepControl, TrainError, TrainReport, Trainer};
 use std::ops::Range;
@@ -127,6 +127,14 @@ impl Trainer for Sharing {
         let evaluation = self.trainer.evaluate()?;
         *last = Some((digest, evaluation));
         Ok(evaluation)
+    }
+
+    fn holds_a_sample(&self) -> bool {
+        self.trainer.holds_a_sample()
+    }
+
+    fn held_loss(&mut self, round: Round, batches: u16) -> Result<f64, TrainError> {
+        self.trainer.held_loss(round, batches)
     }
 
     fn save(&mut self, sink: &mut dyn StateSink) -> Result<(), StateError> {

@@ -41,13 +41,25 @@ impl Swarm<'_> {
         absurd[self.lies.below(absurd.len())]
     }
 
+    /// The loss of a contribution that a machine says it has measured: the other way round, so that what helps
+    /// seems to harm.
+    pub(crate) fn measured_for(&mut self, index: usize, measured: f64) -> f64 {
+        let lying = self.slots[index].lying;
+        let lies = lying.is_some_and(|l| self.now < l.until && l.lie == Lie::Scores);
+        if !lies {
+            return measured;
+        }
+        self.counters.lies += 1;
+        -measured
+    }
+
     /// The bytes that a machine sends instead of these.
     pub(crate) fn sent_for(&mut self, index: usize, honest: Bytes) -> Bytes {
         let lying = self.slots[index].lying;
         let Some(Lying { lie, .. }) = lying.filter(|lying| self.now < lying.until) else {
             return honest;
         };
-        if lie == Lie::Loss {
+        if matches!(lie, Lie::Loss | Lie::Scores) {
             return honest;
         }
         // One that lies about everything sends true slices too, or it would be left out at once.
@@ -58,7 +70,7 @@ impl Swarm<'_> {
         let mut bytes = honest.to_vec();
         match lie {
             // Its pushes are not sent at all.
-            Lie::Withhold | Lie::Silent | Lie::Loss => {}
+            Lie::Withhold | Lie::Silent | Lie::Loss | Lie::Scores => {}
             Lie::Garbage => {
                 for byte in &mut bytes {
                     *byte = self.lies.below(256) as u8;

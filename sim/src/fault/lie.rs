@@ -19,6 +19,8 @@ pub enum Lie {
     Withhold,
     /// An absurd loss of its training: enormous, negative, infinite or not a number.
     Loss,
+    /// Scores of contributions with the wrong sign.
+    Scores,
     /// No slices and no messages, except that it says that it takes part.
     Silent,
 }

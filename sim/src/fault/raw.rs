@@ -32,6 +32,7 @@ enum RawLie {
     Withhold,
     Silent,
     Loss,
+    Scores,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]
@@ -155,6 +156,7 @@ impl RawFault {
                 RawLie::Withhold => Lie::Withhold,
                 RawLie::Silent => Lie::Silent,
                 RawLie::Loss => Lie::Loss,
+                RawLie::Scores => Lie::Scores,
             },
             lasts: keys.seconds("lasts_s", keys.need("lasts_s", self.lasts_s)?)?,
         })

@@ -10,6 +10,7 @@ mod mass_conserved;
 mod merged_by_weight;
 mod rounds_monotonic;
 mod same_bits;
+mod same_ratings;
 mod same_steps;
 mod violation;
 mod waits_bounded;
@@ -28,6 +29,7 @@ use merged_by_weight::MergedByWeight;
 use murmurate_protocol::{Event, Input, Order, PeerId, Plan, Round, SliceMeta, Tag, Time};
 use rounds_monotonic::RoundsMonotonic;
 use same_bits::SameBits;
+use same_ratings::SameRatings;
 use same_steps::SameSteps;
 
 pub use violation::Violation;
@@ -40,6 +42,7 @@ pub(crate) struct Checks {
     mass: Option<MassConserved>,
     bits: Option<SameBits>,
     steps: Option<SameSteps>,
+    ratings: Option<SameRatings>,
     lead: Option<LeadBounded>,
     ids: Vec<PeerId>,
     edges: Option<EdgesAgree>,
@@ -62,7 +65,8 @@ impl Checks {
             bits: exchange
                 .agrees()
                 .then(|| SameBits::new(recipe.plan().agreement.signs() && together)),
-            steps: (recipe.plan().synchronization.pace.is_agreed()).then(SameSteps::default),
+            steps: recipe.plan().synchronization.pace.is_agreed().then(SameSteps::default),
+            ratings: recipe.plan().scores().then(SameRatings::default),
             lead: exchange.lead().map(|lead| LeadBounded::new(lead.most)),
             ids: (0..scenario.peers).map(|index| recipe.id(index)).collect(),
             edges: exchange.facts().has_edges.then(EdgesAgree::default),
@@ -206,6 +210,9 @@ impl Checks {
         self.inboxes.check(host)?;
         if let Some(steps) = &mut self.steps {
             steps.check(&host.peer)?;
+        }
+        if let Some(ratings) = &mut self.ratings {
+            ratings.check(&host.peer)?;
         }
         if let Some(lead) = &mut self.lead {
             lead.check(self.ids[index], &host.peer)?;

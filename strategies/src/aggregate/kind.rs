@@ -4,6 +4,7 @@ use super::{
     Aggregator, Bucketing, Bulyan, CenteredClip, ClippedGossip, FedNova, GeometricMedian, Krum,
     Median, NearestMeans, NormClip, Scope, SignMajority, TrimmedMean,
 };
+use murmurate_protocol::Scoring;
 use serde::{Deserialize, Serialize};
 
 /// An aggregation rule with its parameters.
@@ -31,6 +32,16 @@ pub enum AggregationKind {
     },
     /// [`FedNova`].
     FedNova,
+    /// The weighted mean of those contributions that members admit by their scores
+    /// ([`Scoring`](murmurate_protocol::Scoring)).
+    Gauntlet {
+        /// The most contributions that are merged; zero where it is not limited.
+        top: usize,
+        /// The share of a rating that a round leaves.
+        memory: f64,
+        /// Batches of the held sample.
+        batches: usize,
+    },
     /// [`GeometricMedian`].
     GeometricMedian {
         /// Iterations.
@@ -70,6 +81,9 @@ pub enum AggregationKind {
     WeightedMean,
 }
 
+/// Parts of a rating's memory.
+const THOUSAND: f64 = 1e3;
+
 /// Smoothing of the geometric median, relative to the median distance.
 const SMOOTHING: f64 = 1e-6;
 
@@ -84,6 +98,7 @@ impl AggregationKind {
             Self::CenteredClip { .. } => "centered-clip",
             Self::ClippedGossip { .. } => "clipped-gossip",
             Self::FedNova => "fed-nova",
+            Self::Gauntlet { .. } => "gauntlet",
             Self::GeometricMedian { .. } => "geometric-median",
             Self::Krum { .. } => "krum",
             Self::Median => "median",
@@ -99,7 +114,8 @@ impl AggregationKind {
     /// The rule itself; `None` for the weighted mean, which needs no decoded copies.
     pub fn build(&self) -> Option<Box<dyn Aggregator>> {
         Some(match *self {
-            Self::WeightedMean => return None,
+            // Whom members admit is settled before anything is combined.
+            Self::WeightedMean | Self::Gauntlet { .. } => return None,
             Self::Bulyan { liars } => Box::new(Bulyan::new(liars)),
             Self::CenteredClip {
                 radius,
@@ -140,12 +156,30 @@ impl AggregationKind {
             Self::CenteredClip { .. }
             | Self::ClippedGossip { .. }
             | Self::FedNova
+            | Self::Gauntlet { .. }
             | Self::GeometricMedian { .. }
             | Self::Median
             | Self::NormClip { .. }
             | Self::SignMajority
             | Self::WeightedMean => 1,
         }
+    }
+
+    /// How members score contributions before they are merged, if they do.
+    pub fn scoring(&self) -> Option<Scoring> {
+        let Self::Gauntlet {
+            top,
+            memory,
+            batches,
+        } = *self
+        else {
+            return None;
+        };
+        Some(Scoring {
+            batches: u16::try_from(batches).unwrap_or(u16::MAX),
+            top: u16::try_from(top).unwrap_or(u16::MAX),
+            memory: (memory * THOUSAND).round() as u16,
+        })
     }
 
     /// Whether it compares contributions in each coordinate alone. A sum compares nothing.

@@ -31,7 +31,10 @@ impl Codecs {
             Part::Contribution | Part::Basis | Part::Second => self.contribution.of(slice.fragment),
             Part::Aggregate if self.gathered => self.contribution.of(slice.fragment),
             // A bundle's parts are aggregates.
-            Part::Aggregate | Part::Partial | Part::Bundle => self.aggregate.as_ref(),
+            // Scores are not encoded by a codec.
+            Part::Aggregate | Part::Partial | Part::Bundle | Part::Scores => {
+                self.aggregate.as_ref()
+            }
             Part::RowMean => &F32,
         }
     }

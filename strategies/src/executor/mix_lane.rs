@@ -22,6 +22,7 @@ use super::mixer::Mixer;
 use super::mixers;
 use super::parts::Parts;
 use super::places::Places;
+use super::scored;
 use crate::TensorSpec;
 use crate::compress::F32;
 use murmurate_protocol::{
@@ -33,6 +34,8 @@ pub struct MixLane {
     pub(super) core: MixCore,
     pub(super) mixer: Box<dyn Mixer>,
     pub(super) branches: Branches,
+    /// What is measured next, where contributions are scored.
+    pub(super) staged: Vec<f32>,
 }
 
 impl MixLane {
@@ -99,6 +102,7 @@ impl MixLane {
             core,
             mixer,
             branches: Branches::default(),
+            staged: Vec::new(),
         }
     }
 
@@ -110,6 +114,13 @@ impl MixLane {
                 self.hand_over(order);
                 return None;
             }
+            Order::Measure { .. } => {
+                self.lend_staged();
+                return None;
+            }
+            Order::Stage { slice } => self.stage(*slice, host),
+            Order::Keep { slice, bytes } => scored::keep(*slice, bytes, host),
+            Order::Read { slice } => scored::read(*slice, host),
             Order::Encode { store, slice, of } => self.encode(*store, *slice, *of, host),
             Order::Mix { .. } | Order::MixReplicas { .. } | Order::EncodeRelayed { .. } => {
                 // These read the local parameters.
@@ -212,7 +223,7 @@ impl MixLane {
             outer: core.anchor.state_bytes() as u64 + bytes(core.ahead.len()),
             ema: bytes(core.ema.as_ref().map_or(0, Ema::len)),
             replicas: bytes(stores.replicas),
-            shards: bytes(stores.shards + self.branches.len()),
+            shards: bytes(stores.shards + self.branches.len() + self.staged.len()),
         }
     }
 

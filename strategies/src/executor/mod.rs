@@ -51,6 +51,7 @@ mod parts;
 mod pieces;
 mod places;
 mod rules;
+mod scored;
 mod signals;
 mod state_bytes;
 mod train_lane;
@@ -164,7 +165,7 @@ impl Executor {
         }
     }
 
-    /// The two lanes, for two threads. Every `Train` and `Evaluate` goes to both; `Save` is the
+    /// The two lanes, for two threads. Every `Train`, `Evaluate` and `Measure` goes to both; `Save` is the
     /// host's business with both.
     pub fn split(self) -> (TrainLane, MixLane) {
         (self.train, self.mix)

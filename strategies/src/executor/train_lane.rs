@@ -132,6 +132,10 @@ impl TrainLane {
                 self.hand_over_trainer(*cut && trained.is_ok());
                 Some(trained.map_or_else(failed, Done::Trained))
             }
+            Order::Measure { round, batches } => {
+                let measured = self.measure(*round, *batches);
+                Some(measured.map_or_else(failed, |loss| Done::Measured { loss }))
+            }
             Order::Evaluate { .. } => Some(self.evaluate().map_or_else(failed, Done::Evaluated)),
             _ => None,
         }
@@ -274,7 +278,7 @@ pub(super) fn summary(report: TrainReport, seconds: f64) -> TrainSummary {
 }
 
 /// Swaps a trainer's parameters with these values.
-fn swap(trainer: &mut dyn Trainer, values: &mut [f32]) {
+pub(super) fn swap(trainer: &mut dyn Trainer, values: &mut [f32]) {
     trainer.visit(0..values.len(), &mut |offset, piece| {
         piece.swap_with_slice(&mut values[offset..offset + piece.len()]);
     });

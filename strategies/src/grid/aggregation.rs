@@ -4,8 +4,9 @@
 use super::StrategyError;
 use super::registry::RULES;
 use super::tables::Aggregation;
-use super::validate::{above_zero, choose, count, refuse_foreign};
+use super::validate::{above_zero, choose, count, range, refuse_foreign};
 use crate::aggregate::AggregationKind;
+use murmurate_protocol::limits::GROUP_MEMBERS_MAX;
 
 /// The aggregation rule.
 pub(super) fn read(table: &Aggregation) -> Result<AggregationKind, StrategyError> {
@@ -42,6 +43,7 @@ pub(super) fn read(table: &Aggregation) -> Result<AggregationKind, StrategyError
         },
         "clipped-gossip" => AggregationKind::ClippedGossip { liars: liars()? },
         "fed-nova" => AggregationKind::FedNova,
+        "gauntlet" => gauntlet(table)?,
         "geometric-median" => AggregationKind::GeometricMedian {
             iterations: iterations(8)?,
         },
@@ -53,6 +55,26 @@ pub(super) fn read(table: &Aggregation) -> Result<AggregationKind, StrategyError
         "sign-majority" => AggregationKind::SignMajority,
         "trimmed-mean" => AggregationKind::TrimmedMean { liars: liars()? },
         _ => AggregationKind::WeightedMean,
+    })
+}
+
+/// Admission by scores.
+fn gauntlet(table: &Aggregation) -> Result<AggregationKind, StrategyError> {
+    let (top, batches) = (table.top.unwrap_or(16), table.batches.unwrap_or(2));
+    let memory = table.memory.unwrap_or(0.9);
+    // In thousandths, as the plan has it.
+    let memory = (memory * 1e3).round() / 1e3;
+    let most = GROUP_MEMBERS_MAX;
+    range(
+        (0.0..1.0).contains(&memory),
+        "aggregation.memory",
+        memory,
+        "from 0 to 0.999",
+    )?;
+    Ok(AggregationKind::Gauntlet {
+        top: count("aggregation.top", top, [0, most], "from 0 to 64")?,
+        memory,
+        batches: count("aggregation.batches", batches, [1, 1024], "from 1 to 1024")?,
     })
 }
 
@@ -77,6 +99,14 @@ impl Aggregation {
             } => {
                 (table.radius, table.iterations) = (Some(radius), Some(iterations));
                 table.bucket = Some(bucket);
+            }
+            AggregationKind::Gauntlet {
+                top,
+                memory,
+                batches,
+            } => {
+                (table.top, table.batches) = (Some(top), Some(batches));
+                table.memory = Some(memory);
             }
             AggregationKind::GeometricMedian { iterations } => table.iterations = Some(iterations),
             AggregationKind::NormClip { radius } => table.radius = Some(radius),

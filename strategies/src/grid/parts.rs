@@ -69,6 +69,8 @@ impl Strategy {
         let deltas = self.contribution() == Contribution::Delta;
         let alone = self.companion().is_none() && *self.correction_kind() == CorrectionKind::None;
         let encoded = (methods::of(self.exchange()).mixing)(self).only_encodes();
-        waits && deltas && alone && encoded
+        // Where contributions are scored, the trainer measures them before the round ends.
+        let measures = self.aggregation().scoring().is_some();
+        waits && deltas && alone && encoded && !measures
     }
 }

@@ -135,6 +135,9 @@ pub(super) struct Aggregation {
     pub(super) radius: Option<f64>,
     pub(super) iterations: Option<u32>,
     pub(super) bucket: Option<usize>,
+    pub(super) top: Option<usize>,
+    pub(super) memory: Option<f64>,
+    pub(super) batches: Option<usize>,
 }
 
 /// How groups are cut, and how many of their members may lie.

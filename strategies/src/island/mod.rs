@@ -22,15 +22,12 @@ pub use rank::{RANKS_MAX, Rank};
 use crate::state::{StateError, StateSink, StateSource};
 use crate::{Layout, Proceed, StepControl, TrainError, TrainReport, Trainer};
 use control::{OfRank, Shared};
-use murmurate_protocol::{Blocks, Digest, Evaluation, InnerStep, Participants, Pool};
-use names::{SinkOf, SourceOf};
+use murmurate_protocol::{Blocks, Digest, Evaluation, InnerStep, Participants, Pool, Round};
+use names::{RANKS, SinkOf, SourceOf, read_count};
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use sum::Sum;
-
-/// Number of ranks in a checkpoint.
-const RANKS: &str = "trainer.island.ranks";
 
 /// Several trainers as one.
 pub struct Island {
@@ -357,6 +354,20 @@ impl Trainer for Island {
         }
     }
 
+    fn holds_a_sample(&self) -> bool {
+        self.ranks.iter().all(|rank| rank.holds_a_sample())
+    }
+
+    fn held_loss(&mut self, round: Round, batches: u16) -> Result<f64, TrainError> {
+        // That of the first rank that is there: it must be the same one for all contributions of a round.
+        let first = |rank: &mut Box<dyn Trainer>| match rank.held_loss(round, batches) {
+            Err(TrainError::Away) => None,
+            measured => Some(measured),
+        };
+        let measured = self.ranks.iter_mut().find_map(first);
+        measured.unwrap_or(Err(TrainError::Away))
+    }
+
     fn save(&mut self, sink: &mut dyn StateSink) -> Result<(), StateError> {
         sink.bytes(RANKS, &(self.ranks.len() as u64).to_le_bytes())?;
         for (rank, trainer) in self.ranks.iter_mut().enumerate() {
@@ -377,18 +388,6 @@ impl Trainer for Island {
             trainer.load(&SourceOf { rank, source })?;
         }
         Ok(())
-    }
-}
-
-/// The number of ranks whose state a checkpoint holds.
-fn read_count(bytes: &[u8]) -> Result<usize, StateError> {
-    let count = <[u8; 8]>::try_from(bytes).map(u64::from_le_bytes);
-    match count {
-        Ok(count @ 1..) if count <= u64::from(RANKS_MAX) => Ok(count as usize),
-        _ => Err(StateError::Malformed {
-            name: RANKS.to_owned(),
-            reason: format!("not a number of ranks from 1 to {RANKS_MAX}"),
-        }),
     }
 }
 

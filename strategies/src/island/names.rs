@@ -1,11 +1,27 @@
 //! The names of the ranks' states in a checkpoint. Those of rank 0 are the names of a peer's only trainer,
 //! so the number of ranks may change between two lives.
 
+use super::rank::RANKS_MAX;
 use crate::state::{StateError, StateSink, StateSource};
 use std::borrow::Cow;
 
 /// How the names of a trainer's state begin.
 const TRAINER: &str = "trainer.";
+
+/// Where a checkpoint says how many ranks it holds.
+pub(super) const RANKS: &str = "trainer.island.ranks";
+
+/// The number of ranks whose state a checkpoint holds.
+pub(super) fn read_count(bytes: &[u8]) -> Result<usize, StateError> {
+    let count = <[u8; 8]>::try_from(bytes).map(u64::from_le_bytes);
+    match count {
+        Ok(count @ 1..) if count <= u64::from(RANKS_MAX) => Ok(count as usize),
+        _ => Err(StateError::Malformed {
+            name: RANKS.to_owned(),
+            reason: format!("not a number of ranks from 1 to {RANKS_MAX}"),
+        }),
+    }
+}
 
 fn name_of(rank: usize, name: &str) -> Cow<'_, str> {
     match (rank, name.strip_prefix(TRAINER)) {

@@ -5,6 +5,8 @@ use rand_core::{Rng, SeedableRng};
 
 /// Streams of a seed that no peer uses for its own draws.
 pub(super) const STREAM_TASK: u64 = u64::MAX;
+/// Held samples of peers: combined with the peer's own stream.
+pub(super) const STREAM_SCORES: u64 = 1 << 63;
 /// Held data.
 pub(super) const STREAM_HELD: u64 = u64::MAX - 1;
 

@@ -4,7 +4,7 @@ use super::draw;
 use crate::inner::{InnerKind, InnerOptimizer};
 use crate::state::{StateError, StateSink, StateSource};
 use crate::{Layout, Proceed, StepControl, TrainError, TrainReport, Trainer};
-use murmurate_protocol::{Evaluation, InnerStep};
+use murmurate_protocol::{Evaluation, InnerStep, Round};
 use rand_chacha::ChaCha8Rng;
 use std::ops::Range;
 
@@ -23,6 +23,9 @@ pub trait Objective: Send {
     fn evaluate(&self, x: &[f32]) -> Evaluation;
 }
 
+/// Words of random numbers between the held samples of two rounds, for each batch: more than a batch draws.
+const HELD_WORDS: u128 = 1 << 24;
+
 /// Takes inner steps on an [`Objective`], starting from zeros on all peers.
 pub struct ToyTrainer<O> {
     objective: O,
@@ -31,6 +34,8 @@ pub struct ToyTrainer<O> {
     gradient: Vec<f32>,
     inner: Box<dyn InnerOptimizer>,
     rng: ChaCha8Rng,
+    /// Seed and stream of the held sample.
+    held: (u64, u64),
 }
 
 impl<O: Objective> ToyTrainer<O> {
@@ -45,6 +50,7 @@ impl<O: Objective> ToyTrainer<O> {
             inner: inner.build_for(&layout),
             layout,
             rng: draw::stream(seed, stream),
+            held: (seed, stream),
         }
     }
 
@@ -128,6 +134,21 @@ impl<O: Objective> Trainer for ToyTrainer<O> {
 
     fn evaluate(&mut self) -> Result<Evaluation, TrainError> {
         Ok(self.objective.evaluate(&self.x))
+    }
+
+    fn holds_a_sample(&self) -> bool {
+        true
+    }
+
+    fn held_loss(&mut self, round: Round, batches: u16) -> Result<f64, TrainError> {
+        // Of this peer's own data, in a stream that no training reaches.
+        let (seed, stream) = self.held;
+        let mut rng = draw::stream(seed, draw::STREAM_SCORES ^ stream);
+        let each = u128::from(batches) * HELD_WORDS;
+        rng.set_word_pos(u128::from(round.0) * each);
+        let mut unused = vec![0.0; self.x.len()];
+        let losses = (0..batches).map(|_| self.objective.sample(&mut rng, &self.x, &mut unused));
+        Ok(losses.sum::<f64>() / f64::from(batches.max(1)))
     }
 
     fn save(&mut self, sink: &mut dyn StateSink) -> Result<(), StateError> {

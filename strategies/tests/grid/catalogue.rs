@@ -19,6 +19,7 @@ fn base(method: &Method) -> &'static str {
         (_, "no-lo-co") => "noloco",
         ("aggregation.rule", "clipped-gossip") => "d-psgd",
         ("aggregation.rule", "fed-nova") => "local-sgd",
+        ("aggregation.rule", "gauntlet") => "gauntlet",
         ("aggregation.rule", _)
         | ("compression.codec", "sign-sgd" | "dgc")
         | ("overlap.cut" | "overlap.layers", _) => "bsp",

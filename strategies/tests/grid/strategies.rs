@@ -533,7 +533,51 @@ const REFUSED: &[(&str, &str, &[&str])] = &[
     (
         "diloco",
         "[aggregation]\nrule = \"gauntlet\"",
-        &["`aggregation.rule`", "needs an exchange", "held-out data"],
+        &[
+            "`aggregation.rule`",
+            "none of them gets all",
+            "exchange = \"gathered\"",
+        ],
+    ),
+    (
+        "diloco",
+        "[architecture]\nexchange = \"gathered\"\n[aggregation]\nrule = \"gauntlet\"\nmemory = 1.0",
+        &["`aggregation.memory`", "from 0 to 0.999"],
+    ),
+    (
+        "diloco",
+        "[architecture]\nexchange = \"gathered\"\n[aggregation]\nrule = \"gauntlet\"\nbatches = 0",
+        &["`aggregation.batches`", "from 1 to 1024"],
+    ),
+    (
+        "diloco",
+        "[architecture]\nexchange = \"gathered\"\n[aggregation]\nrule = \"gauntlet\"\nliars = 1",
+        &["`aggregation.liars`", "`gauntlet`"],
+    ),
+    (
+        "diloco",
+        "[architecture]\nexchange = \"gathered\"\n[aggregation]\nrule = \"gauntlet\"\n[overlap]\nfragments = 4",
+        &["`aggregation.rule`", "evaluated as a whole"],
+    ),
+    (
+        "diloco",
+        "[architecture]\nexchange = \"gathered\"\n[aggregation]\nrule = \"gauntlet\"\n[overlap]\nlate_steps = 1",
+        &["`aggregation.rule`", "between two rounds"],
+    ),
+    (
+        "diloco",
+        "[architecture]\nexchange = \"gathered\"\n[aggregation]\nrule = \"gauntlet\"\n[agreement]\nliars = 1",
+        &["`aggregation.rule`", "what members sign"],
+    ),
+    (
+        "bsp",
+        "[architecture]\nexchange = \"gathered\"\ncontribution = \"gradient\"\n[aggregation]\nrule = \"gauntlet\"",
+        &["`aggregation.rule`", "contribution = \"delta\""],
+    ),
+    (
+        "d-psgd",
+        "[aggregation]\nrule = \"gauntlet\"",
+        &["`aggregation.rule`", "\"all-reduce\""],
     ),
     (
         "local-sgd",
@@ -1156,6 +1200,7 @@ fn every_method_of_the_lists_can_be_chosen_somewhere() {
                 "no-lo-co" => "noloco",
                 "clipped-gossip" => "guarded-gossip",
                 "fed-nova" => "local-sgd",
+                "gauntlet" => "gauntlet",
                 _ => preset,
             };
             let strategy = Strategy::parse(&text, Some(preset)).unwrap();

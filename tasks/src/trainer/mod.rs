@@ -17,7 +17,7 @@ pub use whole::{parameters, take_steps};
 
 use edits::{Initial, Visit};
 use inner::Inner;
-use murmurate_protocol::{Blocks, Digest, Evaluation, InnerStep, Participants, Pool};
+use murmurate_protocol::{Blocks, Digest, Evaluation, InnerStep, Participants, Pool, Round};
 use murmurate_strategies::inner::InnerKind;
 use murmurate_strategies::state::{StateError, StateSink, StateSource};
 use murmurate_strategies::{Layout, Proceed, StepControl, TrainError, TrainReport, Trainer};
@@ -304,6 +304,31 @@ impl<T: Task> Trainer for BurnTrainer<T> {
             top_5: share(right_5),
             samples,
         })
+    }
+
+    fn holds_a_sample(&self) -> bool {
+        self.task.held_batches() > 0
+    }
+
+    fn held_loss(&mut self, round: Round, batches: u16) -> Result<f64, TrainError> {
+        let model = self.model.as_ref().expect(MODEL).valid();
+        let device = self.device.clone().inner();
+        let all = self.task.held_batches();
+        if all == 0 {
+            return Err(TrainError::NoHeldSample);
+        }
+        // Other batches of the held-out data in every round, all of it in turn.
+        let first = (round.0 % all as u64) as usize * (usize::from(batches) % all);
+        let (mut loss, mut samples) = (0.0, 0);
+        for at in 0..usize::from(batches).min(all) {
+            let score = self.task.score(&model, (first + at) % all, &device)?;
+            loss += score.loss_sum;
+            samples += score.samples;
+        }
+        match samples {
+            0 => Err(TrainError::NoHeldSample),
+            of => Ok(loss / of as f64),
+        }
     }
 
     fn save(&mut self, sink: &mut dyn StateSink) -> Result<(), StateError> {

@@ -56,10 +56,16 @@ impl FragmentRound {
                     cx.deadlines.record(Wait::Contributions, from, waited);
                 }
             }
-            (Part::Aggregate, Some(digest)) => {
+            (Part::Aggregate | Part::Scores, Some(digest)) => {
                 self.aggregate_arrived(from, &slice, contributors, digest)?;
+                if self.scope.scoring.is_some() && slice.part == Part::Aggregate && !self.over() {
+                    let waited = cx.now.since(self.since);
+                    cx.deadlines.record(Wait::Contributions, from, waited);
+                }
             }
-            (Part::Aggregate, None) => return broke("an aggregate without a digest"),
+            (Part::Aggregate | Part::Scores, None) => {
+                return broke("an aggregate without a digest");
+            }
         }
         self.advance(cx);
         Ok(())
@@ -75,6 +81,8 @@ impl FragmentRound {
         let attempts = match slice.part {
             Part::Contribution | Part::RowMean | Part::Bundle => 1,
             Part::Aggregate if self.agreement.signed.is_some() => BALLOTS_SIGNED_MAX,
+            // No ballot makes scores again.
+            Part::Scores => 1,
             Part::Aggregate | Part::Basis | Part::Second => BALLOTS_MAX,
             Part::Partial => u8::MAX,
         };
@@ -96,6 +104,7 @@ impl FragmentRound {
                 }
             }
             (Part::Partial | Part::Aggregate, Tag::Mean { members, .. }) => members,
+            (Part::Scores, Tag::Mean { members, .. }) if self.scope.scoring.is_some() => members,
             (Part::Basis, Tag::Mean { members, .. }) if self.scope.passes.are_two() => members,
             (Part::Second, Tag::Contribution { .. }) if self.scope.passes.are_two() => {
                 Members::NONE
@@ -103,7 +112,8 @@ impl FragmentRound {
             _ => return Err(foreign_tag(meta.tag, EXCHANGE)),
         };
         if self.scope.gathered
-            && (slice.part != Part::Aggregate || contributors != Members::one(index))
+            && (!matches!(slice.part, Part::Aggregate | Part::Scores)
+                || contributors != Members::one(index))
         {
             return broke("a contribution that is not its sender's own");
         }

@@ -108,12 +108,14 @@ fn contributors(decided: &FragmentRound) -> Members {
     if !scope.gathered {
         return by_others(&scope.group.members, versions);
     }
-    // Each member gives its own contribution. What others had to fetch later, it did not give.
-    let parts = (0u16..).zip(versions);
-    let given = parts.filter(|(part, version)| {
-        !scope.left_out(version) && decided.transfers.given.contains_key(part)
-    });
-    given
-        .filter_map(|(_, v)| scope.group.index(v.owner))
-        .collect()
+    // Each member gives its own contribution, and what it says about those of others where they are scored.
+    // What others had to fetch later, it did not give.
+    let given = |part: usize| {
+        let version = versions.get(part);
+        let there = version.is_some_and(|version| !scope.left_out(version));
+        there && decided.transfers.given.contains_key(&(part as u16))
+    };
+    let len = scope.group.len();
+    let all = |index: &usize| given(*index) && (scope.scoring.is_none() || given(len + index));
+    (0..len).filter(all).collect()
 }

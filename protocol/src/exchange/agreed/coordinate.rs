@@ -25,7 +25,7 @@ impl FragmentRound {
             }
         }
         self.enter(cx, ballot);
-        self.wait_for_repair(cx, cx.deadlines.answer());
+        self.wait_for_repair(cx, cx.deadlines.answer() + self.patience());
         let own = self.own_promise();
         self.note_promise(cx, ballot, self.scope.group.me, own);
     }

@@ -18,6 +18,8 @@ pub(super) enum Pass {
     First,
     /// Second contributions, for the basis that this peer made of the first ones.
     Second,
+    /// This peer's scores of the others' contributions.
+    Scores,
 }
 
 /// A shard that this peer reduces.

@@ -166,7 +166,7 @@ impl FragmentRound {
                     let second = deadlines.allow(Wait::Contributions, peers.iter().copied());
                     deadlines.allow(Wait::Agreement, peers) + second
                 }
-                None => deadlines.allow(Wait::Agreement, peers),
+                None => deadlines.allow(Wait::Agreement, peers) + self.patience(),
             },
         };
         self.deadline = cx.wait_in(self.scope.fragment, Wait::Agreement, allowed);

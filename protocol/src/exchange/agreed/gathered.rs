@@ -54,7 +54,7 @@ impl FragmentRound {
 
     /// A ballot that leaves a member's contribution out.
     pub(super) fn absence(&self, ballot: Ballot, part: u16) -> Target {
-        let owner = usize::from(part);
+        let owner = usize::from(part) % self.scope.group.len();
         Target {
             owner,
             attempt: ballot.attempt(),
@@ -77,6 +77,13 @@ impl FragmentRound {
 
     /// All decided contributions are here.
     pub(super) fn gather_in(&mut self, cx: &mut Context, ballot: u8, versions: &[ShardVersion]) {
+        let inputs = match self.scope.scoring {
+            None => self.present(versions),
+            Some(_) => match self.admitted(cx) {
+                Some(admitted) => admitted,
+                None => return,
+            },
+        };
         let me = self.scope.group.me;
         if self.reduction.encoded.contains_key(&(me as u16)) {
             let slice = SliceId {
@@ -90,13 +97,15 @@ impl FragmentRound {
             };
             cx.order(Order::Settle { slice, outcome });
         }
-        let present = (0u16..)
-            .zip(versions)
-            .zip(&self.scope.group.members)
-            .filter(|((_, version), _)| !version.contributors.is_empty());
-        let inputs: Vec<(SliceId, f64)> = present
-            .map(|((part, version), member)| (self.scope.aggregate(part, version), member.weight))
-            .collect();
+        if inputs.is_empty() && self.scope.scoring.is_some() {
+            // Nobody helps. The anchor stays, and what was trained is given up: going on from it would lead
+            // farther away.
+            self.stop_waiting(cx);
+            let (round, fragment) = (self.scope.round, self.scope.fragment);
+            cx.emit(Event::Voided { round, fragment });
+            self.ending = Some(Ending::Gather(inputs));
+            return;
+        }
         let total: f64 = inputs.iter().map(|(_, weight)| weight).sum();
         if total <= 0.0 || cx.plan.too_few(inputs.len()) {
             // No member trained, or too few for a robust rule.
@@ -105,6 +114,17 @@ impl FragmentRound {
         }
         self.state(cx, ballot, &inputs);
         self.ending = Some(Ending::Gather(inputs));
+    }
+
+    /// The contributions that were not left out, with their weights.
+    fn present(&self, versions: &[ShardVersion]) -> Vec<(SliceId, f64)> {
+        let present = (0u16..)
+            .zip(versions)
+            .zip(&self.scope.group.members)
+            .filter(|((_, version), _)| !version.contributors.is_empty());
+        present
+            .map(|((part, version), member)| (self.scope.aggregate(part, version), member.weight))
+            .collect()
     }
 
     /// Reports whose contributions are combined.

@@ -94,7 +94,13 @@ impl History {
     /// Keeps the decision of one fragment, now that it is applied, and releases all other bytes of
     /// its exchange.
     pub(super) fn close(&mut self, cx: &mut Context, fragment_round: &mut FragmentRound) {
+        // Who replays the round needs all scores, and judges by them.
+        let judged = fragment_round
+            .scope
+            .scoring
+            .and(fragment_round.plain_decision());
         let keep = match &fragment_round.ending {
+            _ if let Some(decision) = &judged => slices_of(ExchangeKind::Gathered, decision),
             Some(Ending::Apply(aggregates) | Ending::Merge(aggregates)) => aggregates.clone(),
             Some(Ending::Gather(inputs)) => inputs.iter().map(|(slice, _)| *slice).collect(),
             _ => Vec::new(),
@@ -154,10 +160,10 @@ impl History {
             false => cx.plan.exchange,
         };
         let slices = slices_of(kind, &decision);
-        let bytes = if slices.is_empty() {
-            0
-        } else {
-            bytes_of(cx, fragment, slices.len() as u64)
+        let large = slices.iter().filter(|slice| slice.part != Part::Scores);
+        let bytes = match large.count() as u64 {
+            0 => 0,
+            count => bytes_of(cx, fragment, count),
         };
         self.slices.extend(slices);
         if let Some(newest) = self.past.back_mut() {
@@ -293,19 +299,27 @@ pub(crate) fn digests_of(kind: ExchangeKind, decision: &Scoped) -> Vec<(SliceId,
 
 /// What a decision names: shards, contributions where these are gathered, or the bundles of columns.
 fn named(kind: ExchangeKind, decision: &Scoped) -> impl Iterator<Item = (SliceId, Digest)> {
+    let gathered = kind == ExchangeKind::Gathered;
     let (versions, part) = match &decision.body {
         FragmentMessage::Decided { versions, .. } => (versions.as_slice(), Part::Aggregate),
         FragmentMessage::Collected { versions, .. } => (versions.as_slice(), Part::Bundle),
         _ => (&[][..], Part::Aggregate),
     };
-    let gathered = kind == ExchangeKind::Gathered;
+    // Behind the contributions of all members come their scores, if there are any.
+    let contributions = match &decision.body {
+        FragmentMessage::Decided { members, .. } if gathered => members.len(),
+        _ => versions.len(),
+    };
     let (round, fragment) = (decision.round, decision.fragment);
     let name = move |(shard, version): (u16, &ShardVersion)| {
         let slice = SliceId {
             round,
             fragment,
             shard: if gathered { 0 } else { shard },
-            part,
+            part: match usize::from(shard) < contributions {
+                true => part,
+                false => Part::Scores,
+            },
             origin: version.owner,
             attempt: version.attempt,
         };
@@ -316,6 +330,12 @@ fn named(kind: ExchangeKind, decision: &Scoped) -> impl Iterator<Item = (SliceId
     present.map(name)
 }
 
+/// What members say about contributions, where a decision names it.
+pub(crate) fn scores_of(decision: &Scoped) -> Vec<SliceId> {
+    let all = slices_of(ExchangeKind::Gathered, decision).into_iter();
+    all.filter(|slice| slice.part == Part::Scores).collect()
+}
+
 /// The contributions that a decision names, with their members' weights.
 pub(crate) fn inputs_of(decision: &Scoped) -> Vec<(SliceId, f64)> {
     let FragmentMessage::Decided { members, .. } = &decision.body else {
@@ -324,6 +344,7 @@ pub(crate) fn inputs_of(decision: &Scoped) -> Vec<(SliceId, f64)> {
     let weight = |peer| members.iter().find(|m| m.peer == peer).map(|m| m.weight);
     let slices = slices_of(ExchangeKind::Gathered, decision).into_iter();
     slices
+        .filter(|slice| slice.part != Part::Scores)
         .map(|slice| (slice, weight(slice.origin).unwrap_or(0.0)))
         .collect()
 }

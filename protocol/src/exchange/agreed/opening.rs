@@ -62,8 +62,11 @@ impl FragmentRound {
         // A schedule cannot cut a fragment that has fewer values than shards: members push
         // directly.
         let program = program.filter(|program| program.shards() as u64 <= len);
+        let scoring = cx.plan.agreement.scoring.filter(|_| !group.merges());
         let owners = match &within {
             Some(within) => rotated(cx.round, &within.owners, of),
+            // Each member owns its contribution, and what it says about those of the others.
+            None if scoring.is_some() => (0..group.len()).chain(0..group.len()).collect(),
             None => super::server::owners(cx, &group, of),
         };
         let first = Ballot {
@@ -91,6 +94,7 @@ impl FragmentRound {
                 group,
                 of,
                 gathered: cx.plan.exchange == ExchangeKind::Gathered && !merges,
+                scoring,
                 // Branches are averaged as they are.
                 passes: match merges {
                     true => Passes::One,
@@ -115,6 +119,9 @@ impl FragmentRound {
         };
         if this.scope.gathered {
             this.offer(cx);
+            if this.scope.scoring.is_some() {
+                this.take_scoring_duty();
+            }
             return this;
         }
         if this.pipeline.is_none() {

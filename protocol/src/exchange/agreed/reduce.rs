@@ -11,13 +11,11 @@
 use super::ballot::ShardVersion;
 use super::duty::{Duty, Pass, Progress};
 use super::fragment::FragmentRound;
-use super::message::FragmentMessage;
 use super::state::Task;
 use crate::core::context::Context;
-use crate::exchange::broke;
 use crate::{
-    Attempt, Digest, Done, Layers, Members, Order, OrderId, Part, PeerError, PeerId, SliceId,
-    SliceMeta, TallyEntry, WorkError,
+    Attempt, Digest, Done, Layers, Members, Order, OrderId, Part, PeerId, SliceId, SliceMeta,
+    WorkError,
 };
 
 impl FragmentRound {
@@ -38,6 +36,9 @@ impl FragmentRound {
                 Some(duty) if duty.pass == Pass::Second => {
                     self.join(cx, shard, self.here(shard, &duty));
                 }
+                Some(duty) if duty.pass == Pass::Scores => {
+                    self.score(cx, self.here(shard, &duty));
+                }
                 Some(duty) => self.combine(cx, shard, self.here(shard, &duty)),
                 None => {}
             }
@@ -49,6 +50,7 @@ impl FragmentRound {
         let here = match duty.pass {
             Pass::First => self.reduction.here.get(&shard).copied(),
             Pass::Second => self.seconds_here(shard, duty),
+            Pass::Scores => Some(self.contributed()),
         };
         here.unwrap_or_default()
     }
@@ -127,7 +129,12 @@ impl FragmentRound {
             self.advance(cx);
             return true;
         }
-        self.answered(cx, task, done);
+        match task {
+            Task::Stage(_) | Task::Measure(_) | Task::Read(_) => {
+                self.scoring_answered(cx, task, done);
+            }
+            _ => self.answered(cx, task, done),
+        }
         self.advance(cx);
         true
     }
@@ -229,7 +236,15 @@ impl FragmentRound {
                 // This peer's Executor failed. Its shards stay missing until a ballot repairs them.
                 self.reduction.duties.remove(&shard);
             }
-            (Task::Contribution(_) | Task::Fold(_) | Task::Value(_), _) => {}
+            (
+                Task::Contribution(_)
+                | Task::Fold(_)
+                | Task::Value(_)
+                | Task::Stage(_)
+                | Task::Measure(_)
+                | Task::Read(_),
+                _,
+            ) => {}
         }
     }
 
@@ -249,7 +264,7 @@ impl FragmentRound {
     /// The name of this peer's aggregate of a shard.
     pub(super) fn own_aggregate(&self, shard: u16, attempt: Attempt) -> SliceId {
         SliceId {
-            part: Part::Aggregate,
+            part: self.scope.named(shard),
             attempt,
             ..self.scope.contribution(shard, self.scope.group.me)
         }
@@ -274,34 +289,6 @@ impl FragmentRound {
         let slice = self.scope.contribution(shard, self.scope.group.me);
         self.tell_tally(cx, shard, owner);
         self.push(cx, self.scope.group.peer(owner), slice, meta);
-    }
-
-    /// Says whose contributions the mean of this peer's row holds to the member that makes the note.
-    fn tell_tally(&self, cx: &mut Context, shard: u16, owner: usize) {
-        let within = self.scope.within.as_ref();
-        let within = within.filter(|_| self.scope.is_noted(shard));
-        let own = within.and_then(|within| within.tallies.get(&self.scope.group.me));
-        if let Some(entries) = own.filter(|entries| !entries.is_empty()) {
-            let tally = FragmentMessage::Tally(entries.clone());
-            cx.send(self.scope.group.peer(owner), self.scope.scoped(tally));
-        }
-    }
-
-    /// Another member says whose contributions the mean of its row holds.
-    pub(super) fn on_tally(
-        &mut self,
-        from: PeerId,
-        entries: &[TallyEntry],
-    ) -> Result<(), PeerError> {
-        let index = self.scope.group.index(from);
-        let within = self.scope.within.as_mut();
-        match (index, within.filter(|within| within.note.is_some())) {
-            (Some(index), Some(within)) => {
-                within.tallies.insert(index, entries.to_vec());
-                Ok(())
-            }
-            _ => broke("contributions of a row where no note is made"),
-        }
     }
 
     pub(super) fn push(&mut self, cx: &mut Context, to: PeerId, slice: SliceId, meta: SliceMeta) {

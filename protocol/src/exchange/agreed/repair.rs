@@ -65,7 +65,7 @@ impl FragmentRound {
         }
         // A promise is never taken back, also not for a lower ballot that arrives later.
         self.agreement.promised = self.agreement.promised.max(ballot);
-        self.wait_for_repair(cx, cx.deadlines.answer() * 2);
+        self.wait_for_repair(cx, cx.deadlines.answer() * 2 + self.patience());
     }
 
     /// Starts the clock of the next step of a ballot.
@@ -153,7 +153,9 @@ impl FragmentRound {
     /// than members of a group that formed a moment ago, and second contributions after first ones; the
     /// coordinator needs this peer's promise.
     fn hurry(&mut self, cx: &mut Context) {
-        let may_take_long = self.scope.within.is_some() || self.scope.passes.are_two();
+        let may_take_long = self.scope.within.is_some()
+            || self.scope.passes.are_two()
+            || self.scope.scoring.is_some();
         if may_take_long && self.stage == FragmentStage::Collecting {
             let soon = cx.now + cx.deadlines.answer() / 2;
             self.deadline = self.deadline.min(soon);

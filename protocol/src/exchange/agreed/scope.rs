@@ -7,7 +7,7 @@ use crate::data::Tally;
 use crate::exchange::Ending;
 use crate::roll::RoundNote;
 use crate::{
-    Attempt, FragmentId, Members, Part, Passes, Round, SliceId, SliceMeta, StoreId, Tag,
+    Attempt, FragmentId, Members, Part, Passes, Round, Scoring, SliceId, SliceMeta, StoreId, Tag,
     TallyEntry, Time,
 };
 use core::time::Duration;
@@ -25,6 +25,9 @@ pub(super) struct Scope {
     pub(super) of: u16,
     /// Whether a part is a member's whole contribution, as it was encoded.
     pub(super) gathered: bool,
+    /// Whether and how members score contributions. There are twice as many parts then: what each member says
+    /// comes behind the contributions.
+    pub(super) scoring: Option<Scoring>,
     /// Whether members contribute twice: for a basis that an owner makes of the first contributions.
     pub(super) passes: Passes,
     /// In a grid: the shard that the group, a column, agrees on. Its parts are numbered from zero here
@@ -76,9 +79,17 @@ impl Scope {
             round: self.round,
             fragment: self.fragment,
             shard: self.numbered(shard),
-            part: Part::Aggregate,
+            part: self.named(shard),
             origin: version.owner,
             attempt: version.attempt,
+        }
+    }
+
+    /// What a decided part is called in names of slices.
+    pub(super) fn named(&self, part: u16) -> Part {
+        match self.scoring.is_some() && usize::from(part) >= self.group.len() {
+            true => Part::Scores,
+            false => Part::Aggregate,
         }
     }
 
@@ -134,7 +145,14 @@ impl Scope {
     /// The part that a slice is of: a shard, or its origin's contribution.
     pub(super) fn part_of(&self, slice: &SliceId) -> u16 {
         match &self.within {
-            _ if self.gathered => self.group.index(slice.origin).unwrap_or(0) as u16,
+            _ if self.gathered => {
+                let index = self.group.index(slice.origin).unwrap_or(0);
+                let behind = match slice.part {
+                    Part::Scores => self.group.len(),
+                    _ => 0,
+                };
+                (behind + index) as u16
+            }
             // One of another column has a number that no part of this one has.
             Some(within) => slice.shard.wrapping_sub(within.column * self.of),
             None => slice.shard,

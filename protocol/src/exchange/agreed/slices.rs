@@ -3,7 +3,7 @@
 use super::fragment::FragmentRound;
 use super::state::Task;
 use crate::core::context::Context;
-use crate::{Order, Part, SliceId};
+use crate::{Order, SliceId};
 use std::collections::BTreeSet;
 
 impl FragmentRound {
@@ -17,11 +17,9 @@ impl FragmentRound {
                 Task::Contribution(shard) => {
                     Some(self.scope.contribution(shard, self.scope.group.me))
                 }
-                Task::Aggregate(shard, attempt) | Task::Noted(shard, attempt) => Some(SliceId {
-                    part: Part::Aggregate,
-                    attempt,
-                    ..self.scope.contribution(shard, self.scope.group.me)
-                }),
+                Task::Aggregate(shard, attempt) | Task::Noted(shard, attempt) => {
+                    Some(self.own_aggregate(shard, attempt))
+                }
                 Task::Basis(shard, attempt) => {
                     Some(self.scope.basis(shard, self.scope.group.me, attempt))
                 }
@@ -30,6 +28,7 @@ impl FragmentRound {
                 }
                 Task::Value(shard) => Some(self.next_value(shard)),
                 Task::Combine(..) | Task::Fold(_) => None,
+                Task::Stage(_) | Task::Measure(_) | Task::Read(_) => None,
             });
         self.transfers
             .slices

@@ -2,6 +2,7 @@
 
 use super::ballot::ShardVersion;
 use super::duty::Duty;
+use super::scoring::ScoringState;
 use crate::{Attempt, Digest, Members, OrderId, PeerId, SliceId, SliceMeta};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,6 +25,12 @@ pub(super) enum Task {
     Fold(u16),
     /// Encode the sum.
     Value(u16),
+    /// Put a member's contribution aside to be measured; none: the anchor.
+    Stage(Option<u16>),
+    /// Measure what was put aside.
+    Measure(Option<u16>),
+    /// Read what a member says, by its part.
+    Read(u16),
 }
 
 /// Where a fragment's round is.
@@ -61,6 +68,8 @@ pub(super) struct Reduction {
     pub(super) seconds: BTreeMap<(u16, Attempt), Members>,
     /// Bases that are here and not answered: of each shard by attempt and owner.
     pub(super) bases: BTreeMap<(u16, Attempt), PeerId>,
+    /// Where contributions are scored.
+    pub(super) scoring: ScoringState,
 }
 
 /// The slices of a fragment: what the Executor holds, what is pushed and what is fetched.

@@ -139,7 +139,12 @@ impl Center {
 
     fn pushed(&mut self, cx: &mut Context, to: PeerId, slice: SliceId, outcome: PushOutcome) {
         match slice.part {
-            Part::Partial | Part::RowMean | Part::Bundle | Part::Basis | Part::Second => {}
+            Part::Partial
+            | Part::RowMean
+            | Part::Bundle
+            | Part::Basis
+            | Part::Second
+            | Part::Scores => {}
             Part::Contribution => {
                 if matches!(outcome, PushOutcome::Lost | PushOutcome::Refused) {
                     self.push_failed(cx, to, slice);

@@ -9,6 +9,7 @@ use crate::executor::codec_state::seeds;
 use crate::executor::codecs::{bad_slice, bytes_are_gone};
 use crate::executor::common::Common;
 use crate::executor::force::End;
+use crate::executor::held::Held;
 use crate::executor::host::Host;
 use crate::executor::memory::Stores;
 use crate::executor::mix_core::MixCore;
@@ -67,6 +68,11 @@ impl Mixer for Gathered {
         // another anchor than the others.
         if let Some((slice, _)) = inputs.iter().find(|(slice, _)| host.get(slice).is_none()) {
             return Err(WorkError::Gone { slice: *slice });
+        }
+        if inputs.is_empty() {
+            // Members admitted nobody: the anchor stays, and the trainer begins at it again.
+            core.local.set(end.fragment, Held::TakeAnchor);
+            return Ok(());
         }
         let moved = &mut self.moved;
         match &mut self.common {

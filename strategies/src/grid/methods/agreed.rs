@@ -5,7 +5,7 @@ use super::super::{Strategy, StrategyError};
 use crate::aggregate::AggregationKind;
 use crate::outer::OuterKind;
 use crate::plan::{Store, UnderWay};
-use murmurate_protocol::{Contribution, StepBudget};
+use murmurate_protocol::{Contribution, Layers, StepBudget};
 
 const SCHEDULE: &str = "architecture.schedule";
 
@@ -120,6 +120,9 @@ fn rule(strategy: &Strategy) -> Result<(), StrategyError> {
             "use \"weighted-mean\", or stagger = 1",
         );
     }
+    if rule.scoring().is_some() {
+        scored(strategy)?;
+    }
     if rule == AggregationKind::SignMajority && strategy.contribution() != Contribution::Gradient {
         return refused(
             "aggregation.rule",
@@ -132,6 +135,55 @@ fn rule(strategy: &Strategy) -> Result<(), StrategyError> {
             "aggregation.rule",
             "most values of a sparse contribution are zero, and so is their median in each coordinate",
             "use \"centered-clip\", or a dense codec such as \"int8\"",
+        );
+    }
+    Ok(())
+}
+
+/// Refuses choices with which members cannot score contributions before they are merged.
+fn scored(strategy: &Strategy) -> Result<(), StrategyError> {
+    const RULE: &str = "aggregation.rule";
+    let overlap = strategy.overlap_plan();
+    if !strategy.exchange().facts().shows_contributions {
+        return refused(
+            RULE,
+            "members evaluate every contribution by itself, and in this exchange none of them gets all",
+            "use exchange = \"gathered\", or rule = \"centered-clip\"",
+        );
+    }
+    if strategy.contribution() != Contribution::Delta {
+        return refused(
+            RULE,
+            "a contribution is evaluated as a move of the anchor, and a gradient is none before the optimizer",
+            "use contribution = \"delta\", or rule = \"centered-clip\"",
+        );
+    }
+    if strategy.liars().is_some_and(|liars| liars > 0) {
+        return refused(
+            RULE,
+            "what members sign is not about scores yet",
+            "set agreement.liars to 0, or use rule = \"centered-clip\"",
+        );
+    }
+    if overlap.late_steps > 0 || overlap.stagger > 1 || overlap.layers != Layers::Together {
+        return refused(
+            RULE,
+            "the trainer evaluates contributions between two rounds, each as a whole",
+            "leave out overlap.late_steps, overlap.stagger and overlap.layers, or use rule = \"centered-clip\"",
+        );
+    }
+    if strategy.is_cut() {
+        return refused(
+            RULE,
+            "a contribution is evaluated as a whole",
+            "leave out overlap.fragments and overlap.cut, or use rule = \"centered-clip\"",
+        );
+    }
+    if !strategy.companion().is_none() {
+        return refused(
+            RULE,
+            "a companion travels beside the parameters, and no loss says whether it is true",
+            "leave inner.correction out, or use rule = \"centered-clip\"",
         );
     }
     Ok(())

@@ -123,6 +123,12 @@ impl Table {
 }
 
 impl Overlap {
+    /// Whether fragments were asked for, or densities of their own.
+    pub(super) fn is_cut(&self) -> bool {
+        let whole = matches!(self.cuts, Cuts::Even(None | Some(1)));
+        !whole || self.densities.is_some()
+    }
+
     /// Cuts of the flat parameters, in order; then the same of each further channel: of the
     /// companion beside the parameters. `bytes(values)` is their size on the wire.
     pub(super) fn cut(

@@ -30,8 +30,29 @@ const BUCKET: Key = key(
     "contributions averaged before the rule",
 );
 
+const TOP: Key = key(
+    "aggregation.top",
+    "from 0 to 64",
+    "16",
+    "the most contributions that are merged, the best by rating; 0 is all that lower the loss",
+);
+
+const MEMORY: Key = key(
+    "aggregation.memory",
+    "from 0 to 0.999",
+    "0.9",
+    "the share of a rating that a round leaves; the rest is the round's score",
+);
+
+const BATCHES: Key = key(
+    "aggregation.batches",
+    "from 1 to 1024",
+    "2",
+    "batches of the held sample on which a member scores each contribution",
+);
+
 /// Values of `aggregation.rule`. x_k are n contributions, w_k their weights, f the liars.
-pub const RULES: [Entry; 13] = [
+pub const RULES: [Entry; 14] = [
     Entry::new(
         "bulyan",
         "inputs chosen by Krum, then a trimmed mean of each coordinate",
@@ -59,6 +80,13 @@ pub const RULES: [Entry; 13] = [
         "v = t_eff (1/n) sum_k x_k / t_k, t_k inner steps, t_eff = (1/n) sum_k t_k",
         "Wang et al., NeurIPS 2020",
     ),
+    Entry::new(
+        "gauntlet",
+        "only contributions that lower the loss of members' held samples, and the best by rating of those",
+        "s_k = median over i != k of L_i(a) - L_i(a + x_k); r_k' = m r_k + (1 - m) s_k; the weighted mean of the `top` largest r_k' with s_k > 0",
+        "Lidin et al., arXiv 2505.21684",
+    )
+    .with(&[TOP, MEMORY, BATCHES]),
     Entry::new(
         "geometric-median",
         "the smallest sum of distances",

@@ -17,6 +17,10 @@ impl Strategy {
     /// most, so that what is in flight is small beside a large model, and into a multiple of the
     /// stagger. Those of a companion follow: as many of them, as long as these.
     pub fn fragments(&self, layout: &Layout) -> Vec<Range<usize>> {
+        if self.aggregation().scoring().is_some() {
+            // A contribution is scored as a whole.
+            return std::iter::once(0..layout.len()).collect();
+        }
         let bound = self.codec().bytes_bound();
         let bytes = |values: usize| bound.of(values as u64);
         let channels = self.channels();
@@ -79,6 +83,7 @@ impl Strategy {
                     _ => Passes::One,
                 },
                 parts: self.architecture.parts,
+                scoring: self.aggregation().scoring(),
             },
             deadlines: self.deadlines,
             state_bytes: (parameters as u64).saturating_mul(each) + self.kept_bytes(layout),

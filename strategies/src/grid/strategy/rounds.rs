@@ -2,7 +2,9 @@
 //! are applied.
 
 use super::Strategy;
+use crate::Trainer;
 use crate::executor::Blend;
+use crate::grid::StrategyError;
 use murmurate_protocol::{OverlapPlan, Round, StepBudget, Synchronization};
 
 impl Strategy {
@@ -35,6 +37,26 @@ impl Strategy {
     /// Which fragments a round exchanges, and how late its result is.
     pub const fn overlap_plan(&self) -> OverlapPlan {
         self.overlap.plan
+    }
+
+    /// Whether the configuration cuts the parameters into fragments.
+    pub(in crate::grid) fn is_cut(&self) -> bool {
+        self.overlap.is_cut()
+    }
+
+    /// Refuses a trainer that cannot do what the strategy asks of it.
+    ///
+    /// # Errors
+    /// When contributions are scored and the trainer has no held sample.
+    pub fn check_trainer(&self, trainer: &dyn Trainer) -> Result<(), StrategyError> {
+        if self.aggregation().scoring().is_some() && !trainer.holds_a_sample() {
+            return Err(StrategyError::Refused {
+                key: "aggregation.rule",
+                reason: "this trainer cannot evaluate, and members score contributions by their loss",
+                remedy: "give it held-out data or an evaluation, or use rule = \"centered-clip\"",
+            });
+        }
+        Ok(())
     }
 
     /// What the trainer makes of a result that comes while it trains.
