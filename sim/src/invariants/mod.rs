@@ -65,7 +65,12 @@ impl Checks {
             bits: exchange
                 .agrees()
                 .then(|| SameBits::new(recipe.plan().agreement.signs() && together)),
-            steps: recipe.plan().synchronization.pace.is_agreed().then(SameSteps::default),
+            steps: recipe
+                .plan()
+                .synchronization
+                .pace
+                .is_agreed()
+                .then(SameSteps::default),
             ratings: recipe.plan().scores().then(SameRatings::default),
             lead: exchange.lead().map(|lead| LeadBounded::new(lead.most)),
             ids: (0..scenario.peers).map(|index| recipe.id(index)).collect(),
