@@ -142,7 +142,8 @@ pub use roll::{
 pub use route::{Lane, Route};
 pub use sampling::Sampling;
 pub use schedule::{
-    LinkTable, LinkTableError, Packing, PackingCertificate, PackingError, Schedule, ScheduleCost,
+    AgreedLinks, Certificate, LinkCodes, LinkPlan, LinkTable, LinkTableError, Packing,
+    PackingCertificate, PackingError, Schedule, ScheduleCost,
 };
 pub use seal_memory::SealMemory;
 pub use signature::{Signature, Signed};

@@ -22,10 +22,10 @@ use murmurate_protocol::wire::{
     WireVersions, decode, decode_within, encode, encode_for, encode_value,
 };
 use murmurate_protocol::{
-    Base, Branch, Digest, FoundingBallot, FoundingMessage, FragmentId, GroupTag, LayoutHash,
-    Locality, Loss, Members, Part, PeerId, PlanHash, RateClass, Roll, RollChange, RollName,
-    RollSeat, Round, RunId, Signature, Site, SliceId, SliceMeta, Snapshot, StateId, Tag, Taken,
-    TallyEntry, Time,
+    AgreedLinks, Base, Branch, Digest, FoundingBallot, FoundingMessage, FragmentId, GroupTag,
+    LayoutHash, Locality, Loss, Members, Part, PeerId, PlanHash, RateClass, Roll, RollChange,
+    RollName, RollSeat, Round, RunId, Signature, Site, SliceId, SliceMeta, Snapshot, StateId, Tag,
+    Taken, TallyEntry, Time,
 };
 use std::fmt::Write as _;
 use std::ops::Range;
@@ -53,6 +53,18 @@ fn taken() -> Taken {
 }
 
 /// All members are at the site of the first, and only that one says how fast its line is.
+/// Links of so many members, in force since the round.
+fn linked(members: usize) -> AgreedLinks {
+    let code = |at: usize| match at / members == at % members {
+        true => 0,
+        false => 100 + at as u8,
+    };
+    AgreedLinks {
+        since: Round(2),
+        codes: (0..members * members).map(code).collect(),
+    }
+}
+
 fn placed(index: usize) -> Whereabouts {
     Whereabouts {
         site: 0,
@@ -228,6 +240,12 @@ fn messages() -> Vec<Message> {
             term: 1,
             members: members.clone(),
             places: (0..members.len()).map(placed).collect(),
+        },
+        FormingMessage::ProposeLinked {
+            round,
+            term: 1,
+            members: members.clone(),
+            links: linked(members.len()),
         },
     ];
     let signed = signed(&versions, &shards, &members, &held);

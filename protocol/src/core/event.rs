@@ -1,6 +1,7 @@
 //! What a peer reports to people and metrics. Events never drive logic.
 
 use crate::core::Phase;
+use crate::schedule::Certificate;
 use crate::wire::{Reason, WireError};
 use crate::{Digest, Directive, Evaluation, FragmentId, PeerId, Round, TrainSummary};
 use core::time::Duration;
@@ -296,5 +297,12 @@ pub enum Event {
         digest: Digest,
         /// How many.
         rounds: Round,
+    },
+    /// From this round on the schedule of the all-reduce is for links that were measured meanwhile.
+    Rescheduled {
+        /// The round.
+        round: Round,
+        /// What it costs by the model.
+        certificate: Certificate,
     },
 }

@@ -22,6 +22,7 @@
 
 use super::Schedule;
 use super::packing::{Packing, PackingCertificate, depth};
+use super::rates::LinkCodes;
 use crate::limits::{
     LINK_MBIT_MAX, SYNTHESIS_KICKS, SYNTHESIS_PASSES_MAX, SYNTHESIZED_MEMBERS_MAX,
     SYNTHESIZED_TREES_MAX,
@@ -36,6 +37,18 @@ const KICKED_TREES: usize = 4;
 
 /// Microseconds of a megabyte at one megabit per second.
 const MICROS_PER_MB: u64 = 8_000_000;
+
+/// Bytes per second of a rate of 1 in a table of codes.
+const CODE_UNIT: u64 = 128;
+
+/// How the ways up and down use a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ways {
+    /// Results descend once all sums have climbed, so the most loaded lines of both ways add up.
+    InTurn,
+    /// Results descend while other shards climb, so a line's loads of both ways add up.
+    Together,
+}
 
 /// Measured links, in megabits per second.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -132,11 +145,31 @@ impl LinkTable {
         others.map(|from| self.rate(from, to)).max().unwrap_or(1)
     }
 
+    /// A table of codes, in 128 bytes per second: only ratios of its rates count, and [`LinkTable::least_of`].
+    pub(super) fn of_codes(codes: &LinkCodes) -> Self {
+        let n = codes.members();
+        let rate = |from, to| u32::try_from(codes.rate(from, to) / CODE_UNIT).unwrap_or(u32::MAX);
+        let row = |from| (0..n).map(move |to| if from == to { 0 } else { rate(from, to) });
+        Self {
+            rows: (0..n).map(|from| row(from).collect()).collect(),
+        }
+    }
+
+    /// Microseconds of so many bytes below which no packing of trees is, in a table of codes.
+    pub(super) fn least_of(&self, bytes: u64) -> u64 {
+        self.bound(bytes.saturating_mul(1_000_000 / CODE_UNIT))
+    }
+
     /// Microseconds of a megabyte below which no packing of trees is.
     fn least(&self) -> u64 {
+        self.bound(MICROS_PER_MB)
+    }
+
+    /// The same for other units: what one of rate 1 needs for all.
+    fn bound(&self, whole: u64) -> u64 {
         let n = self.members();
         let lines: u64 = (0..n).map(|rank| self.out(rank)).sum();
-        let mut least = MICROS_PER_MB * 2 * (n as u64 - 1) / lines;
+        let mut least = whole.saturating_mul(2 * (n as u64 - 1)) / lines;
         // Every proper subset: those without the last rank, and their complements.
         for half in 1..1u32 << (n - 1) {
             let all = (1u32 << n) - 1;
@@ -149,7 +182,7 @@ impl LinkTable {
                     .sum::<u64>()
                     .min(inside().map(|rank| self.out(rank)).sum())
                     .min(outside().map(|rank| self.into(rank)).sum());
-                least = least.max(MICROS_PER_MB / leaves);
+                least = least.max(whole / leaves);
             }
         }
         least
@@ -163,13 +196,14 @@ struct Loads<'a> {
     shards: [Vec<u64>; 2],
     /// What a shard on each costs: the fastest rate divided by its own.
     costs: Vec<u64>,
+    ways: Ways,
 }
 
 /// The costs' unit: fine enough to tell the fastest links apart.
 const UNIT: u64 = 1 << 10;
 
 impl<'a> Loads<'a> {
-    fn new(table: &'a LinkTable) -> Self {
+    fn new(table: &'a LinkTable, ways: Ways) -> Self {
         let n = table.members();
         let rates = (0..n * n + 2 * n).map(|at| Self::rate(table, at));
         let fastest = (0..n).map(|rank| table.out(rank)).max().unwrap_or(1);
@@ -178,6 +212,7 @@ impl<'a> Loads<'a> {
             table,
             shards: [vec![0; costs.len()], vec![0; costs.len()]],
             costs,
+            ways,
         }
     }
 
@@ -216,6 +251,15 @@ impl<'a> Loads<'a> {
     /// loads apart.
     fn value(&self) -> (u64, u128) {
         let mut sum = (0, 0);
+        if self.ways == Ways::Together {
+            let [up, down] = &self.shards;
+            for ((up, down), cost) in up.iter().zip(down).zip(&self.costs) {
+                let load = (up + down) * cost;
+                sum.0 = sum.0.max(load);
+                sum.1 += u128::from(load) * u128::from(load);
+            }
+            return sum;
+        }
         for shards in &self.shards {
             let mut most = 0;
             for (shards, cost) in shards.iter().zip(&self.costs) {
@@ -298,11 +342,15 @@ fn descend(trees: &mut [Vec<usize>], loads: &mut Loads<'_>) {
 /// random, and what is better in the end is kept. The random numbers are a fixed row.
 ///
 /// Special case: a packing at the bound is left as it is.
-fn pack(table: &LinkTable, least: u64) -> (Vec<Vec<usize>>, u64) {
+pub(super) fn pack(table: &LinkTable, count: usize, kicks: usize, ways: Ways) -> Vec<Vec<usize>> {
     let n = table.members();
-    let count = n * (SYNTHESIZED_TREES_MAX / n);
+    let least = match ways {
+        Ways::InTurn => table.least(),
+        // What loads of this kind are below is not known.
+        Ways::Together => 0,
+    };
     let mut trees: Vec<Vec<usize>> = (0..count).map(|tree| vec![tree % n; n]).collect();
-    let mut loads = Loads::new(table);
+    let mut loads = Loads::new(table, ways);
     for tree in &trees {
         loads.tree(tree, true);
     }
@@ -314,8 +362,8 @@ fn pack(table: &LinkTable, least: u64) -> (Vec<Vec<usize>>, u64) {
             .wrapping_add(1_442_695_040_888_963_407);
         (state >> 33) as usize % below
     };
-    for _ in 0..SYNTHESIS_KICKS {
-        if loads.micros(count) <= least {
+    for _ in 0..kicks {
+        if ways == Ways::InTurn && loads.micros(count) <= least {
             break;
         }
         let (value, kept) = (loads.value(), trees.clone());
@@ -338,8 +386,7 @@ fn pack(table: &LinkTable, least: u64) -> (Vec<Vec<usize>>, u64) {
             }
         }
     }
-    let micros = loads.micros(count);
-    (trees, micros)
+    trees
 }
 
 impl Schedule {
@@ -348,13 +395,17 @@ impl Schedule {
     /// Special case: between equal links the butterfly is the best there is.
     pub fn synthesized(table: &LinkTable) -> Self {
         let n = table.members();
-        let mut stars = Loads::new(table);
+        let mut stars = Loads::new(table, Ways::InTurn);
         for root in 0..n {
             stars.tree(&vec![root; n], true);
         }
         let butterfly = stars.micros(n);
         let least = table.least();
-        let (trees, micros) = pack(table, least);
+        let count = n * (SYNTHESIZED_TREES_MAX / n);
+        let trees = pack(table, count, SYNTHESIS_KICKS, Ways::InTurn);
+        let mut packed = Loads::new(table, Ways::InTurn);
+        trees.iter().for_each(|tree| packed.tree(tree, true));
+        let micros = packed.micros(count);
         if micros * GAIN_ONE_IN > butterfly * (GAIN_ONE_IN - 1) {
             return Self::Butterfly;
         }
@@ -472,7 +523,7 @@ mod tests {
                 continue;
             };
             let trees = packing.trees();
-            let mut loads = Loads::new(&links);
+            let mut loads = Loads::new(&links, Ways::InTurn);
             for tree in &trees {
                 loads.tree(tree, true);
             }
@@ -495,7 +546,7 @@ mod tests {
             if depth(&tree).is_none() {
                 continue;
             }
-            let mut loads = Loads::new(&links);
+            let mut loads = Loads::new(&links, Ways::InTurn);
             loads.tree(&tree, true);
             assert!(loads.micros(1) >= links.least(), "{tree:?}");
         }

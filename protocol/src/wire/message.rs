@@ -34,7 +34,7 @@ impl Message {
         match self {
             Self::Membership(MembershipMessage::Settings(_))
             | Self::Exchange(ExchangeMessage::Agreed(AgreedMessage::Forming(
-                FormingMessage::ProposePlaced { .. },
+                FormingMessage::ProposePlaced { .. } | FormingMessage::ProposeLinked { .. },
             ))) => 8,
             _ => WIRE_VERSION_OLDEST,
         }

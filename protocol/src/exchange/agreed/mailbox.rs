@@ -5,6 +5,7 @@ use super::fragment::FragmentRound;
 use super::message::{AgreedMessage, FormingMessage, FragmentMessage, Scoped};
 use super::ready::Ready;
 use super::sealed::Proposal;
+use super::whereabouts::Surroundings;
 use super::{Agreed, EXCHANGE};
 use crate::core::context::Context;
 use crate::exchange::broke;
@@ -70,13 +71,34 @@ impl Agreed {
                 round,
                 term,
                 members,
-            } => self.proposed(cx, from, (*round, *term), (members, &[])),
+            } => {
+                let around = Surroundings::default();
+                self.proposed(cx, from, (*round, *term), (members, &around))
+            }
             FormingMessage::ProposePlaced {
                 round,
                 term,
                 members,
                 places,
-            } => self.proposed(cx, from, (*round, *term), (members, places)),
+            } => {
+                let around = Surroundings {
+                    places: places.clone(),
+                    links: None,
+                };
+                self.proposed(cx, from, (*round, *term), (members, &around))
+            }
+            FormingMessage::ProposeLinked {
+                round,
+                term,
+                members,
+                links,
+            } => {
+                let around = Surroundings {
+                    places: Vec::new(),
+                    links: Some(links.clone()),
+                };
+                self.proposed(cx, from, (*round, *term), (members, &around))
+            }
             FormingMessage::Decline { round, .. } => {
                 if *round == cx.round {
                     self.gone(cx, from);
@@ -351,7 +373,9 @@ fn weighs(cx: &Context, forming: &FormingMessage) -> bool {
 fn says_a_loss(forming: &FormingMessage) -> bool {
     match forming {
         FormingMessage::Ready { said, .. } => said.loss.is_some(),
-        FormingMessage::Propose { members, .. } => members.iter().any(|m| m.loss.is_some()),
+        FormingMessage::Propose { members, .. }
+        | FormingMessage::ProposePlaced { members, .. }
+        | FormingMessage::ProposeLinked { members, .. } => members.iter().any(|m| m.loss.is_some()),
         _ => false,
     }
 }
@@ -364,7 +388,10 @@ fn fits(cx: &Context, forming: &FormingMessage) -> bool {
         | FormingMessage::Joined { .. }
         | FormingMessage::Left { .. } => signs(cx),
         FormingMessage::Ready { .. } => !signs(cx),
-        FormingMessage::Propose { .. } => !signs(cx) && !cx.plan.names_places(),
+        FormingMessage::Propose { .. } => {
+            !signs(cx) && !cx.plan.names_places() && !cx.plan.names_links()
+        }
+        FormingMessage::ProposeLinked { .. } => cx.plan.names_links(),
         FormingMessage::ProposePlaced { .. } => !signs(cx) && cx.plan.names_places(),
         FormingMessage::Meet { .. } | FormingMessage::Merge { .. } => cx.plan.merges(),
         FormingMessage::Decline { .. } | FormingMessage::Behind { .. } => true,

@@ -14,6 +14,7 @@ use super::fragment::FragmentRound;
 use super::message::FragmentMessage;
 use super::state::Task;
 use crate::core::context::Context;
+use crate::core::sends::{SendTurn, Waiting};
 use crate::exchange::broke;
 use crate::{
     Attempt, Digest, Done, Layers, Members, Order, OrderId, Part, PeerError, PeerId, SliceId,
@@ -312,8 +313,27 @@ impl FragmentRound {
             Layers::ByPriority => u8::try_from(slice.fragment.0).unwrap_or(u8::MAX / 2),
             Layers::Together | Layers::AsReady => 0,
         };
-        let priority = 2 * first_needed + u8::from(slice.part != Part::Aggregate);
-        cx.push(to, slice, meta, priority);
+        let down = slice.part == Part::Aggregate;
+        let priority = 2 * first_needed + u8::from(!down);
+        let open = self.pipeline.as_ref().filter(|pipeline| pipeline.open);
+        let turns = open.and_then(|pipeline| pipeline.program.turns());
+        let (Some(turns), Some(index)) = (turns, self.scope.group.index(to)) else {
+            cx.push(to, slice, meta, priority);
+            return;
+        };
+        let turn = SendTurn {
+            round: slice.round,
+            needed: first_needed,
+            fragment: slice.fragment,
+            place: turns.place(slice.shard, index, down),
+        };
+        let window = turns.window;
+        let send = Waiting {
+            meta,
+            priority,
+            window,
+        };
+        cx.push_in_turn(turn, to, slice, send);
     }
 
     fn encode_aggregate(&mut self, cx: &mut Context, shard: u16) {

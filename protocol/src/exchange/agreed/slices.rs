@@ -47,5 +47,8 @@ impl FragmentRound {
             }
         }
         self.transfers.slices.clear();
+        // What others still lack of a decided fragment goes out in its turn.
+        let of = (self.scope.round, self.scope.fragment);
+        cx.forget_sends(|slice| (slice.round, slice.fragment) == of && !keep.contains(slice));
     }
 }
