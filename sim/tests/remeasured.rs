@@ -1,7 +1,7 @@
 //! An all-reduce whose schedule is found again for links that the run measures: machines get slower in
 //! mid-run, noise changes nothing, and deaths leave the same bits. The invariants hold after every event.
 
-use murmurate_protocol::{Certificate, Round};
+use murmurate_protocol::{Certificate, LinkCodes, LinkPlan, LinkTable, Round};
 use murmurate_sim::{Report, RunOptions, Scenario, ToyTasksOnly, run_scenario};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -43,11 +43,29 @@ fn slow(peer: usize, at_s: f64, mbit: f64) -> String {
     )
 }
 
-/// Seconds of each round, by the round that ended.
-fn round_s(report: &Report) -> Vec<f64> {
-    let times = report.samples.iter().map(|sample| sample.at_s);
-    let times: Vec<f64> = times.collect();
-    times.windows(2).map(|pair| pair[1] - pair[0]).collect()
+/// Seconds of a round between two counts of rounds: runs of the same seed are the same as long as they last.
+fn round_s(of: impl Fn(u64) -> Report, from: u64, to: u64) -> f64 {
+    let [first, last] = [from, to].map(|rounds| {
+        let report = of(rounds);
+        assert_eq!(report.counters.rounds_ended, 6 * rounds, "{report}");
+        report.virtual_s
+    });
+    (last - first) / (to - from) as f64
+}
+
+/// Seconds of a message of 4 MB by the planner's model, and of the butterfly, where one line is slow and rates
+/// are known.
+fn planned(slow_mbit: u32) -> (f64, f64) {
+    let rate = |i: usize, j: usize| if i.min(j) == 0 { slow_mbit } else { 1000 };
+    let rows = (0..6).map(|i| (0..6).map(|j| rate(i, j)).collect());
+    let table = LinkTable::new(rows.collect()).expect("a square table");
+    let plan = LinkPlan {
+        every: EVERY as u16,
+        latency_micros: 2_000,
+        start: LinkCodes::of(&table),
+    };
+    let (trees, butterfly) = plan.micros(6, 4_000_000).expect("links of six");
+    (trees as f64 * 1e-6, butterfly as f64 * 1e-6)
 }
 
 /// The rounds in which the schedule changed; all members agree on them and on what it costs.
@@ -69,55 +87,48 @@ fn changes(report: &Report) -> Vec<(u64, Certificate)> {
 
 #[test]
 fn a_line_that_gets_slow_in_mid_run_is_measured_and_sent_around() {
-    // By the butterfly 5/3 messages of 4 MB over 2.5 MB/s, 2.7 s a round.
-    let fall = slow(3, 0.5, 20.0);
-    let butterfly = timing(40, "schedule = \"butterfly\"", &fall);
-    let usual = round_s(&butterfly)[30];
-    let report = timing(40, &measured(), &fall);
-    let (rounds, changes) = (round_s(&report), changes(&report));
-    println!("{usual:.2} s by the butterfly; {rounds:.2?}; {changes:?}");
-    assert_eq!(report.counters.rounds_ended, 6 * 40, "{report}");
-    let last = rounds.len() - 1;
-    let ordinary = |round: &usize| !(*round as u64 + 1).is_multiple_of(EVERY);
-    let after: Vec<f64> = (last - 8..=last)
-        .filter(ordinary)
-        .map(|round| rounds[round])
-        .collect();
-    let certificate = changes.last().expect("it changes").1;
-    // What the model says, with training, group and votes: some latencies.
-    let model = certificate.micros as f64 * 1e-6;
-    for seconds in &after {
-        assert!(
-            (0.9 * model..1.25 * model + 0.05).contains(seconds),
-            "{model}: {after:?}"
-        );
-        assert!(*seconds < 0.75 * usual, "{usual}: {after:?}");
-    }
-    // The line falls in the first rounds; two epochs later at the latest all go around it.
-    let slow_from = rounds
-        .iter()
-        .position(|seconds| *seconds > 1.0)
-        .expect("it gets slow") as u64;
-    let adapted = changes
-        .iter()
-        .map(|(round, _)| *round)
-        .find(|round| *round > slow_from);
-    assert!(
-        adapted.is_some_and(|round| round <= slow_from + 2 * EVERY + 1),
-        "{changes:?}"
+    // After some fast rounds a line carries 2.5 MB/s.
+    let fall = slow(3, 1.0, 20.0);
+    let adapting = |rounds| timing(rounds, &measured(), &fall);
+    let report = adapting(48);
+    let changes = changes(&report);
+    println!("{changes:?}\n{report}");
+    // It falls in the first rounds, and two epochs later all go around it.
+    assert!((1..=2).contains(&changes.len()), "{changes:?}");
+    let (changed, _) = changes[0];
+    assert!(changed > EVERY && changed <= 6 * EVERY, "{changes:?}");
+    // Two epochs long after that, of which one round in four measures, and three rounds of one.
+    let (trees, star) = planned(20);
+    let epochs = round_s(adapting, 40, 48);
+    let ordinary = round_s(adapting, 41, 44);
+    let butterfly = round_s(
+        |rounds| timing(rounds, "schedule = \"butterfly\"", &fall),
+        40,
+        48,
     );
-    assert!(changes.len() <= 3, "{changes:?}");
+    println!(
+        "{ordinary:.2} s along trees, {trees:.2} by the model; {epochs:.2} with rounds that measure; {butterfly:.2} by the butterfly, {star:.2} by the model"
+    );
+    // Training, group and votes add some latencies; measured rates are told in steps of 9 %.
+    assert!(
+        (0.95 * trees..1.15 * trees + 0.05).contains(&ordinary),
+        "{ordinary} {trees}"
+    );
+    assert!(ordinary < 0.75 * butterfly, "{ordinary} {butterfly}");
+    assert!(epochs < 0.9 * butterfly, "{epochs} {butterfly}");
+    assert_eq!(report.trace, adapting(48).trace, "it repeats to the bit");
 }
 
 #[test]
 fn a_line_that_recovers_is_used_again() {
     let trace = "[[network.trace]]\npeer = 3\nat_s = [0.0, 60.0]\n\
                  uplink_mbit = [20.0, 1000.0]\ndownlink_mbit = [20.0, 1000.0]\n";
-    let report = timing(80, &measured(), trace);
-    let rounds = round_s(&report);
-    println!("{rounds:.2?}\n{:?}", changes(&report));
-    let last = rounds.last().copied().unwrap_or(f64::INFINITY);
-    assert!(rounds[10] > 1.0 && last < 0.2, "{rounds:?}");
+    let adapting = |rounds| timing(rounds, &measured(), trace);
+    let changes = changes(&adapting(64));
+    let (slow, fast) = (round_s(adapting, 17, 20), round_s(adapting, 57, 60));
+    println!("{slow:.2} s, then {fast:.2} s; {changes:?}");
+    assert!(changes.len() <= 3, "{changes:?}");
+    assert!(slow > 1.5 && fast < 0.2, "{slow} {fast}");
 }
 
 #[test]
@@ -169,14 +180,14 @@ fn tensors(seed: u64, network: &str, more: &str) -> Report {
          [strategy.overlap]\nfragments = 3\n\
          [strategy.deadlines]\nfloor_ms = 300\ninitial_ms = 1000\nceiling_ms = 5000\n\
          [limits]\nvirtual_s = 600.0\n[compute]\nstep_ms = 10.0\nspread = 0.2\n\
-         [network]\nlatency_ms = 20.0\n{network}\n{more}"
+         [network]\nlatency_ms = 1.0\n{network}\n{more}"
     ))
 }
 
 #[test]
 fn all_hold_the_same_bits_and_learn() {
     for seed in 0..6 {
-        for network in ["", "jitter_ms = 15.0", "jitter_ms = 15.0\nloss = 0.02"] {
+        for network in ["", "jitter_ms = 1.0", "jitter_ms = 1.0\nloss = 0.02"] {
             let report = tensors(seed, network, "");
             let (first, last) = (&report.samples[0], report.samples.last().expect("samples"));
             assert_eq!((report.live, last.consensus_distance), (6, 0.0), "{report}");
@@ -193,7 +204,7 @@ fn all_hold_the_same_bits_and_learn() {
 
 #[test]
 fn a_death_in_any_phase_leaves_five_that_hold_the_same_bits() {
-    let network = "jitter_ms = 5.0\ndetection_ms = 100.0";
+    let network = "jitter_ms = 0.5\ndetection_ms = 100.0";
     // Round five measures, round six goes along trees.
     for (round, peer) in [
         (5, 0),
@@ -205,7 +216,7 @@ fn a_death_in_any_phase_leaves_five_that_hold_the_same_bits() {
         (6, 4),
         (6, 5),
     ] {
-        for delay in [0, 20, 45, 70, 95, 120, 170, 250, 400] {
+        for delay in [0, 2, 4, 7, 10, 15, 20, 30, 40, 60] {
             let fault = format!(
                 "[[fault]]\nkind = \"crash\"\npeer = {peer}\nround = {round}\n\
                  phase = \"exchange\"\ndelay_s = 0.{delay:03}\n"

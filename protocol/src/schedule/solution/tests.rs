@@ -125,6 +125,23 @@ proptest! {
 }
 
 #[test]
+fn orders_of_small_trees_are_the_best_of_all() {
+    let slow = codes(3, |from, to| 10 + (40 * from + 15 * to) as u64);
+    for trees in [
+        vec![vec![0, 0, 0]],
+        vec![vec![0, 0, 0], vec![1, 1, 1]],
+        vec![vec![0, 0, 1], vec![2, 2, 2]],
+        vec![vec![0, 0, 0], vec![1, 1, 1], vec![2, 2, 2]],
+    ] {
+        let found = ordering::order(&slow, &trees, (1_000_000, 500));
+        let network = Network::new(&slow, &trees, 1_000_000, 500);
+        let best = exhaustive(&network, Moment::new(&network));
+        assert!(found.proven, "{trees:?}");
+        assert_eq!(found.micros, best, "{trees:?}");
+    }
+}
+
+#[test]
 fn between_equal_links_the_butterfly_stays() {
     for n in 2..=8 {
         let solution = Solution::new(&codes(n, |_, _| 100), 4_000_000, 1_000);
