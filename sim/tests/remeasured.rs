@@ -186,7 +186,7 @@ fn tensors(seed: u64, network: &str, more: &str) -> Report {
 
 #[test]
 fn all_hold_the_same_bits_and_learn() {
-    for seed in 0..6 {
+    for seed in 0..2 {
         for network in ["", "jitter_ms = 1.0", "jitter_ms = 1.0\nloss = 0.02"] {
             let report = tensors(seed, network, "");
             let (first, last) = (&report.samples[0], report.samples.last().expect("samples"));
@@ -216,7 +216,7 @@ fn a_death_in_any_phase_leaves_five_that_hold_the_same_bits() {
         (6, 4),
         (6, 5),
     ] {
-        for delay in [0, 2, 4, 7, 10, 15, 20, 30, 40, 60] {
+        for delay in [0, 2, 5, 10, 20, 40] {
             let fault = format!(
                 "[[fault]]\nkind = \"crash\"\npeer = {peer}\nround = {round}\n\
                  phase = \"exchange\"\ndelay_s = 0.{delay:03}\n"

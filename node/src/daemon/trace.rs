@@ -248,6 +248,14 @@ fn tell(event: &Event) {
             info!(of_round = %round, kept, "behind, took over the round's result");
         }
         Event::Directed { directive, .. } => info!(?directive, "the owner directs"),
+        Event::Rescheduled { certificate, .. } => {
+            let (micros, butterfly) = (certificate.micros, certificate.butterfly);
+            let least = certificate.least;
+            info!(
+                micros,
+                butterfly, least, "links have changed: another schedule"
+            );
+        }
         Event::Finished { rounds, digest } => info!(%rounds, %digest, "all rounds are complete"),
         // The level is `info` because the reporter prints both, and stderr ends with one line for
         // the error.

@@ -2,18 +2,17 @@
 
 use crate::core::deadlines::Deadlines;
 use crate::core::directed::{Directed, joint};
-use crate::core::sends::{SendTurn, Sends, Waiting};
+use crate::core::sends::Sends;
 use crate::core::timers::{Timer, Timers};
 use crate::core::view::View;
 use crate::core::{Event, Output, PeerConfig, Wait};
 use crate::data::{Counted, Mine, Turn};
 use crate::limits::{ACCUSED_MAX, OUTPUTS_MAX};
 use crate::roll::{RollChange, RoundNote, SharedRolls};
-use crate::schedule::AgreedLinks;
 use crate::wire::Message;
 use crate::{
     Branch, Digest, FragmentId, Ledger, Loss, Losses, Order, OrderId, Participants, PeerId, Plan,
-    Proof, PushOutcome, Roll, Round, SliceId, SliceMeta, Taken, Time,
+    Proof, Roll, Round, SliceId, SliceMeta, Taken, Time,
 };
 use core::time::Duration;
 use rand_chacha::ChaCha8Rng;
@@ -38,7 +37,7 @@ pub(crate) struct Context {
     pub(crate) timers: Timers,
     pub(crate) deadlines: Deadlines,
     pub(crate) rng: ChaCha8Rng,
-    outbox: Outbox,
+    pub(super) outbox: Outbox,
     /// Waits under way, with when each began and how long it may take.
     pub(crate) waits: BTreeMap<(Wait, FragmentId), (Time, Duration)>,
 }
@@ -99,11 +98,11 @@ struct Blamed {
 
 /// Outputs that the driver has not taken yet, the number of the next order among them, and whom to judge.
 #[derive(Default)]
-struct Outbox {
+pub(super) struct Outbox {
     outputs: VecDeque<Output>,
     next_order: OrderId,
     blamed: Blamed,
-    sends: Sends,
+    pub(super) sends: Sends,
 }
 
 impl Context {
@@ -256,53 +255,6 @@ impl Context {
             priority,
             deadline,
         });
-    }
-
-    /// Queues a push that begins in its turn.
-    pub(crate) fn push_in_turn(
-        &mut self,
-        turn: SendTurn,
-        to: PeerId,
-        slice: SliceId,
-        send: Waiting,
-    ) {
-        self.outbox.sends.add(turn, to, slice, send);
-        self.send_next();
-    }
-
-    /// A push ended: the next ones may begin.
-    pub(crate) fn push_ended(&mut self, to: PeerId, slice: SliceId, outcome: PushOutcome) {
-        self.view.links.pushed(self.now, to, slice, outcome);
-        self.view.measured.pushed(self.now, to, slice, outcome);
-        self.outbox.sends.ended(to, slice);
-        self.send_next();
-    }
-
-    fn send_next(&mut self) {
-        let longest = self.deadlines.ceiling();
-        while let Some((to, slice, send)) = self.outbox.sends.next(self.now, longest) {
-            self.push(to, slice, send.meta, send.priority);
-        }
-    }
-
-    /// These sends wait for no turn any more: they begin now.
-    pub(crate) fn send_now(&mut self, of: impl Fn(&SliceId) -> bool) {
-        for (to, slice, send) in self.outbox.sends.take(of) {
-            self.push(to, slice, send.meta, send.priority);
-        }
-    }
-
-    /// These sends are of no use any more.
-    pub(crate) fn forget_sends(&mut self, of: impl Fn(&SliceId) -> bool) {
-        self.outbox.sends.take(of);
-    }
-
-    /// What the proposer of a group of these members says of their links.
-    pub(crate) fn propose_links(&mut self, members: &[PeerId]) -> Option<AgreedLinks> {
-        let links = self.plan.schedule.link_plan();
-        let links = links.filter(|_| self.plan.names_links())?;
-        let of = (links, self.plan.largest_aggregate());
-        Some(self.view.measured.propose(of, self.round, members))
     }
 
     /// Begins to wait for these partners of a round, if there are any.

@@ -17,10 +17,10 @@ pub(super) const TREES_PERCENT: u64 = 90;
 
 /// Decisions that the search for an order of sends makes. It is complete for a handful of members with few
 /// shards; beyond that it improves the best of some lists.
-pub(super) const SENDS_SEARCHED_MAX: usize = 3_000;
+pub(super) const SENDS_SEARCHED_MAX: usize = 1_000;
 
-/// Times that a packing is disturbed while a run is under way: its members wait for it.
-pub(super) const RESYNTHESIS_KICKS: usize = 2;
+/// How often a packing is disturbed while a run is under way: its members wait for it.
+pub(super) const RESYNTHESIS_KICKS: usize = 1;
 
 /// Sends of one peer that wait for their turn. Each is of a shard of an open fragment, or of one that was
 /// decided a moment ago; more than these are handed to the network at once.

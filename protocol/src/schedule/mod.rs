@@ -15,6 +15,7 @@ mod halving_doubling;
 mod hierarchical;
 mod islands;
 mod limits;
+mod link_table;
 mod ordering;
 mod packing;
 mod program;
@@ -31,6 +32,7 @@ pub use agreed_links::AgreedLinks;
 pub(crate) use limits::{
     MEASURED_BYTES_MIN, PUSHES_MEASURED, RESYNTHESIS_PERCENT, SENDS_WAITING_MAX,
 };
+pub use link_table::{LinkTable, LinkTableError};
 pub use packing::{Packing, PackingCertificate, PackingError};
 pub(crate) use program::{Program, Role};
 pub use rates::LinkCodes;
@@ -38,7 +40,6 @@ pub(crate) use rates::code_of;
 pub use shape::ScheduleCost;
 pub(crate) use solution::Solution;
 pub use solution::{Certificate, LinkPlan};
-pub use synthesis::{LinkTable, LinkTableError};
 
 use crate::limits::SYNTHESIZED_TREES_MAX;
 use islands::Islands;

@@ -3,15 +3,11 @@
 //! Code c > 0 is the rate 1 KiB/s 2^((c - 1) / 8), rounded down; 0 is a link that is not measured. So a code
 //! is 9 % more than the one below it, and the largest is two terabytes a second.
 
-use super::synthesis::LinkTable;
 use crate::limits::SYNTHESIZED_MEMBERS_MAX;
 use serde::{Deserialize, Serialize};
 
 /// Codes of an octave.
 const STEPS: [u64; 8] = [1024, 1117, 1218, 1328, 1448, 1579, 1722, 1878];
-
-/// Bytes per second of a megabit per second.
-const BYTES_PER_MBIT: u64 = 125_000;
 
 /// The rate of a code, in bytes per second.
 const fn rate_of(code: u8) -> u64 {
@@ -42,13 +38,6 @@ pub struct LinkCodes {
 }
 
 impl LinkCodes {
-    /// The codes of a table that is given.
-    pub fn of(table: &LinkTable) -> Self {
-        Self::new(table.rows().len(), |from, to| {
-            code_of(u64::from(table.rows()[from][to]) * BYTES_PER_MBIT)
-        })
-    }
-
     /// Codes of so many members; more than have trees are not told apart.
     pub(crate) fn new(members: usize, code: impl Fn(usize, usize) -> u8) -> Self {
         let mut this = Self::default();

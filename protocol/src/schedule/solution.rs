@@ -19,11 +19,12 @@
 //! handful of members.
 
 use super::limits::{MEASURED_BYTES_MIN, RESYNTHESIS_KICKS, TREES_PERCENT};
+use super::link_table::LinkTable;
 use super::ordering::{self, Ordered};
 use super::packing::depth;
 use super::rates::LinkCodes;
 use super::shape::{ScheduleCost, Trees};
-use super::synthesis::{LinkTable, Ways, pack};
+use super::synthesis::{Ways, pack};
 use super::timeline::Send;
 use crate::limits::SYNTHESIZED_TREES_MAX;
 use serde::{Deserialize, Serialize};

@@ -2,7 +2,7 @@
 
 use super::electorate::signs;
 use super::fragment::FragmentRound;
-use super::message::{AgreedMessage, FormingMessage, FragmentMessage, Scoped};
+use super::message::{AgreedMessage, FormingMessage, FragmentMessage, Member, Scoped};
 use super::ready::Ready;
 use super::sealed::Proposal;
 use super::whereabouts::Surroundings;
@@ -11,7 +11,7 @@ use crate::core::context::Context;
 use crate::exchange::broke;
 use crate::exchange::{ExchangeMessage, foreign_message, foreign_tag};
 use crate::limits::{EARLY_SCHEDULED_MAX, EARLY_SLICES_MAX, ROUNDS_AHEAD_MAX};
-use crate::{Digest, Order, PeerError, PeerId, Plan, SliceId, SliceMeta};
+use crate::{Digest, Order, PeerError, PeerId, Plan, Round, SliceId, SliceMeta};
 
 /// Slices of one peer that may wait for a round or a fragment.
 fn early_slices_max(plan: &Plan) -> usize {
@@ -48,6 +48,9 @@ impl Agreed {
         if self.about_a_merge(cx, from, forming) {
             return Ok(());
         }
+        if let Some((of, members, around)) = proposal_in(forming) {
+            return self.proposed(cx, from, of, (members, &around));
+        }
         match forming {
             FormingMessage::Ready {
                 round,
@@ -66,38 +69,6 @@ impl Agreed {
                 };
                 self.ready(cx, from, ready);
                 Ok(())
-            }
-            FormingMessage::Propose {
-                round,
-                term,
-                members,
-            } => {
-                let around = Surroundings::default();
-                self.proposed(cx, from, (*round, *term), (members, &around))
-            }
-            FormingMessage::ProposePlaced {
-                round,
-                term,
-                members,
-                places,
-            } => {
-                let around = Surroundings {
-                    places: places.clone(),
-                    links: None,
-                };
-                self.proposed(cx, from, (*round, *term), (members, &around))
-            }
-            FormingMessage::ProposeLinked {
-                round,
-                term,
-                members,
-                links,
-            } => {
-                let around = Surroundings {
-                    places: Vec::new(),
-                    links: Some(links.clone()),
-                };
-                self.proposed(cx, from, (*round, *term), (members, &around))
             }
             FormingMessage::Decline { round, .. } => {
                 if *round == cx.round {
@@ -358,6 +329,38 @@ fn hand_over(
         }
     }
     Ok(())
+}
+
+/// The round and the term of a proposal, its members, and what is around them.
+fn proposal_in(message: &FormingMessage) -> Option<((Round, u8), &[Member], Surroundings)> {
+    let mut around = Surroundings::default();
+    let (of, members) = match message {
+        FormingMessage::Propose {
+            round,
+            term,
+            members,
+        } => ((*round, *term), members),
+        FormingMessage::ProposePlaced {
+            round,
+            term,
+            members,
+            places,
+        } => {
+            around.places.clone_from(places);
+            ((*round, *term), members)
+        }
+        FormingMessage::ProposeLinked {
+            round,
+            term,
+            members,
+            links,
+        } => {
+            around.links = Some(links.clone());
+            ((*round, *term), members)
+        }
+        _ => return None,
+    };
+    Some((of, members, around))
 }
 
 /// Whether the weights in a message are what the plan has them count.

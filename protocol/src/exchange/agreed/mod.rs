@@ -56,6 +56,7 @@ mod pipeline;
 mod proposal;
 mod proposing;
 mod proven;
+mod pushing;
 mod quorum;
 mod ready;
 mod reduce;
