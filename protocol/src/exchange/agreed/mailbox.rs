@@ -374,13 +374,10 @@ fn weighs(cx: &Context, forming: &FormingMessage) -> bool {
 
 /// Whether a message says the loss of a member.
 fn says_a_loss(forming: &FormingMessage) -> bool {
-    match forming {
-        FormingMessage::Ready { said, .. } => said.loss.is_some(),
-        FormingMessage::Propose { members, .. }
-        | FormingMessage::ProposePlaced { members, .. }
-        | FormingMessage::ProposeLinked { members, .. } => members.iter().any(|m| m.loss.is_some()),
-        _ => false,
+    if let FormingMessage::Ready { said, .. } = forming {
+        return said.loss.is_some();
     }
+    proposal_in(forming).is_some_and(|(_, all, _)| all.iter().any(|m| m.loss.is_some()))
 }
 
 /// Whether a message forms groups of the run's kind: its members sign, or they do not.
