@@ -145,7 +145,8 @@ pub use roll::{
 pub use route::{Lane, Route};
 pub use sampling::Sampling;
 pub use schedule::{
-    LinkTable, LinkTableError, Packing, PackingCertificate, PackingError, Schedule, ScheduleCost,
+    AgreedLinks, Certificate, LinkCodes, LinkPlan, LinkTable, LinkTableError, Packing,
+    PackingCertificate, PackingError, Schedule, ScheduleCost,
 };
 pub use score::{NoScore, Ratings, Score, Scores, Scoring};
 pub use seal_memory::SealMemory;

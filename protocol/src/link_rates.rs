@@ -11,6 +11,9 @@ pub struct LinkRates {
 }
 
 impl LinkRates {
+    /// The fastest class.
+    pub const CLASS_MAX: u8 = u64::BITS as u8;
+
     /// Asks for the class of every pair of different ranks, the lower one first.
     pub fn new(count: usize, class: impl Fn(usize, usize) -> u8) -> Self {
         let mut classes = vec![0; count * count];

@@ -19,8 +19,8 @@ use common::peer;
 use core::time::Duration;
 use murmurate_protocol::wire::{FragmentMessage, Message, Scoped, ShardVersion};
 use murmurate_protocol::{
-    Digest, Event, ExchangeKind, FragmentId, GroupTag, LinkTable, Members, Part, PeerId, Phase,
-    PushOutcome, Round, Schedule, ServerPlan, SliceId,
+    Digest, Event, ExchangeKind, FragmentId, GroupTag, LinkCodes, LinkPlan, LinkTable, Members,
+    Part, PeerId, Phase, PushOutcome, Round, Schedule, ServerPlan, SliceId,
 };
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -427,6 +427,98 @@ fn a_death_at_any_message_between_sites_leaves_survivors_with_the_same_bits() {
                 }
             }
         }
+    }
+}
+
+/// A schedule that begins with trees for `n` members of which the second has a slow line, and is found again.
+fn measured(n: u8, every: u16) -> Schedule {
+    let slow = |i, j| if i == 1 || j == 1 { 5 } else { 100 };
+    let rows = (0..n).map(|i| (0..n).map(|j| slow(i, j)).collect());
+    let table = LinkTable::new(rows.collect()).expect("a square table");
+    Schedule::Measured(LinkPlan {
+        every,
+        latency_micros: 0,
+        start: LinkCodes::of(&table),
+    })
+}
+
+#[test]
+fn members_send_their_shards_one_at_a_time_along_trees_and_all_at_once_in_rounds_that_measure() {
+    for n in [4u8, 6, 7] {
+        let mut club = Club::scheduled(n, measured(n, 3), 7);
+        together(&mut club);
+        for round in 0..7 {
+            let of = |part| {
+                let all = club.pushes.iter();
+                all.filter(|(_, slice, _)| (slice.round.0, slice.part) == (round, part))
+                    .count()
+            };
+            let shards = club
+                .pushes
+                .iter()
+                .filter(|(_, slice, _)| slice.round.0 == round);
+            let shards = 1 + shards
+                .map(|(_, slice, _)| slice.shard)
+                .max()
+                .expect("pushes");
+            // The slow member sends and gets a sum once, in place of every shard from and to everyone.
+            let pushes = of(Part::Contribution) + of(Part::Partial) + of(Part::Aggregate);
+            assert_eq!(
+                pushes,
+                2 * usize::from(shards) * usize::from(n - 1),
+                "{round}"
+            );
+            let slow = |(from, slice, _): &&(PeerId, SliceId, u64)| {
+                *from == peer(2) && slice.round.0 == round
+            };
+            let slow = club.pushes.iter().filter(slow).count();
+            match round % 3 {
+                0 => assert_eq!((u16::from(n), slow), (shards, 2 * usize::from(n - 1))),
+                _ => assert!(slow < 2 * usize::from(shards) * usize::from(n - 1) / usize::from(n)),
+            }
+        }
+        assert_eq!(club.decided(6).len(), usize::from(n));
+    }
+}
+
+#[test]
+fn a_death_at_any_message_along_measured_links_leaves_survivors_with_the_same_bits() {
+    let kinds = [
+        Kind::Contribution,
+        Kind::Partial,
+        Kind::Aggregate,
+        Kind::Reduced,
+        Kind::Vote,
+    ];
+    // Round one goes along trees, or measures.
+    for (n, every) in [(4u8, 50u16), (5, 50), (5, 1)] {
+        for kind in kinds {
+            for moment in [Moment::Before, Moment::During, Moment::After] {
+                for victim in 1..=n {
+                    let mut club = Club::scheduled(n, measured(n, every), 3);
+                    let what = format!("{n} {every} {kind:?} {moment:?} {victim}");
+                    one_death(&mut club, (victim, kind, moment), &what);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn whatever_is_lost_along_measured_links_survivors_hold_the_same_bits() {
+    for seed in 0..40u64 {
+        let mut club = Club::scheduled(5, measured(5, 4), 6);
+        let mut draw = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+        club.fate = Box::new(move |_, _, slice| {
+            draw = draw.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            Some(match (slice.round.0, draw >> 60) {
+                (1, 0) => PushOutcome::Unknown,
+                (1, 1) => PushOutcome::Refused,
+                (1, 2..5) => PushOutcome::Lost,
+                _ => PushOutcome::Delivered,
+            })
+        });
+        together(&mut club);
     }
 }
 

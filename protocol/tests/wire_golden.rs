@@ -22,10 +22,10 @@ use murmurate_protocol::wire::{
     WireVersions, decode, decode_within, encode, encode_for, encode_value,
 };
 use murmurate_protocol::{
-    Base, Branch, Digest, FoundingBallot, FoundingMessage, FragmentId, GroupTag, LayoutHash,
-    Locality, Loss, Members, Part, PeerId, PlanHash, RateClass, Roll, RollChange, RollName,
-    RollSeat, Round, RunId, Signature, Site, SliceId, SliceMeta, Snapshot, StateId, Tag, Taken,
-    TallyEntry, Time,
+    AgreedLinks, Base, Branch, Digest, FoundingBallot, FoundingMessage, FragmentId, GroupTag,
+    LayoutHash, Locality, Loss, Members, Part, PeerId, PlanHash, RateClass, Roll, RollChange,
+    RollName, RollSeat, Round, RunId, Signature, Site, SliceId, SliceMeta, Snapshot, StateId, Tag,
+    Taken, TallyEntry, Time,
 };
 use std::fmt::Write as _;
 use std::ops::Range;
@@ -53,6 +53,18 @@ fn taken() -> Taken {
 }
 
 /// All members are at the site of the first, and only that one says how fast its line is.
+/// Links of so many members, in force since the round.
+fn linked(members: usize) -> AgreedLinks {
+    let code = |at: usize| match at / members == at % members {
+        true => 0,
+        false => 100 + at as u8,
+    };
+    AgreedLinks {
+        since: Round(2),
+        codes: (0..members * members).map(code).collect(),
+    }
+}
+
 fn placed(index: usize) -> Whereabouts {
     Whereabouts {
         site: 0,
@@ -228,6 +240,12 @@ fn messages() -> Vec<Message> {
             term: 1,
             members: members.clone(),
             places: (0..members.len()).map(placed).collect(),
+        },
+        FormingMessage::ProposeLinked {
+            round,
+            term: 1,
+            members: members.clone(),
+            links: linked(members.len()),
         },
     ];
     let signed = signed(&versions, &shards, &members, &held);
@@ -679,7 +697,7 @@ fn every_message_has_the_bytes_of_its_wire_version() {
     }
 }
 
-/// Version 8 has seven messages more than version 7, and is otherwise the same.
+/// Version 8 has eight messages more than version 7, and is otherwise the same.
 #[test]
 fn what_version_7_cannot_say_is_left_out_and_refused() {
     let only_7 = WireVersions::claimed(7, 7);
@@ -694,7 +712,11 @@ fn what_version_7_cannot_say_is_left_out_and_refused() {
     ];
     assert_eq!(
         names,
-        [&["settings", "propose-placed"][..], &of_pull].concat()
+        [
+            &["settings", "propose-placed", "propose-linked"][..],
+            &of_pull
+        ]
+        .concat()
     );
     for message in messages() {
         let frame = encode(&message);
@@ -748,7 +770,7 @@ fn every_kind_of_message_has_a_golden_file() {
     let numbers = [
         (vec![0], 0..6),
         (vec![1], 0..7),
-        (vec![2, 0, 0], 0..11),
+        (vec![2, 0, 0], 0..12),
         (vec![2, 0, 1], 0..7),
         (vec![2, 0, 1, 7], 0..7),
         (vec![2, 0, 1], 8..13),
@@ -775,7 +797,7 @@ fn every_kind_of_message_has_a_golden_file() {
         &[2, 4, 4, 0],
         &[3, 9, 0, 0],
         &[2, 0, 2, 0],
-        &[2, 0, 0, 11],
+        &[2, 0, 0, 12],
         &[2, 1, 2, 0],
         &[2, 2, 6, 0],
     ] {

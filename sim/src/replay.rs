@@ -322,6 +322,7 @@ const fn event_name(event: &Event) -> &'static str {
         Event::NotMerged { .. } => "not merged",
         Event::BranchSaved { .. } => "branch saved",
         Event::Directed { .. } => "directed",
+        Event::Rescheduled { .. } => "rescheduled",
         Event::Finished { .. } => "finished",
         Event::Paced { .. } => "paced",
     }

@@ -1,7 +1,7 @@
 //! The result of a simulation as a table and as JSON.
 
 use crate::data::DataReport;
-use murmurate_protocol::{Event, PeerId, Phase, Round, Wait};
+use murmurate_protocol::{Certificate, Event, PeerId, Phase, Round, Wait};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -102,6 +102,10 @@ pub struct Counters {
     /// In which round each peer entered a pause, in the order of time.
     #[serde(skip)]
     pub pauses: Vec<(PeerId, Round)>,
+    /// From which round on each peer went by other links, and what its schedule then costs by the model, in the
+    /// order of time.
+    #[serde(skip)]
+    pub rescheduled: Vec<(PeerId, Round, Certificate)>,
     /// Merges of branches, over all peers.
     pub merges: u64,
     /// Merges of branches that did not come about, over all peers.
@@ -154,6 +158,9 @@ impl Counters {
                 round,
                 phase: Phase::Paused,
             } => self.pauses.push((peer, *round)),
+            Event::Rescheduled { round, certificate } => {
+                self.rescheduled.push((peer, *round, *certificate));
+            }
             Event::Voided { .. } => self.voided += 1,
             Event::CatchUp { .. } | Event::Replayed { .. } => self.catch_ups += 1,
             Event::Merged { .. } => self.merges += 1,

@@ -256,6 +256,14 @@ fn tell(event: &Event) {
         } => {
             info!(%round, steps, before, said, "another number of inner steps, as members measured")
         }
+        Event::Rescheduled { certificate, .. } => {
+            let (micros, butterfly) = (certificate.micros, certificate.butterfly);
+            let least = certificate.least;
+            info!(
+                micros,
+                butterfly, least, "links have changed: another schedule"
+            );
+        }
         Event::Finished { rounds, digest } => info!(%rounds, %digest, "all rounds are complete"),
         // The level is `info` because the reporter prints both, and stderr ends with one line for
         // the error.

@@ -2,6 +2,7 @@
 
 use crate::core::deadlines::Deadlines;
 use crate::core::directed::{Directed, joint};
+use crate::core::sends::Sends;
 use crate::core::timers::{Timer, Timers};
 use crate::core::view::View;
 use crate::core::{Event, Output, PeerConfig, Wait};
@@ -36,7 +37,7 @@ pub(crate) struct Context {
     pub(crate) timers: Timers,
     pub(crate) deadlines: Deadlines,
     pub(crate) rng: ChaCha8Rng,
-    outbox: Outbox,
+    pub(super) outbox: Outbox,
     /// Waits under way, with when each began and how long it may take.
     pub(crate) waits: BTreeMap<(Wait, FragmentId), (Time, Duration)>,
 }
@@ -100,10 +101,11 @@ struct Blamed {
 
 /// Outputs that the driver has not taken yet, the number of the next order among them, and whom to judge.
 #[derive(Default)]
-struct Outbox {
+pub(super) struct Outbox {
     outputs: VecDeque<Output>,
     next_order: OrderId,
     blamed: Blamed,
+    pub(super) sends: Sends,
 }
 
 impl Context {
@@ -248,6 +250,7 @@ impl Context {
     pub(crate) fn push(&mut self, to: PeerId, slice: SliceId, meta: SliceMeta, priority: u8) {
         let deadline = self.now + self.deadlines.ceiling();
         self.view.links.push(self.now, to, slice, meta.bytes);
+        self.view.measured.push(self.now, to, slice, meta.bytes);
         self.put(Output::Push {
             to,
             slice,

@@ -1,6 +1,7 @@
 //! What a peer reports to people and metrics. Events never drive logic.
 
 use crate::core::Phase;
+use crate::schedule::Certificate;
 use crate::wire::{Reason, WireError};
 use crate::{Digest, Directive, Evaluation, FragmentId, PeerId, Round, TrainSummary};
 use core::time::Duration;
@@ -308,5 +309,12 @@ pub enum Event {
         before: u32,
         /// What the members agree on: their loss, or how many inner steps an exchange holds training up.
         said: f64,
+    },
+    /// From this round on the schedule of the all-reduce is for links that were measured meanwhile.
+    Rescheduled {
+        /// The round.
+        round: Round,
+        /// What it costs by the model.
+        certificate: Certificate,
     },
 }

@@ -1,6 +1,7 @@
 //! The view: the peers that one peer knows, what they last said, and their records. Bounded.
 
 use crate::core::links::Links;
+use crate::core::measured_links::MeasuredLinks;
 use crate::core::remote::{DIALS_REFUSED, Remote};
 use crate::core::split::Split;
 use crate::limits::{DIAL_ATTEMPTS_MAX, GRID_STRANGERS_MAX, GRID_VIEW_PEERS_MAX, VIEW_PEERS_MAX};
@@ -20,6 +21,8 @@ pub struct View {
     pub(crate) split: Split,
     /// The rates of links, where the topology chooses by them.
     pub(crate) links: Links,
+    /// The rates of links, where the schedule of an all-reduce goes by them.
+    pub(crate) measured: MeasuredLinks,
 }
 
 impl View {

@@ -72,7 +72,9 @@ impl ExchangeMessage {
     /// The first version of the wire that has this message.
     pub(crate) const fn since(&self) -> u8 {
         match self {
-            Self::Agreed(AgreedMessage::Forming(FormingMessage::ProposePlaced { .. })) => 8,
+            Self::Agreed(AgreedMessage::Forming(
+                FormingMessage::ProposePlaced { .. } | FormingMessage::ProposeLinked { .. },
+            )) => 8,
             Self::Pull(message) => message.since(),
             _ => WIRE_VERSION_OLDEST,
         }

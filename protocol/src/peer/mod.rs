@@ -98,6 +98,9 @@ impl Peer {
         let mut cx = Context::new(config, plan);
         let every = topology.as_ref().map_or(0, |t| t.rates_every());
         cx.view.links.set_every(every);
+        let links = cx.plan.schedule.link_plan();
+        let every = links.map_or(0, |links| u64::from(links.every));
+        cx.view.measured.set_every(every);
         Self {
             exchange: exchange::build(&cx, topology),
             cx,
@@ -182,7 +185,7 @@ impl Peer {
                 digest,
             } => return self.arrived(from, slice, meta, digest),
             Input::Pushed { to, slice, outcome } => {
-                self.cx.view.links.pushed(self.cx.now, to, slice, outcome);
+                self.cx.push_ended(to, slice, outcome);
                 self.signal(Signal::Pushed { to, slice, outcome });
             }
             Input::Fetched { what, digest, .. } => self.fetched(what, digest),

@@ -97,7 +97,7 @@ impl Peer {
         match decision {
             FragmentMessage::Decided {
                 members, versions, ..
-            } => versions.len() as u64 == plan.parts(f.len, members.len()),
+            } => plan.may_have_parts(versions.len() as u64, f.len, members.len()),
             FragmentMessage::Collected { known, versions } => {
                 let columns = self
                     .cx

@@ -146,6 +146,25 @@ impl Plan {
         self.agreement.scoring.is_some()
     }
 
+    /// Whether a fragment of `len` values may have this number of parts in a group of `members`.
+    pub(crate) fn may_have_parts(&self, parts: u64, len: u64, members: usize) -> bool {
+        match self.exchange.facts().has_schedule {
+            true => self.schedule.may_cut_into(parts, members, len),
+            false => parts == self.parts(len, members),
+        }
+    }
+
+    /// The most bytes of any fragment's aggregate: what schedules that go by links are found for.
+    pub(crate) fn largest_aggregate(&self) -> u64 {
+        let bytes = self.fragments.iter().map(|f| f.aggregate.of(f.len));
+        bytes.max().unwrap_or(0)
+    }
+
+    /// Whether members of a group go by rates that they measure, so that its proposer must name them.
+    pub(crate) const fn names_links(&self) -> bool {
+        self.schedule.link_plan().is_some() && !self.agreement.signs()
+    }
+
     /// Whether members of a group go by where they are, so that its proposer must say it.
     pub(crate) const fn names_places(&self) -> bool {
         (self.agreement.parts > 0 || self.schedule.goes_by_sites()) && !self.agreement.signs()

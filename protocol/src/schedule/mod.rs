@@ -7,25 +7,41 @@
 //! has n - 1 edges whatever its shape, so that all of them send 2 (n - 1) m bytes in all for m
 //! bytes of a fragment; they differ in how many steps depend on one another and in who sends most.
 
+mod agreed_links;
 mod binary_tree;
 mod butterfly;
 mod double_tree;
 mod halving_doubling;
 mod hierarchical;
 mod islands;
+mod limits;
+mod link_table;
+mod ordering;
 mod packing;
 mod program;
+mod rates;
 mod recursive_doubling;
 mod ring;
 mod shape;
+mod solution;
 mod synthesis;
+mod timeline;
 mod torus;
 
+pub use agreed_links::AgreedLinks;
+pub(crate) use limits::{
+    MEASURED_BYTES_MIN, PUSHES_MEASURED, RESYNTHESIS_PERCENT, SENDS_WAITING_MAX,
+};
+pub use link_table::{LinkTable, LinkTableError};
 pub use packing::{Packing, PackingCertificate, PackingError};
 pub(crate) use program::{Program, Role};
+pub use rates::LinkCodes;
+pub(crate) use rates::code_of;
 pub use shape::ScheduleCost;
-pub use synthesis::{LinkTable, LinkTableError};
+pub(crate) use solution::Solution;
+pub use solution::{Certificate, LinkPlan};
 
+use crate::limits::SYNTHESIZED_TREES_MAX;
 use islands::Islands;
 use serde::{Deserialize, Serialize};
 use shape::Trees;
@@ -61,6 +77,8 @@ pub enum Schedule {
         /// Members of an island, at most.
         island: u16,
     },
+    /// Trees and an order of sends for links that are measured while the run is under way.
+    Measured(LinkPlan),
 }
 
 impl Schedule {
@@ -75,7 +93,7 @@ impl Schedule {
             Self::DoubleTree => "double-tree",
             Self::Torus => "torus",
             Self::Hierarchical { .. } | Self::Sites { .. } => "hierarchical",
-            Self::Packed(_) => "synthesized",
+            Self::Packed(_) | Self::Measured(_) => "synthesized",
         }
     }
 
@@ -120,10 +138,29 @@ impl Schedule {
         matches!(self, Self::Sites { .. })
     }
 
-    /// Its trees among `n` members; islands of sites as if no site were known.
+    /// What its members know of links, if these are measured while the run is under way.
+    pub const fn link_plan(&self) -> Option<&LinkPlan> {
+        match self {
+            Self::Measured(links) => Some(links),
+            _ => None,
+        }
+    }
+
+    /// Whether a fragment of `len` values may be cut into so many shards in a group of this size.
+    pub(crate) fn may_cut_into(&self, shards: u64, members: usize, len: u64) -> bool {
+        let most = members.max(SYNTHESIZED_TREES_MAX) as u64;
+        match self {
+            // It depends on the rates of links.
+            Self::Measured(_) => (1..=most.min(len.max(1))).contains(&shards),
+            _ => shards == self.shards(members, len),
+        }
+    }
+
+    /// Its trees among `n` members; islands of sites as if no site were known, and those of measured links as
+    /// if none were.
     fn trees(&self, n: usize) -> Option<Box<dyn Trees>> {
         Some(match *self {
-            Self::Butterfly => Box::new(butterfly::Butterfly),
+            Self::Butterfly | Self::Measured(_) => Box::new(butterfly::Butterfly),
             Self::Ring => Box::new(ring::Ring),
             Self::RecursiveDoubling => return None,
             Self::HalvingDoubling => Box::new(halving_doubling::HalvingDoubling),

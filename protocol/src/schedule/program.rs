@@ -3,8 +3,9 @@
 
 use super::islands::Islands;
 use super::shape::{Plain, Trees};
-use super::{Schedule, recursive_doubling};
+use super::{Schedule, Solution, recursive_doubling};
 use crate::Members;
+use std::collections::BTreeMap;
 
 /// One member's part in one shard. Its value is at first its own contribution.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -46,6 +47,17 @@ pub(crate) struct Program {
     owners: Vec<usize>,
     /// Pushes that depend on one another.
     pub(crate) hops: u32,
+    /// The order in which this member sends, where the schedule says one.
+    sends: Option<Turns>,
+}
+
+/// The order in which one member sends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Turns {
+    /// The place of each send, by shard, receiver, and whether it carries the result.
+    places: BTreeMap<(u16, usize, bool), u16>,
+    /// Bytes that may be under way before an answer is waited for.
+    pub(crate) window: u64,
 }
 
 impl Program {
@@ -62,9 +74,32 @@ impl Program {
                     roles: vec![resolve(&all, me)],
                     owners: vec![recursive_doubling::owner(n)],
                     hops: cost.hops as u32,
+                    sends: None,
                 }
             }
         }
+    }
+
+    /// What a member does along trees that were found for the links of its group.
+    pub(crate) fn solved(solution: &Solution, n: usize, me: usize) -> Self {
+        let own = solution
+            .sends
+            .iter()
+            .filter(|send| usize::from(send.from) == me);
+        let places = (0u16..).zip(own);
+        let places = places.map(|(place, send)| ((send.shard, send.to.into(), send.down), place));
+        Self {
+            sends: Some(Turns {
+                places: places.collect(),
+                window: solution.windows[me],
+            }),
+            ..Self::along(solution, n, me)
+        }
+    }
+
+    /// The order in which it sends, where the schedule says one.
+    pub(crate) const fn turns(&self) -> Option<&Turns> {
+        self.sends.as_ref()
     }
 
     /// The same where the sites of the members are known, each by its first member.
@@ -90,6 +125,7 @@ impl Program {
             roles,
             owners,
             hops: cost.hops as u32,
+            sends: None,
         }
     }
 
@@ -114,8 +150,13 @@ impl Program {
             sets.fold(Members::NONE, |all, source| all | source.set)
                 .count()
         };
+        let turn = |shard: u16| {
+            let ways = self.sends.iter().flat_map(|turns| &turns.places);
+            let mut up = ways.filter(|((of, _, down), _)| *of == shard && !down);
+            up.next().map(|(_, place)| *place)
+        };
         let mut order: Vec<u16> = (0..self.roles.len() as u16).collect();
-        order.sort_by_key(|shard| self.role(*shard).map_or(0, before));
+        order.sort_by_key(|shard| (self.role(*shard).map_or(0, before), turn(*shard)));
         order
     }
 
@@ -125,6 +166,16 @@ impl Program {
         let sources = stages.flat_map(|stage| stage.from.iter().map(|source| source.member));
         let servers = self.roles.iter().filter_map(|role| role.server);
         sources.chain(servers).collect()
+    }
+}
+
+impl Turns {
+    /// The place of a send in the order; the last for one that the schedule does not have.
+    pub(crate) fn place(&self, shard: u16, to: usize, down: bool) -> u16 {
+        self.places
+            .get(&(shard, to, down))
+            .copied()
+            .unwrap_or(u16::MAX)
     }
 }
 

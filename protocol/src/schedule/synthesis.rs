@@ -21,11 +21,9 @@
 //! same plan.
 
 use super::Schedule;
+use super::link_table::{LinkTable, MICROS_PER_MB};
 use super::packing::{Packing, PackingCertificate, depth};
-use crate::limits::{
-    LINK_MBIT_MAX, SYNTHESIS_KICKS, SYNTHESIS_PASSES_MAX, SYNTHESIZED_MEMBERS_MAX,
-    SYNTHESIZED_TREES_MAX,
-};
+use crate::limits::{LINK_MBIT_MAX, SYNTHESIS_KICKS, SYNTHESIS_PASSES_MAX, SYNTHESIZED_TREES_MAX};
 
 /// A part of the butterfly's time that trees must save, one in this number: they take four hops
 /// instead of two and encode sums once more.
@@ -34,126 +32,13 @@ const GAIN_ONE_IN: u64 = 10;
 /// Trees that are moved at random before the next descent.
 const KICKED_TREES: usize = 4;
 
-/// Microseconds of a megabyte at one megabit per second.
-const MICROS_PER_MB: u64 = 8_000_000;
-
-/// Measured links, in megabits per second.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LinkTable {
-    /// Row i, column j: from rank i to rank j. The diagonal is not used.
-    rows: Vec<Vec<u32>>,
-}
-
-/// Why a table of links is refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum LinkTableError {
-    /// Too few or too many rows.
-    #[error("{found} rows: a table of links has 2 to {SYNTHESIZED_MEMBERS_MAX}")]
-    Rows {
-        /// How many it has.
-        found: usize,
-    },
-    /// A row of another length.
-    #[error("row {row} has {found} numbers: one for each of the {rows} rows")]
-    Columns {
-        /// The row, from zero.
-        row: usize,
-        /// Its numbers.
-        found: usize,
-        /// The rows.
-        rows: usize,
-    },
-    /// A link without a rate, or faster than any.
-    #[error("from {from} to {to}: {found} Mbit/s is not 1 to {LINK_MBIT_MAX}")]
-    Rate {
-        /// The sender.
-        from: usize,
-        /// The receiver.
-        to: usize,
-        /// What the table says.
-        found: u32,
-    },
-}
-
-impl LinkTable {
-    /// A table by its rows; the diagonal may have any value.
-    ///
-    /// # Errors
-    /// When it is not square, has too many rows, or a link has no rate.
-    pub fn new(rows: Vec<Vec<u32>>) -> Result<Self, LinkTableError> {
-        let n = rows.len();
-        if !(2..=SYNTHESIZED_MEMBERS_MAX).contains(&n) {
-            return Err(LinkTableError::Rows { found: n });
-        }
-        for (from, row) in rows.iter().enumerate() {
-            if row.len() != n {
-                return Err(LinkTableError::Columns {
-                    row: from,
-                    found: row.len(),
-                    rows: n,
-                });
-            }
-            let bad =
-                |(to, rate): &(usize, &u32)| *to != from && !(1..=LINK_MBIT_MAX).contains(*rate);
-            if let Some((to, found)) = row.iter().enumerate().find(bad) {
-                return Err(LinkTableError::Rate {
-                    from,
-                    to,
-                    found: *found,
-                });
-            }
-        }
-        Ok(Self { rows })
-    }
-
-    /// Its rows.
-    pub fn rows(&self) -> &[Vec<u32>] {
-        &self.rows
-    }
-
-    fn members(&self) -> usize {
-        self.rows.len()
-    }
-
-    fn rate(&self, from: usize, to: usize) -> u64 {
-        u64::from(self.rows[from][to])
-    }
-
-    /// What a peer's line carries out of it.
-    fn out(&self, from: usize) -> u64 {
-        let others = (0..self.members()).filter(|to| *to != from);
-        others.map(|to| self.rate(from, to)).max().unwrap_or(1)
-    }
-
-    /// What a peer's line carries into it.
-    fn into(&self, to: usize) -> u64 {
-        let others = (0..self.members()).filter(|from| *from != to);
-        others.map(|from| self.rate(from, to)).max().unwrap_or(1)
-    }
-
-    /// Microseconds of a megabyte below which no packing of trees is.
-    fn least(&self) -> u64 {
-        let n = self.members();
-        let lines: u64 = (0..n).map(|rank| self.out(rank)).sum();
-        let mut least = MICROS_PER_MB * 2 * (n as u64 - 1) / lines;
-        // Every proper subset: those without the last rank, and their complements.
-        for half in 1..1u32 << (n - 1) {
-            let all = (1u32 << n) - 1;
-            for set in [half, all & !half] {
-                let within = |rank: &usize| set >> rank & 1 == 1;
-                let inside = || (0..n).filter(within);
-                let outside = || (0..n).filter(|rank| !within(rank));
-                let links = inside().flat_map(|from| outside().map(move |to| self.rate(from, to)));
-                let leaves = links
-                    .sum::<u64>()
-                    .min(inside().map(|rank| self.out(rank)).sum())
-                    .min(outside().map(|rank| self.into(rank)).sum());
-                least = least.max(MICROS_PER_MB / leaves);
-            }
-        }
-        least
-    }
+/// How the ways up and down use a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ways {
+    /// Results descend once all sums have climbed, so the most loaded lines of both ways add up.
+    InTurn,
+    /// Results descend while other shards climb, so a line's loads of both ways add up.
+    Together,
 }
 
 /// What a packing loads every link and line with: shards, and the rate that carries them.
@@ -163,13 +48,14 @@ struct Loads<'a> {
     shards: [Vec<u64>; 2],
     /// What a shard on each costs: the fastest rate divided by its own.
     costs: Vec<u64>,
+    ways: Ways,
 }
 
 /// The costs' unit: fine enough to tell the fastest links apart.
 const UNIT: u64 = 1 << 10;
 
 impl<'a> Loads<'a> {
-    fn new(table: &'a LinkTable) -> Self {
+    fn new(table: &'a LinkTable, ways: Ways) -> Self {
         let n = table.members();
         let rates = (0..n * n + 2 * n).map(|at| Self::rate(table, at));
         let fastest = (0..n).map(|rank| table.out(rank)).max().unwrap_or(1);
@@ -178,6 +64,7 @@ impl<'a> Loads<'a> {
             table,
             shards: [vec![0; costs.len()], vec![0; costs.len()]],
             costs,
+            ways,
         }
     }
 
@@ -216,6 +103,15 @@ impl<'a> Loads<'a> {
     /// loads apart.
     fn value(&self) -> (u64, u128) {
         let mut sum = (0, 0);
+        if self.ways == Ways::Together {
+            let [up, down] = &self.shards;
+            for ((up, down), cost) in up.iter().zip(down).zip(&self.costs) {
+                let load = (up + down) * cost;
+                sum.0 = sum.0.max(load);
+                sum.1 += u128::from(load) * u128::from(load);
+            }
+            return sum;
+        }
         for shards in &self.shards {
             let mut most = 0;
             for (shards, cost) in shards.iter().zip(&self.costs) {
@@ -298,11 +194,15 @@ fn descend(trees: &mut [Vec<usize>], loads: &mut Loads<'_>) {
 /// random, and what is better in the end is kept. The random numbers are a fixed row.
 ///
 /// Special case: a packing at the bound is left as it is.
-fn pack(table: &LinkTable, least: u64) -> (Vec<Vec<usize>>, u64) {
+pub(super) fn pack(table: &LinkTable, count: usize, kicks: usize, ways: Ways) -> Vec<Vec<usize>> {
     let n = table.members();
-    let count = n * (SYNTHESIZED_TREES_MAX / n);
+    let least = match ways {
+        Ways::InTurn => table.least(),
+        // What loads of this kind are below is not known.
+        Ways::Together => 0,
+    };
     let mut trees: Vec<Vec<usize>> = (0..count).map(|tree| vec![tree % n; n]).collect();
-    let mut loads = Loads::new(table);
+    let mut loads = Loads::new(table, ways);
     for tree in &trees {
         loads.tree(tree, true);
     }
@@ -314,8 +214,8 @@ fn pack(table: &LinkTable, least: u64) -> (Vec<Vec<usize>>, u64) {
             .wrapping_add(1_442_695_040_888_963_407);
         (state >> 33) as usize % below
     };
-    for _ in 0..SYNTHESIS_KICKS {
-        if loads.micros(count) <= least {
+    for _ in 0..kicks {
+        if ways == Ways::InTurn && loads.micros(count) <= least {
             break;
         }
         let (value, kept) = (loads.value(), trees.clone());
@@ -338,8 +238,7 @@ fn pack(table: &LinkTable, least: u64) -> (Vec<Vec<usize>>, u64) {
             }
         }
     }
-    let micros = loads.micros(count);
-    (trees, micros)
+    trees
 }
 
 impl Schedule {
@@ -348,13 +247,17 @@ impl Schedule {
     /// Special case: between equal links the butterfly is the best there is.
     pub fn synthesized(table: &LinkTable) -> Self {
         let n = table.members();
-        let mut stars = Loads::new(table);
+        let mut stars = Loads::new(table, Ways::InTurn);
         for root in 0..n {
             stars.tree(&vec![root; n], true);
         }
         let butterfly = stars.micros(n);
         let least = table.least();
-        let (trees, micros) = pack(table, least);
+        let count = n * (SYNTHESIZED_TREES_MAX / n);
+        let trees = pack(table, count, SYNTHESIS_KICKS, Ways::InTurn);
+        let mut packed = Loads::new(table, Ways::InTurn);
+        trees.iter().for_each(|tree| packed.tree(tree, true));
+        let micros = packed.micros(count);
         if micros * GAIN_ONE_IN > butterfly * (GAIN_ONE_IN - 1) {
             return Self::Butterfly;
         }
@@ -472,7 +375,7 @@ mod tests {
                 continue;
             };
             let trees = packing.trees();
-            let mut loads = Loads::new(&links);
+            let mut loads = Loads::new(&links, Ways::InTurn);
             for tree in &trees {
                 loads.tree(tree, true);
             }
@@ -495,7 +398,7 @@ mod tests {
             if depth(&tree).is_none() {
                 continue;
             }
-            let mut loads = Loads::new(&links);
+            let mut loads = Loads::new(&links, Ways::InTurn);
             loads.tree(&tree, true);
             assert!(loads.micros(1) >= links.least(), "{tree:?}");
         }

@@ -17,11 +17,11 @@ use murmurate_protocol::wire::{
     Whereabouts,
 };
 use murmurate_protocol::{
-    Attempt, Base, Branch, BytesBound, Contribution, DeadlinePlan, Digest, ExchangeKind,
-    FoundingBallot, FoundingMessage, FragmentId, FragmentPlan, GroupTag, LayoutHash, Loss, Members,
-    Part, Partners, PeerConfig, PeerId, Plan, PlanHash, RollChange, RollName, RollSeat, Round,
-    RunId, Schedule, SliceId, SliceMeta, StateId, StepBudget, Synchronization, Tag, Taken,
-    TallyEntry, Time, Topology,
+    AgreedLinks, Attempt, Base, Branch, BytesBound, Contribution, DeadlinePlan, Digest,
+    ExchangeKind, FoundingBallot, FoundingMessage, FragmentId, FragmentPlan, GroupTag, LayoutHash,
+    Loss, Members, Part, Partners, PeerConfig, PeerId, Plan, PlanHash, RollChange, RollName,
+    RollSeat, Round, RunId, Schedule, SliceId, SliceMeta, StateId, StepBudget, Synchronization,
+    Tag, Taken, TallyEntry, Time, Topology,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -472,6 +472,21 @@ pub(crate) fn any_message() -> impl Strategy<Value = Message> {
                 };
                 let places = (0..members.len()).map(place).collect();
                 FormingMessage::ProposePlaced { round, term, members, places }
+            }
+        ),
+        2 => (any_round(), 0u8..4, any_members(), any::<u8>()).prop_map(
+            |(round, term, members, code)| {
+                let n = members.len();
+                let code = |at: usize| match at / n == at % n {
+                    true => 0,
+                    false => code.wrapping_add(at as u8).max(1),
+                };
+                let codes = match n {
+                    0..=1 | 17.. => Vec::new(),
+                    _ => (0..n * n).map(code).collect(),
+                };
+                let links = AgreedLinks { since: round, codes };
+                FormingMessage::ProposeLinked { round, term, members, links }
             }
         ),
         1 => bits().prop_map(|(round, term, _)| FormingMessage::Decline { round, term }),

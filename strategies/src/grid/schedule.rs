@@ -1,11 +1,11 @@
 //! Schedules of an all-reduce: from the written table to the plan, and back.
 
 use super::StrategyError;
-use super::registry::{GROUP, ISLANDS, LINKS, SCHEDULES};
+use super::registry::{GROUP, ISLANDS, LINK_LATENCY, LINK_ROUNDS, LINKS, SCHEDULES};
 use super::tables::Architecture;
 use super::validate::{absent, choose, refuse_foreign};
 use crate::parameter::{self, Parameters};
-use murmurate_protocol::{LinkTable, Schedule};
+use murmurate_protocol::{LinkCodes, LinkPlan, LinkTable, Schedule};
 
 const KEY: &str = "architecture.schedule";
 
@@ -57,12 +57,29 @@ pub(super) fn read(
             }
         }
         "synthesized" => {
+            if own[0] > 0.0 {
+                return measured(&written.link_mbit, (own[0], own[1]));
+            }
             let links = links(&written.link_mbit)?;
             return Ok((Schedule::synthesized(&links), Some(links)));
         }
         _ => Schedule::Butterfly,
     };
     Ok((schedule, None))
+}
+
+/// A schedule that is found again for what peers measure. It begins with the links that are given, if any are.
+fn measured(
+    given: &Option<toml::Value>,
+    (every, latency_ms): (f64, f64),
+) -> Result<(Schedule, Option<LinkTable>), StrategyError> {
+    let table = given.as_ref().map(|_| links(given)).transpose()?;
+    let plan = LinkPlan {
+        every: every as u16,
+        latency_micros: (1_000.0 * latency_ms) as u32,
+        start: table.as_ref().map(LinkCodes::of).unwrap_or_default(),
+    };
+    Ok((Schedule::Measured(plan), table))
 }
 
 /// The table of measured links.
@@ -95,6 +112,18 @@ impl Architecture {
             let sites = f64::from(u8::from(schedule.goes_by_sites()));
             let by = ISLANDS.range.to_toml(sites);
             self.parameters.insert(ISLANDS.name.to_owned(), by);
+        }
+        if let Some(plan) = schedule.link_plan() {
+            let (every, latency) = (
+                i64::from(plan.every),
+                f64::from(plan.latency_micros) / 1_000.0,
+            );
+            let keys = [
+                (LINK_ROUNDS.name, toml::Value::Integer(every)),
+                (LINK_LATENCY.name, toml::Value::Float(latency)),
+            ];
+            let keys = keys.map(|(name, value)| (name.to_owned(), value));
+            self.parameters.extend(keys);
         }
         self.link_mbit = links.map(|links| {
             let row = |row: &Vec<u32>| {

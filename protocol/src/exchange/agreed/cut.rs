@@ -40,7 +40,14 @@ const OCTAVES_MAX: u8 = 20;
 
 /// What the lines of a group's members carry, relative to one another.
 pub(super) fn rates(group: &Group) -> Vec<u64> {
-    let class = |index: usize| group.places.get(index)?.rate.map(|rate| rate.number());
+    let class = |index: usize| {
+        group
+            .around
+            .places
+            .get(index)?
+            .rate
+            .map(|rate| rate.number())
+    };
     let classes: Vec<Option<u8>> = (0..group.len()).map(class).collect();
     let fastest = classes.iter().flatten().max().copied().unwrap_or(0);
     let below = |class: &Option<u8>| class.map_or(0, |class| fastest - class).min(OCTAVES_MAX);

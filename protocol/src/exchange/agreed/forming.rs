@@ -11,7 +11,7 @@ use super::message::{FormingMessage, Member, Scoped};
 use super::proven::proven;
 use super::ready::Ready;
 use super::sealed::Proposal;
-use super::whereabouts::Whereabouts;
+use super::whereabouts::Surroundings;
 use crate::core::context::Context;
 use crate::core::timers::Timer;
 use crate::exchange::broke;
@@ -53,11 +53,17 @@ impl Agreed {
 
     /// The group is known: what came early for another one goes, and the first fragments open.
     pub(super) fn start(&mut self, cx: &mut Context, group: Group) {
-        let members = group.members.iter().map(|m| m.peer).collect();
+        let members: Vec<PeerId> = group.members.iter().map(|m| m.peer).collect();
+        if let Some(links) = &group.around.links {
+            cx.view.measured.hold(&members, links);
+        }
         cx.emit(Event::Group {
             round: cx.round,
             members,
         });
+        if let Some(change) = self.programs.change(&cx.plan, &group, cx.round) {
+            cx.emit(change);
+        }
         let (round, tag) = (cx.round, group.tag);
         let belongs = |r: Round, of: Option<GroupTag>| r > round || (r == round && of == Some(tag));
         let due = |(_, slice, meta, _): &EarlySlice| belongs(slice.round, meta.tag.group());
@@ -193,10 +199,10 @@ impl Agreed {
         cx: &mut Context,
         from: PeerId,
         (round, term): (Round, u8),
-        (members, places): (&[Member], &[Whereabouts]),
+        (members, around): (&[Member], &Surroundings),
     ) -> Result<(), PeerError> {
         if let Some(group) = self.group.as_ref().filter(|_| round == cx.round) {
-            if group.is(round, members, places) {
+            if group.is(round, members, around) {
                 return Ok(()); // two proposers, one group
             }
             if group.index(from).is_none() {
@@ -207,7 +213,7 @@ impl Agreed {
         }
         let formed = self
             .grouping
-            .proposed(cx, from, (round, term), (members, places));
+            .proposed(cx, from, (round, term), (members, around));
         let (formed, result) = match formed {
             Ok(formed) => (formed, Ok(())),
             Err(error) => (self.grouping.refused(cx, from), Err(error)),

@@ -5,6 +5,7 @@ use super::merge_side::MergeSide;
 use super::said::Said;
 use super::signed_message::Seat;
 use super::whereabouts::Whereabouts;
+use crate::schedule::AgreedLinks;
 use crate::{Branch, Digest, GroupTag, Round};
 use serde::{Deserialize, Serialize};
 
@@ -116,6 +117,17 @@ pub enum FormingMessage {
         /// Where each of them is, as far as the proposer knows it.
         places: Vec<Whereabouts>,
     },
+    /// [`FormingMessage::Propose`] in a run whose schedule goes by links that members measure.
+    ProposeLinked {
+        /// The round.
+        round: Round,
+        /// Raised with every proposer that failed before.
+        term: u8,
+        /// The members in `PeerId` order.
+        members: Vec<Member>,
+        /// The rates of their links.
+        links: AgreedLinks,
+    },
 }
 
 impl FormingMessage {
@@ -133,6 +145,7 @@ impl FormingMessage {
             Self::Meet { .. } => "meet",
             Self::Merge { .. } => "merge",
             Self::ProposePlaced { .. } => "propose-placed",
+            Self::ProposeLinked { .. } => "propose-linked",
         }
     }
 
@@ -148,7 +161,8 @@ impl FormingMessage {
             | Self::Left { round, .. }
             | Self::Meet { round, .. }
             | Self::Merge { round, .. }
-            | Self::ProposePlaced { round, .. } => *round,
+            | Self::ProposePlaced { round, .. }
+            | Self::ProposeLinked { round, .. } => *round,
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::message::Member;
 use super::signed_group::SignedGroup;
-use super::whereabouts::Whereabouts;
+use super::whereabouts::Surroundings;
 use crate::{Digest, GroupTag, Members, PeerId, Plan, Round};
 
 /// The agreed members of one round, and who of them this peer is.
@@ -20,8 +20,8 @@ pub(super) struct Group {
     pub(super) sealed: Option<Sealed>,
     /// Where it merges branches: the sides, each with its members and its weight, this peer's first.
     pub(super) sides: Vec<(u16, f64)>,
-    /// Where each member is, in the proposer's words; empty where the plan does not go by it.
-    pub(super) places: Vec<Whereabouts>,
+    /// The network among its members, in the proposer's words.
+    pub(super) around: Surroundings,
 }
 
 /// A group whose members sign.
@@ -38,7 +38,7 @@ impl Group {
     /// `None` when `me` is not a member.
     pub(super) fn new(plan: &Plan, round: Round, members: Vec<Member>, me: PeerId) -> Option<Self> {
         let me = members.iter().position(|m| m.peer == me)?;
-        let tag = tag_of(round, &members, &[]);
+        let tag = tag_of(round, &members, &Surroundings::default());
         let quorum = plan.quorum_of(members.len());
         Some(Self {
             tag,
@@ -48,15 +48,15 @@ impl Group {
             round,
             sealed: None,
             sides: Vec::new(),
-            places: Vec::new(),
+            around: Surroundings::default(),
         })
     }
 
-    /// The same group with the places of its members.
-    pub(super) fn at(self, places: Vec<Whereabouts>) -> Self {
+    /// The same group with what its proposer says of the network among its members.
+    pub(super) fn within(self, around: Surroundings) -> Self {
         Self {
-            tag: tag_of(self.round, &self.members, &places),
-            places,
+            tag: tag_of(self.round, &self.members, &around),
+            around,
             ..self
         }
     }
@@ -88,8 +88,8 @@ impl Group {
     }
 
     /// Whether a proposal names this group.
-    pub(super) fn is(&self, round: Round, members: &[Member], places: &[Whereabouts]) -> bool {
-        self.tag == tag_of(round, members, places)
+    pub(super) fn is(&self, round: Round, members: &[Member], around: &Surroundings) -> bool {
+        self.tag == tag_of(round, members, around)
     }
 
     pub(super) fn len(&self) -> usize {
@@ -133,12 +133,14 @@ impl Group {
     }
 }
 
-fn tag_of(round: Round, members: &[Member], places: &[Whereabouts]) -> GroupTag {
+fn tag_of(round: Round, members: &[Member], around: &Surroundings) -> GroupTag {
     let peers = GroupTag::of(round, members.iter().map(|member| &member.peer));
-    let peers = match places.is_empty() {
-        true => peers,
-        // Members cut fragments alike only if they go by the same places.
-        false => GroupTag::of_digest(&Digest::of(&crate::wire::canonical(&(peers, places)))),
+    let named = |bytes: Vec<u8>| GroupTag::of_digest(&Digest::of(&bytes));
+    // Members cut fragments alike, and have the same trees, only if they go by the same places and links.
+    let peers = match (around.places.as_slice(), &around.links) {
+        ([], None) => peers,
+        ([], Some(links)) => named(crate::wire::canonical(&(peers, links))),
+        (places, _) => named(crate::wire::canonical(&(peers, places))),
     };
     let say_nothing = |member: &Member| member.taken.is_none() && member.loss.is_none();
     if members.iter().all(say_nothing) {

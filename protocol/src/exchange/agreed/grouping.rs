@@ -19,7 +19,7 @@ use super::proposal::{self, Stated, Verdict};
 use super::quorum::Enough;
 use super::ready::Ready;
 use super::said::Said;
-use super::whereabouts::Whereabouts;
+use super::whereabouts::Surroundings;
 use crate::core::context::Context;
 use crate::core::timers::Timer;
 use crate::exchange::Outcome;
@@ -192,7 +192,7 @@ impl Grouping {
         cx: &mut Context,
         from: PeerId,
         (round, term): (Round, u8),
-        (members, places): (&[Member], &[Whereabouts]),
+        (members, around): (&[Member], &Surroundings),
     ) -> Result<Formed, PeerError> {
         if !self.active || round != cx.round {
             if round == cx.round {
@@ -221,7 +221,7 @@ impl Grouping {
         }
         Ok(
             match Group::new(&cx.plan, round, members.to_vec(), cx.me()) {
-                Some(group) => self.form(cx, group.at(places.to_vec()), false),
+                Some(group) => self.form(cx, group.within(around.clone()), false),
                 None => Formed::Waiting,
             },
         )

@@ -2,15 +2,16 @@
 
 use super::electorate::signs;
 use super::fragment::FragmentRound;
-use super::message::{AgreedMessage, FormingMessage, FragmentMessage, Scoped};
+use super::message::{AgreedMessage, FormingMessage, FragmentMessage, Member, Scoped};
 use super::ready::Ready;
 use super::sealed::Proposal;
+use super::whereabouts::Surroundings;
 use super::{Agreed, EXCHANGE};
 use crate::core::context::Context;
 use crate::exchange::broke;
 use crate::exchange::{ExchangeMessage, foreign_message, foreign_tag};
 use crate::limits::{EARLY_SCHEDULED_MAX, EARLY_SLICES_MAX, ROUNDS_AHEAD_MAX};
-use crate::{Digest, Order, PeerError, PeerId, Plan, SliceId, SliceMeta};
+use crate::{Digest, Order, PeerError, PeerId, Plan, Round, SliceId, SliceMeta};
 
 /// Slices of one peer that may wait for a round or a fragment.
 fn early_slices_max(plan: &Plan) -> usize {
@@ -47,6 +48,9 @@ impl Agreed {
         if self.about_a_merge(cx, from, forming) {
             return Ok(());
         }
+        if let Some((of, members, around)) = proposal_in(forming) {
+            return self.proposed(cx, from, of, (members, &around));
+        }
         match forming {
             FormingMessage::Ready {
                 round,
@@ -66,17 +70,6 @@ impl Agreed {
                 self.ready(cx, from, ready);
                 Ok(())
             }
-            FormingMessage::Propose {
-                round,
-                term,
-                members,
-            } => self.proposed(cx, from, (*round, *term), (members, &[])),
-            FormingMessage::ProposePlaced {
-                round,
-                term,
-                members,
-                places,
-            } => self.proposed(cx, from, (*round, *term), (members, places)),
             FormingMessage::Decline { round, .. } => {
                 if *round == cx.round {
                     self.gone(cx, from);
@@ -338,6 +331,38 @@ fn hand_over(
     Ok(())
 }
 
+/// The round and the term of a proposal, its members, and what is around them.
+fn proposal_in(message: &FormingMessage) -> Option<((Round, u8), &[Member], Surroundings)> {
+    let mut around = Surroundings::default();
+    let (of, members) = match message {
+        FormingMessage::Propose {
+            round,
+            term,
+            members,
+        } => ((*round, *term), members),
+        FormingMessage::ProposePlaced {
+            round,
+            term,
+            members,
+            places,
+        } => {
+            around.places.clone_from(places);
+            ((*round, *term), members)
+        }
+        FormingMessage::ProposeLinked {
+            round,
+            term,
+            members,
+            links,
+        } => {
+            around.links = Some(links.clone());
+            ((*round, *term), members)
+        }
+        _ => return None,
+    };
+    Some((of, members, around))
+}
+
 /// Whether the weights in a message are what the plan has them count.
 fn weighs(cx: &Context, forming: &FormingMessage) -> bool {
     let allows = |weight: f64| cx.plan.agreement.weighing.allows(weight);
@@ -349,11 +374,10 @@ fn weighs(cx: &Context, forming: &FormingMessage) -> bool {
 
 /// Whether a message says the loss of a member.
 fn says_a_loss(forming: &FormingMessage) -> bool {
-    match forming {
-        FormingMessage::Ready { said, .. } => said.loss.is_some(),
-        FormingMessage::Propose { members, .. } => members.iter().any(|m| m.loss.is_some()),
-        _ => false,
+    if let FormingMessage::Ready { said, .. } = forming {
+        return said.loss.is_some();
     }
+    proposal_in(forming).is_some_and(|(_, all, _)| all.iter().any(|m| m.loss.is_some()))
 }
 
 /// Whether a message forms groups of the run's kind: its members sign, or they do not.
@@ -364,7 +388,10 @@ fn fits(cx: &Context, forming: &FormingMessage) -> bool {
         | FormingMessage::Joined { .. }
         | FormingMessage::Left { .. } => signs(cx),
         FormingMessage::Ready { .. } => !signs(cx),
-        FormingMessage::Propose { .. } => !signs(cx) && !cx.plan.names_places(),
+        FormingMessage::Propose { .. } => {
+            !signs(cx) && !cx.plan.names_places() && !cx.plan.names_links()
+        }
+        FormingMessage::ProposeLinked { .. } => cx.plan.names_links(),
         FormingMessage::ProposePlaced { .. } => !signs(cx) && cx.plan.names_places(),
         FormingMessage::Meet { .. } | FormingMessage::Merge { .. } => cx.plan.merges(),
         FormingMessage::Decline { .. } | FormingMessage::Behind { .. } => true,

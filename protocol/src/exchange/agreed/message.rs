@@ -146,6 +146,7 @@ impl AgreedMessage {
                 FormingMessage::Ready { round, .. }
                 | FormingMessage::Propose { round, .. }
                 | FormingMessage::ProposePlaced { round, .. }
+                | FormingMessage::ProposeLinked { round, .. }
                 | FormingMessage::SignedReady { round, .. }
                 | FormingMessage::SignedPropose { round, .. }
                 | FormingMessage::Meet { round, .. },
@@ -247,6 +248,15 @@ impl AgreedMessage {
             }) => {
                 group(members)?;
                 whereabouts::check(places, members.len())
+            }
+            Self::Forming(FormingMessage::ProposeLinked {
+                round,
+                members,
+                links,
+                ..
+            }) => {
+                group(members)?;
+                links.check(*round, members.len())
             }
             Self::Forming(FormingMessage::SignedReady { seat, .. }) => check::weight(seat.weight),
             Self::Forming(FormingMessage::SignedPropose { seats, members, .. }) => {

@@ -56,6 +56,7 @@ mod pipeline;
 mod proposal;
 mod proposing;
 mod proven;
+mod pushing;
 mod quorum;
 mod ready;
 mod reduce;
@@ -102,7 +103,6 @@ use crate::core::FetchId;
 use crate::core::context::Context;
 use crate::core::timers::Timer;
 use crate::exchange::{Arrived, Ending, Exchange, Outcome, PastRounds, Signal};
-use crate::schedule::Program;
 use crate::{
     FragmentId, GroupTag, Layers, Members, Order, PeerError, PeerId, SliceId, TrainSummary, Wait,
 };
@@ -111,8 +111,7 @@ use carried::Carried;
 use fragment::FragmentRound;
 use group::Group;
 use grouping::Grouping;
-use in_group::InGroup;
-use std::sync::Arc;
+use in_group::Programs;
 use tellers::Tellers;
 
 /// What this exchange is called in errors.
@@ -123,7 +122,7 @@ pub(crate) struct Agreed {
     grouping: Grouping,
     group: Option<Group>,
     /// What the schedule asks of this peer in such a group.
-    program: Option<(InGroup, Arc<Program>)>,
+    programs: Programs,
     /// The round's fragments opened so far, by their number.
     fragment_rounds: Vec<FragmentRound>,
     /// Fragments that have left so far, where they leave under the backward pass.
@@ -152,7 +151,7 @@ impl Agreed {
         Self {
             grouping: Grouping::default(),
             group: None,
-            program: None,
+            programs: Programs::default(),
             fragment_rounds: Vec::new(),
             cut: Vec::new(),
             lost: Members::NONE,

@@ -33,7 +33,11 @@ impl FragmentRound {
         lost: Members,
     ) -> Self {
         let len = cx.plan.fragment(fragment).map_or(1, |f| f.len);
-        let of = super::server::parts(cx, &group, len);
+        let shards = program.as_ref().map(|program| program.shards() as u64);
+        let of = match shards.filter(|shards| *shards <= len) {
+            Some(shards) => shards as u16,
+            None => super::server::parts(cx, &group, len),
+        };
         Self::cut_into(cx, fragment, group, (program, of), lost, None)
     }
 

@@ -6,7 +6,7 @@ use super::group::Group;
 use super::grouping::Grouping;
 use super::message::{FormingMessage, Member};
 use super::weights;
-use super::whereabouts::Whereabouts;
+use super::whereabouts::{Surroundings, Whereabouts};
 use crate::core::context::Context;
 use crate::limits::GROUP_MEMBERS_MAX;
 use crate::rendezvous::rendezvous;
@@ -70,21 +70,31 @@ impl Grouping {
         weights::cap(&mut members, cx.plan.agreement.weighing);
         match Group::new(&cx.plan, round, members.clone(), me) {
             Some(group) => {
-                let places = match cx.plan.names_places() {
-                    true => whereabouts(cx, &members),
-                    false => Vec::new(),
-                };
+                let around = surroundings(cx, &members);
                 for (_, peer) in group.others() {
-                    cx.send(peer, proposal(round, term, &members, &places));
+                    cx.send(peer, proposal(round, term, &members, &around));
                 }
-                self.form(cx, group.at(places), false)
+                self.form(cx, group.within(around), false)
             }
             None => Formed::NoGroup, // this peer always has a seat
         }
     }
 }
 
-/// What this peer knows of the members of a group that it proposes.
+/// What this peer says of the network among the members of a group that it proposes.
+fn surroundings(cx: &mut Context, members: &[Member]) -> Surroundings {
+    let peers: Vec<PeerId> = members.iter().map(|member| member.peer).collect();
+    let places = match cx.plan.names_places() {
+        true => whereabouts(cx, members),
+        false => Vec::new(),
+    };
+    Surroundings {
+        places,
+        links: cx.propose_links(&peers),
+    }
+}
+
+/// What this peer knows of the places of some members.
 fn whereabouts(cx: &Context, members: &[Member]) -> Vec<Whereabouts> {
     let view = &cx.view;
     let locality = |peer: PeerId| -> Option<&Locality> {
@@ -108,16 +118,22 @@ fn whereabouts(cx: &Context, members: &[Member]) -> Vec<Whereabouts> {
         .collect()
 }
 
-/// The message that proposes a group, with the places of its members where the plan goes by them.
-fn proposal(round: Round, term: u8, members: &[Member], places: &[Whereabouts]) -> FormingMessage {
+/// The message that proposes a group, with what is around its members where the plan goes by it.
+fn proposal(round: Round, term: u8, members: &[Member], around: &Surroundings) -> FormingMessage {
     let members = members.to_vec();
-    match places.is_empty() {
-        true => FormingMessage::Propose {
+    match (around.places.as_slice(), &around.links) {
+        ([], None) => FormingMessage::Propose {
             round,
             term,
             members,
         },
-        false => FormingMessage::ProposePlaced {
+        ([], Some(links)) => FormingMessage::ProposeLinked {
+            round,
+            term,
+            members,
+            links: links.clone(),
+        },
+        (places, _) => FormingMessage::ProposePlaced {
             round,
             term,
             members,

@@ -13,10 +13,7 @@ use super::duty::{Duty, Pass, Progress};
 use super::fragment::FragmentRound;
 use super::state::Task;
 use crate::core::context::Context;
-use crate::{
-    Attempt, Digest, Done, Layers, Members, Order, OrderId, Part, PeerId, SliceId, SliceMeta,
-    WorkError,
-};
+use crate::{Attempt, Digest, Done, Members, Order, OrderId, Part, PeerId, SliceId, WorkError};
 
 impl FragmentRound {
     /// Orders every reduction whose contributions are complete.
@@ -289,18 +286,6 @@ impl FragmentRound {
         let slice = self.scope.contribution(shard, self.scope.group.me);
         self.tell_tally(cx, shard, owner);
         self.push(cx, self.scope.group.peer(owner), slice, meta);
-    }
-
-    pub(super) fn push(&mut self, cx: &mut Context, to: PeerId, slice: SliceId, meta: SliceMeta) {
-        self.transfers.metas.insert(slice, meta);
-        // Aggregates overtake contributions, because they end an exchange. With priorities, the
-        // fragment that is needed first overtakes both.
-        let first_needed = match cx.plan.overlap.layers {
-            Layers::ByPriority => u8::try_from(slice.fragment.0).unwrap_or(u8::MAX / 2),
-            Layers::Together | Layers::AsReady => 0,
-        };
-        let priority = 2 * first_needed + u8::from(slice.part != Part::Aggregate);
-        cx.push(to, slice, meta, priority);
     }
 
     fn encode_aggregate(&mut self, cx: &mut Context, shard: u16) {

@@ -62,6 +62,8 @@ impl FragmentRound {
         // Ballots above zero reduce directly: a schedule cannot go around the member that failed.
         if let Some(pipeline) = &mut self.pipeline {
             pipeline.close();
+            let of = (self.scope.round, self.scope.fragment);
+            cx.send_now(|slice| (slice.round, slice.fragment) == of);
         }
         // A promise is never taken back, also not for a lower ballot that arrives later.
         self.agreement.promised = self.agreement.promised.max(ballot);

@@ -40,10 +40,12 @@ impl FragmentRound {
 
     /// Releases every slice but those in `keep`.
     pub(super) fn release(&mut self, cx: &mut Context, keep: &[SliceId]) {
-        for slice in self.all_slices() {
-            if !keep.contains(&slice) {
-                cx.order(Order::Release { slice });
-            }
+        let mut gone = self.all_slices();
+        gone.retain(|slice| !keep.contains(slice));
+        // What others still lack of a decided fragment is kept, and goes out in its turn.
+        cx.forget_sends(|slice| gone.contains(slice));
+        for slice in gone {
+            cx.order(Order::Release { slice });
         }
         self.transfers.slices.clear();
     }

@@ -7,6 +7,7 @@
 
 use crate::RateClass;
 use crate::limits::GROUP_MEMBERS_MAX;
+use crate::schedule::AgreedLinks;
 use crate::wire::{WireError, check};
 use serde::{Deserialize, Serialize};
 
@@ -18,6 +19,15 @@ pub struct Whereabouts {
     pub site: u8,
     /// How fast its line is, if its record says so.
     pub rate: Option<RateClass>,
+}
+
+/// What a proposer says of the network among the members of its group.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Surroundings {
+    /// Where each member is; empty where the plan does not go by it.
+    pub(super) places: Vec<Whereabouts>,
+    /// The rates of their links, where the plan goes by them.
+    pub(super) links: Option<AgreedLinks>,
 }
 
 /// Checks what a proposer says of this many members: one entry for each, and each site by its first member.

@@ -4,12 +4,9 @@
 use super::Agreed;
 use super::fragment::FragmentRound;
 use super::group::Group;
-use super::in_group::InGroup;
 use crate::core::context::Context;
 use crate::limits::{WINDOW_BYTES, WINDOW_FRAGMENTS_MAX};
-use crate::schedule::Program;
 use crate::{FragmentId, Layers, Plan, Round};
-use std::sync::Arc;
 
 /// Fragments that may be open at a time: as many as make [`WINDOW_BYTES`]; all of them by priority.
 pub(super) fn window(plan: &Plan) -> usize {
@@ -59,24 +56,9 @@ impl Agreed {
         }
     }
 
-    /// This peer's part in the plan's schedule; none if every member sends to all others.
-    fn program(&mut self, plan: &Plan, group: &Group) -> Option<Arc<Program>> {
-        if !plan.schedule.relays() || group.len() < 2 || group.merges() {
-            return None;
-        }
-        let seat = InGroup::of(plan, group);
-        let known = self.program.take().filter(|(known, _)| *known == seat);
-        let (seat, program) = known.unwrap_or_else(|| {
-            let program = Arc::new(seat.program(plan));
-            (seat, program)
-        });
-        self.program = Some((seat, program.clone()));
-        Some(program)
-    }
-
     /// Opens one fragment and delivers the slices and messages that came early.
     fn open_one(&mut self, cx: &mut Context, fragment: FragmentId, group: Group) {
-        let program = self.program(&cx.plan, &group);
+        let program = self.programs.of(&cx.plan, &group, cx.round);
         let mut fragment_round = FragmentRound::new(cx, fragment, group, program, self.lost);
         if self.has_joined(cx) {
             fragment_round.may_sign();

@@ -43,6 +43,9 @@ pub(super) const SPEC: ExchangeSpec = ExchangeSpec {
 /// contributions), and half are aggregates (A bytes): T = max(b, h / F) / S (C + A) / 2 / min(up,
 /// down) + (h + 3) latencies, with F fragments, one after another. The 3 are ready, propose, vote.
 ///
+/// Trees and orders that are found again while the run is under way take what their model says of the largest
+/// fragment, and as long as the butterfly in the rounds that measure, for links that are given.
+///
 /// Trees that were packed onto measured links take what their certificate says in place of the bytes of
 /// the busiest over an equal link, if the cluster has as many peers.
 ///
@@ -65,6 +68,18 @@ fn traffic(_: &Strategy, plan: &Plan, cluster: &Cluster) -> Traffic {
     let hops = u32::try_from(cost.hops).unwrap_or(u32::MAX);
     let latency: Duration = cluster.link.latency * hops.saturating_add(agreed::HOPS);
     let moving = match plan.schedule {
+        Schedule::Measured(links) => {
+            let largest = plan.fragments.iter().map(|f| f.aggregate.of(f.len)).max();
+            let largest = largest.unwrap_or(1).max(1);
+            let equal = bytes.max(chain) / slower;
+            links
+                .micros(members, largest)
+                .map_or(equal, |(found, butterfly)| {
+                    let every = f64::from(links.every.max(1));
+                    let mean = ((every - 1.0) * found as f64 + butterfly as f64) / every;
+                    mean * 1e-6 * whole / largest as f64
+                })
+        }
         Schedule::Packed(packing) if packing.members() == members => {
             f64::from(packing.certificate().micros) * 1e-12 * whole
         }

@@ -19,10 +19,26 @@ pub(in crate::grid) const ISLANDS: Parameter = Parameter {
     about: "whether islands are runs of ranks by peer id, or of peers at one site",
 };
 
+/// When a schedule is found again for links that the run has measured.
+pub(in crate::grid) const LINK_ROUNDS: Parameter = Parameter {
+    name: "link_rounds",
+    range: Range::Whole(0, 65_535),
+    default: Some(0.0),
+    about: "rounds after which peers measure their links again and may change the schedule; 0 is never",
+};
+
+/// What a schedule that is found again takes a send to cost beside its bytes.
+pub(in crate::grid) const LINK_LATENCY: Parameter = Parameter {
+    name: "link_latency_ms",
+    range: Range::Closed(0.0, 10_000.0),
+    default: Some(10.0),
+    about: "with link_rounds: one-way latency between two peers, which every send costs beside its bytes",
+};
+
 /// The key of a schedule that is found for measured links.
 pub(in crate::grid) const LINKS: Key = required(
     "architecture.link_mbit",
-    "a square table of whole numbers, 1 to 1000000, for 2 to 16 peers",
+    "a square table of whole numbers, 1 to 1000000, for 2 to 16 peers; or link_rounds above 0",
     "Mbit/s that row i reached sending to column j alone, peers by their ids; the diagonal is not used",
 );
 
@@ -81,11 +97,12 @@ pub const SCHEDULES: [Entry; 9] = [
     ),
     Entry::new(
         "synthesized",
-        "trees packed onto measured links, where they save a tenth of the butterfly's time",
+        "trees packed onto measured links, where they save a tenth of the butterfly's time; with link_rounds measured again and sent in order",
         "min over trees of max over links of (shards over it) / (k rate), up to 4 hops; else butterfly",
-        "Wang et al., MLSys 2020 (Blink)",
+        "Wang et al., MLSys 2020 (Blink); Luo et al., MLSys 2020 (PLink); Shah et al., NSDI 2023 (TACCL)",
     )
-    .with(&[LINKS]),
+    .with(&[LINKS])
+    .taking(&[LINK_ROUNDS, LINK_LATENCY]),
 ];
 
 /// Values of `architecture.contribution`.

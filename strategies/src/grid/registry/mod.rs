@@ -11,7 +11,7 @@ mod rates;
 mod rules;
 
 pub use architecture::{CONTRIBUTIONS, SCHEDULES};
-pub(super) use architecture::{GROUP, ISLANDS, LINKS};
+pub(super) use architecture::{GROUP, ISLANDS, LINK_LATENCY, LINK_ROUNDS, LINKS};
 pub use codecs::CODECS;
 pub use optimizers::{CORRECTIONS, INNERS, OUTERS};
 pub use overlaps::{CUTS, DENSITIES, LAYERS};

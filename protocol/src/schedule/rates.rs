@@ -1,0 +1,161 @@
+//! Rates of links as peers tell them and plans have them: one byte each.
+//!
+//! Code c > 0 is the rate 1 KiB/s 2^((c - 1) / 8), rounded down; 0 is a link that is not measured. So a code
+//! is 9 % more than the one below it, and the largest is two terabytes a second.
+
+use crate::limits::SYNTHESIZED_MEMBERS_MAX;
+use serde::{Deserialize, Serialize};
+
+/// Codes of an octave.
+const STEPS: [u64; 8] = [1024, 1117, 1218, 1328, 1448, 1579, 1722, 1878];
+
+/// The rate of a code, in bytes per second.
+const fn rate_of(code: u8) -> u64 {
+    let above = code.saturating_sub(1) as usize;
+    STEPS[above % STEPS.len()] << (above / STEPS.len())
+}
+
+/// The code of a rate in bytes per second: of the largest that is not above it, and of the lowest for any
+/// that is below all.
+pub(crate) fn code_of(bytes_per_second: u64) -> u8 {
+    let (mut low, mut high) = (1, u8::MAX);
+    while low < high {
+        let middle = high - (high - low) / 2;
+        match rate_of(middle) <= bytes_per_second {
+            true => low = middle,
+            false => high = middle - 1,
+        }
+    }
+    low
+}
+
+/// The codes of all links among a group's members, by rank; none where no link is known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct LinkCodes {
+    members: u8,
+    /// Row i, column j: from rank i to rank j.
+    rows: [[u8; SYNTHESIZED_MEMBERS_MAX]; SYNTHESIZED_MEMBERS_MAX],
+}
+
+impl LinkCodes {
+    /// Codes of so many members; more than have trees are not told apart.
+    pub(crate) fn new(members: usize, code: impl Fn(usize, usize) -> u8) -> Self {
+        let mut this = Self::default();
+        if members > SYNTHESIZED_MEMBERS_MAX {
+            return this;
+        }
+        this.members = members as u8;
+        for from in 0..members {
+            for to in (0..members).filter(|to| *to != from) {
+                this.rows[from][to] = code(from, to);
+            }
+        }
+        this
+    }
+
+    /// Codes row by row, as a proposer names them; none if their number is no square of members.
+    pub(crate) fn read(codes: &[u8], members: usize) -> Option<Self> {
+        let whole = codes.len() == members * members && members <= SYNTHESIZED_MEMBERS_MAX;
+        let at = |from: usize, to: usize| codes.get(from * members + to).copied().unwrap_or(0);
+        let read = whole.then(|| Self::new(members, at))?;
+        // A link from a member to itself would make two names of one table.
+        (read.written() == codes).then_some(read)
+    }
+
+    /// The codes row by row.
+    pub(crate) fn written(&self) -> Vec<u8> {
+        let n = self.members();
+        (0..n * n).map(|at| self.rows[at / n][at % n]).collect()
+    }
+
+    /// How many members it is for.
+    pub(crate) const fn members(&self) -> usize {
+        self.members as usize
+    }
+
+    /// The code of a link.
+    pub(crate) fn code(&self, from: usize, to: usize) -> u8 {
+        self.rows[from][to]
+    }
+
+    /// Whether no link is known.
+    pub(crate) fn is_unknown(&self) -> bool {
+        self.rows.iter().flatten().all(|code| *code == 0)
+    }
+
+    /// The same with links that are not known as fast as the fastest.
+    pub(super) fn filled(&self) -> Self {
+        let fastest = self.rows.iter().flatten().max().copied().unwrap_or(0);
+        Self::new(self.members(), |from, to| match self.code(from, to) {
+            0 => fastest.max(1),
+            code => code,
+        })
+    }
+
+    /// The rate of a link, in bytes per second.
+    pub(super) fn rate(&self, from: usize, to: usize) -> u64 {
+        rate_of(self.code(from, to))
+    }
+
+    /// What a peer's line carries into it: as much as its fastest link.
+    pub(super) fn line_in(&self, to: usize) -> u64 {
+        let others = (0..self.members()).filter(|from| *from != to);
+        others.map(|from| self.rate(from, to)).max().unwrap_or(1)
+    }
+
+    /// What a peer's line carries out of it.
+    pub(super) fn line_out(&self, from: usize) -> u64 {
+        let others = (0..self.members()).filter(|to| *to != from);
+        others.map(|to| self.rate(from, to)).max().unwrap_or(1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_code_is_the_largest_that_is_not_above_its_rate() {
+        for code in 1..=u8::MAX {
+            let rate = rate_of(code);
+            assert_eq!(code_of(rate), code);
+            assert_eq!(code_of(rate - 1), (code - 1).max(1));
+            if let Some(next) = code.checked_add(1) {
+                let ratio = rate_of(next) as f64 / rate as f64;
+                // Eight of them are an octave; whole numbers of 1024 are within a thousandth of that.
+                assert!(
+                    (ratio / 2f64.powf(0.125) - 1.0).abs() < 1e-3,
+                    "{code}: {ratio}"
+                );
+            }
+        }
+        assert_eq!((code_of(0), code_of(u64::MAX)), (1, u8::MAX));
+        assert_eq!(rate_of(9), 2048);
+    }
+
+    #[test]
+    fn a_table_survives_its_own_bytes_and_no_others_are_read() {
+        let table = LinkCodes::new(3, |from, to| (10 * from + to) as u8);
+        let bytes = table.written();
+        assert_eq!(bytes, [0, 1, 2, 10, 0, 12, 20, 21, 0]);
+        assert_eq!(LinkCodes::read(&bytes, 3), Some(table));
+        assert_eq!(LinkCodes::read(&bytes, 4), None);
+        let mut own = bytes;
+        own[4] = 7;
+        assert_eq!(LinkCodes::read(&own, 3), None);
+        assert_eq!(LinkCodes::read(&[0; 289], 17), None);
+    }
+
+    #[test]
+    fn a_link_that_is_not_measured_is_as_fast_as_the_fastest() {
+        let table = LinkCodes::new(3, |from, _| [0, 40, 60][from]).filled();
+        assert_eq!(
+            [0, 1, 2].map(|rank| table.line_out(rank)),
+            [60, 40, 60].map(rate_of)
+        );
+        assert_eq!(
+            [0, 1, 2].map(|rank| table.line_in(rank)),
+            [60, 60, 60].map(rate_of)
+        );
+    }
+}
