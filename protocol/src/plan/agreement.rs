@@ -86,7 +86,7 @@ pub enum Grouping {
         /// Peers of a cell, from 2 to 64.
         cell: u16,
     },
-    /// Random cells of a roll, drawn anew in each round; no agreement between cells.
+    /// Random cells of a roll, others in each round; no agreement between cells.
     RandomCells {
         /// Peers of a cell at most, from 2 to 64.
         cell: u16,

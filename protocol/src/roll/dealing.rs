@@ -3,7 +3,7 @@
 //! | dealing | cells of a round | links of a peer among n, with cells of g |
 //! |---|---|---|
 //! | along axes | the places that differ in one digit ([`Axes`]), another one in the next round | d (g - 1) |
-//! | at random | a random part of the places, drawn anew in each round | n - 1, up to 128 peers |
+//! | at random | a random part of the places, another one in each round | n - 1, up to 128 peers |
 //!
 //! Every peer of a run that knows the roll and the round deals the same cells, and no place is in two
 //! of them. So the conflicts that Prague's group generator serializes cannot arise, and it needs no
@@ -26,7 +26,7 @@
 //! **Source:** Luo, He, Zhuo, Qian 2020, "Prague: high-performance heterogeneity-aware asynchronous
 //! decentralized training" (ASPLOS), sections 3 and 4: partial all-reduce, random groups.
 
-use super::Axes;
+use super::axes::Axes;
 use crate::limits::DEALT_POOL_MAX;
 use crate::{Digest, Grouping, Round, RunId};
 use rand_chacha::ChaCha8Rng;
@@ -148,7 +148,7 @@ impl Dealing {
         all.filter(move |other| *other != place)
     }
 
-    /// Whether cells are drawn anew in each round.
+    /// Whether cells are random.
     pub const fn is_random(&self) -> bool {
         self.shuffle.is_some()
     }

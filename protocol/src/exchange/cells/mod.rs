@@ -23,8 +23,10 @@
 //! | a member later | one ballot of its cell |
 //! | the member that forms the cell | the next one forms it, at once if its link is down |
 //! | half of a cell after it formed | its round: members keep their own parameters |
+//! | words that bring a peer ahead of most others | it waits in its round until they are there |
 //! | a peer whose roll is older | its own rounds until it knows the roll again |
 
+mod alone;
 mod early;
 mod forming;
 mod mailbox;
@@ -41,7 +43,6 @@ use crate::exchange::agreed::{AgreedMessage, CellRound, Early, History};
 use crate::exchange::{
     Arrived, Ending, Exchange, ExchangeMessage, GridMessage, Outcome, Signal, foreign_message,
 };
-use crate::limits::CELL_ALONE_ROUNDS;
 use crate::{
     Dealing, FragmentId, GroupTag, Order, PeerError, PeerId, Round, SliceId, Time, TrainSummary,
     Wait,
@@ -115,6 +116,8 @@ impl CellsExchange {
         };
         match forming.step(cx) {
             Step::Wait => {}
+            Step::Alone if self.is_ahead(cx) => self.wait_on(cx),
+            Step::Form(members) if members.len() == 1 && self.is_ahead(cx) => self.wait_on(cx),
             Step::Alone => self.go_alone(cx),
             Step::Form(members) => {
                 let me = cx.me();
@@ -167,23 +170,6 @@ impl CellsExchange {
         self.alone_for = 0;
         cx.this_life.newcomer = false;
         self.cell = CellRound::new(cx, members);
-    }
-
-    /// No other peer exchanges with this one in this round: it goes on from its own parameters.
-    fn go_alone(&mut self, cx: &mut Context) {
-        self.end_forming(cx, &[]);
-        cx.timers.stop(Timer::Exchange);
-        self.alone = true;
-        self.alone_for += u32::from(self.passed_by.is_some());
-        self.outcome = Some(match self.passed_by {
-            Some(teller) if self.alone_for >= CELL_ALONE_ROUNDS => {
-                self.alone_for = 0;
-                self.alone = false;
-                let resync = true;
-                Outcome::Behind { teller, resync }
-            }
-            _ => Outcome::Ended,
-        });
     }
 
     /// After every signal: opens fragments, and the timer follows the earliest deadline.
