@@ -140,7 +140,8 @@ pub use plan::{
 pub use proof::{Proof, Saying};
 pub use pull_plan::{PullAnswers, PullPlan};
 pub use roll::{
-    Axes, FoundingBallot, FoundingMessage, Grid, Roll, RollChange, RollName, RollSeat, SharedRolls,
+    Axes, Dealing, FoundingBallot, FoundingMessage, Grid, Roll, RollChange, RollName, RollSeat,
+    SharedRolls,
 };
 pub use route::{Lane, Route};
 pub use sampling::Sampling;

@@ -416,23 +416,25 @@ fn a_state_that_no_plan_allows_is_refused_and_noted() {
 #[test]
 fn a_cell_larger_than_the_plan_deals_is_refused() {
     let cell = 8;
-    let mut plan = plan(ExchangeKind::AllReduce, 1);
-    plan.exchange = ExchangeKind::Cells;
-    plan.contribution = Contribution::Parameters;
-    plan.agreement.grouping = Grouping::Cells { cell };
-    let mut one = One::of(plan);
-    one.meet(peer(1));
-    let noted = |o: &Output| matches!(o, Output::Emit(Event::Misbehaved { .. }));
-    for (members, refused) in [
-        (Axes::largest(cell), false),
-        (Axes::largest(cell) + 1, true),
+    for (grouping, most) in [
+        (Grouping::Cells { cell }, Axes::largest(cell)),
+        (Grouping::RandomCells { cell }, usize::from(cell)),
     ] {
-        one.outputs.clear();
-        let round = Round(0);
-        let members = (0..members as u8).map(peer).collect();
-        let form = CellsMessage::Form { round, members };
-        one.hear(peer(1), ExchangeMessage::Cells(form));
-        assert_eq!(one.outputs.iter().any(noted), refused, "{:?}", one.outputs);
+        let mut plan = plan(ExchangeKind::AllReduce, 1);
+        plan.exchange = ExchangeKind::Cells;
+        plan.contribution = Contribution::Parameters;
+        plan.agreement.grouping = grouping;
+        let mut one = One::of(plan);
+        one.meet(peer(1));
+        let noted = |o: &Output| matches!(o, Output::Emit(Event::Misbehaved { .. }));
+        for (members, refused) in [(most, false), (most + 1, true)] {
+            one.outputs.clear();
+            let round = Round(0);
+            let members = (0..members as u8).map(peer).collect();
+            let form = CellsMessage::Form { round, members };
+            one.hear(peer(1), ExchangeMessage::Cells(form));
+            assert_eq!(one.outputs.iter().any(noted), refused, "{:?}", one.outputs);
+        }
     }
 }
 

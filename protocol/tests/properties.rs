@@ -684,11 +684,15 @@ proptest! {
     fn no_inputs_break_a_peer_of_cells(
         steps in vec(any_step(), 0..160),
         founded in any::<bool>(),
+        random in any::<bool>(),
     ) {
         let mut plan = plan(ExchangeKind::AllReduce, 1);
         plan.exchange = ExchangeKind::Cells;
         plan.contribution = Contribution::Parameters;
-        plan.agreement.grouping = Grouping::Cells { cell: 4 };
+        plan.agreement.grouping = match random {
+            true => Grouping::RandomCells { cell: 4 },
+            false => Grouping::Cells { cell: 4 },
+        };
         let roll = roll_of_six(&plan, 4, founded);
         let mut driven = Driven::following(plan, roll);
         if founded {

@@ -11,8 +11,8 @@ use crate::limits::{ACCUSED_MAX, OUTPUTS_MAX};
 use crate::roll::{RollChange, RoundNote, SharedRolls};
 use crate::wire::Message;
 use crate::{
-    Branch, Digest, FragmentId, Ledger, Loss, Losses, Order, OrderId, Participants, PeerId, Plan,
-    Proof, Ratings, Roll, Round, Score, SliceId, SliceMeta, Taken, Time,
+    Branch, Dealing, Digest, FragmentId, Ledger, Loss, Losses, Order, OrderId, Participants,
+    PeerId, Plan, Proof, Ratings, Roll, Round, Score, SliceId, SliceMeta, Taken, Time,
 };
 use core::time::Duration;
 use rand_chacha::ChaCha8Rng;
@@ -152,13 +152,18 @@ impl Context {
         self.config.me
     }
 
+    /// How rounds deal a roll of this many places into cells, if the plan has cells.
+    pub(crate) fn dealing(&self, places: usize) -> Option<Dealing> {
+        Dealing::new(self.plan.agreement.grouping, self.plan.run, places)
+    }
+
     /// From now on this roll is in force; none is known without one.
     pub(crate) fn hold(&mut self, roll: Option<Arc<Roll>>) {
         let place = roll
             .as_ref()
             .and_then(|roll| Some((roll, roll.place_of(self.me())?)));
-        let mates = place.map(|(roll, place)| match self.plan.agreement.grouping.cell() {
-            Some(cell) => roll.cell_mates(place, cell),
+        let mates = place.map(|(roll, place)| match self.dealing(roll.len()) {
+            Some(dealing) => roll.cell_mates(place, &dealing),
             None => roll.mates(place),
         });
         let mates = mates.unwrap_or_default();

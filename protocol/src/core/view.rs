@@ -140,6 +140,15 @@ impl View {
         rounds.get(middle).copied().unwrap_or_default()
     }
 
+    /// As [`View::median_round`], over all linked peers that take part, suspected ones among them.
+    pub(crate) fn usual_round(&self) -> Round {
+        let there = self.greeted().filter(|(_, remote)| remote.ready);
+        let mut rounds: Vec<Round> = there.map(|(_, remote)| remote.round).collect();
+        rounds.sort_unstable();
+        let middle = rounds.len().saturating_sub(1) / 2;
+        rounds.get(middle).copied().unwrap_or_default()
+    }
+
     /// Whether this view can hold the whole swarm, so that all peers may be expected to know the
     /// same others.
     pub fn is_complete(&self) -> bool {

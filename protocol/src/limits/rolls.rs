@@ -1,7 +1,7 @@
 //! Bounds of what the peers of a grid or of cells agree on: the roll, its founding, and the ledger of the
 //! data.
 
-use super::GROUP_MEMBERS_MAX;
+use super::{GROUP_MEMBERS_MAX, VIEW_PEERS_MAX};
 use core::time::Duration;
 
 /// Most peers in a roll: 64 rows of 256.
@@ -19,6 +19,10 @@ pub const GRID_ABSENT_ROUNDS: u8 = 3;
 
 /// Newcomers that may wait for a place at one peer.
 pub const APPLICANTS_MAX: usize = 256;
+
+/// Peers from which random cells are drawn, and so links of a peer along an axis: up to here the views of
+/// all peers hold the whole swarm.
+pub const DEALT_POOL_MAX: usize = VIEW_PEERS_MAX / 2;
 
 /// Changes of seats that a peer of a cell passes on at a time: the newest.
 pub const CELL_NEWS_MAX: usize = 64;

@@ -17,7 +17,7 @@ impl Peer {
         let row = match self.cx.plan.agreement.grouping {
             Grouping::Flat => return,
             Grouping::Grid { row } => row,
-            Grouping::Cells { cell } => cell,
+            Grouping::Cells { cell } | Grouping::RandomCells { cell } => cell,
         };
         let fresh = self.cx.round == Round(0)
             && self.cx.rolls.roll.is_none()

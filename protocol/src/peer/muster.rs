@@ -313,7 +313,9 @@ impl Peer {
             false => Patience::ForMost,
         };
         let clear = self.standing() != Standing::Unclear || self.returns();
-        if self.met() && clear {
+        // A round without a roll is a round with no other peer, and the founding ends with the first rounds.
+        let founded = !fresh || !self.has_rolls() || self.cx.rolls.roll.is_some();
+        if self.met() && clear && founded {
             self.cx.waited(Wait::Peers, true);
             self.begin_or_take_over();
             return;

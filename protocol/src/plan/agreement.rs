@@ -89,6 +89,11 @@ pub enum Grouping {
         /// Peers of a cell, from 2 to 64.
         cell: u16,
     },
+    /// Random cells of a roll, others in each round; no agreement between cells.
+    RandomCells {
+        /// Peers of a cell at most, from 2 to 64.
+        cell: u16,
+    },
 }
 
 impl Grouping {
@@ -105,7 +110,7 @@ impl Grouping {
     /// Peers of a cell; `None` where there are no cells.
     pub const fn cell(self) -> Option<u16> {
         match self {
-            Self::Cells { cell } => Some(cell),
+            Self::Cells { cell } | Self::RandomCells { cell } => Some(cell),
             Self::Flat | Self::Grid { .. } => None,
         }
     }
@@ -154,5 +159,20 @@ impl AgreementPlan {
             None => Scoring::NONE_BYTES + before,
             Some(_) => 0,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::canonical;
+
+    #[test]
+    fn a_new_way_to_cut_a_swarm_changes_the_bytes_and_hashes_of_no_other() {
+        let bytes = |grouping: Grouping| canonical(&grouping);
+        assert_eq!(bytes(Grouping::Flat), [0, 0, 0, 0]);
+        assert_eq!(bytes(Grouping::Grid { row: 5 }), [1, 0, 0, 0, 5, 0]);
+        assert_eq!(bytes(Grouping::Cells { cell: 4 }), [2, 0, 0, 0, 4, 0]);
+        assert_eq!(bytes(Grouping::RandomCells { cell: 4 }), [3, 0, 0, 0, 4, 0]);
     }
 }

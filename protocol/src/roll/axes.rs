@@ -30,9 +30,13 @@ impl Axes {
     /// For `places` peers in cells of about `cell`, which is from 2 to 64. Cells along the last axis may be
     /// larger by a quarter, so that a newcomer rarely changes the number of axes.
     pub fn new(places: usize, cell: u16) -> Self {
-        let places = places.max(1);
         let most = Self::largest(cell);
-        let cell = usize::from(cell).clamp(2, GROUP_MEMBERS_MAX);
+        Self::of_most(places, usize::from(cell).clamp(2, GROUP_MEMBERS_MAX), most)
+    }
+
+    /// For `places` peers, about `cell` along each axis and at most `most` along the last one.
+    pub(crate) fn of_most(places: usize, cell: usize, most: usize) -> Self {
+        let places = places.max(1);
         let mut count = 1;
         while (cell as u128).pow(count - 1) * (most as u128) < places as u128 {
             count += 1;

@@ -11,6 +11,7 @@
 mod acceptor;
 mod axes;
 mod change;
+mod dealing;
 mod founding;
 mod founding_message;
 mod grid;
@@ -23,6 +24,7 @@ mod shared;
 
 pub use axes::Axes;
 pub use change::RollChange;
+pub use dealing::Dealing;
 pub(crate) use founding::Founding;
 pub use founding_message::{FoundingBallot, FoundingMessage, RollName};
 pub use grid::Grid;
@@ -206,11 +208,9 @@ impl Roll {
         places.filter_map(|place| self.peer(place)).collect()
     }
 
-    /// The peers of the cells of a place, along every axis.
-    pub(crate) fn cell_mates(&self, place: usize, cell: u16) -> BTreeSet<PeerId> {
-        let axes = Axes::new(self.len(), cell);
-        let places = (0..axes.count()).flat_map(|axis| axes.cell(place, axis));
-        let others = places.filter(|other| *other != place);
+    /// The peers that rounds may deal into one cell with a place.
+    pub(crate) fn cell_mates(&self, place: usize, dealing: &Dealing) -> BTreeSet<PeerId> {
+        let others = dealing.mates(place);
         others.filter_map(|other| self.peer(other)).collect()
     }
 

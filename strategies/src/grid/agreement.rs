@@ -55,16 +55,24 @@ impl Agreement {
             _ => None,
         };
         let cell = grouping.and_then(Grouping::cell).map(i64::from);
+        let dealing = match grouping {
+            Some(Grouping::RandomCells { .. }) => Some(super::grouping::RANDOM.to_owned()),
+            Some(Grouping::Cells { .. }) => Some(super::grouping::AXES.to_owned()),
+            _ => None,
+        };
         let grouping = grouping.map(|grouping| match grouping {
             Grouping::Flat => "flat".to_owned(),
             Grouping::Grid { .. } => "grid".to_owned(),
-            Grouping::Cells { .. } => super::grouping::CELLS.to_owned(),
+            Grouping::Cells { .. } | Grouping::RandomCells { .. } => {
+                super::grouping::CELLS.to_owned()
+            }
         });
         Self {
             liars,
             grouping,
             row,
             cell,
+            dealing,
         }
     }
 }

@@ -13,12 +13,22 @@ use murmurate_protocol::{ExchangeKind, Grouping, Layers, Schedule};
 const KEY: &str = "agreement.grouping";
 const ROW: &str = "agreement.row";
 const CELL: &str = "agreement.cell";
+const DEALING: &str = "agreement.dealing";
 
 /// The grouping, and the exchange, that averages parameters over cells.
 pub(super) const CELLS: &str = methods::CELLS;
 
 /// Its values.
 pub(super) const GROUPINGS: [&str; 4] = ["auto", "flat", "grid", CELLS];
+
+/// Cells along the axes of a grid, and random ones.
+pub(super) const DEALINGS: [&str; 2] = [AXES, RANDOM];
+
+/// Cells along another axis in each round.
+pub(super) const AXES: &str = "axes";
+
+/// Random cells, others in each round.
+pub(super) const RANDOM: &str = "random";
 
 /// Peers of a cell where the configuration does not say.
 const CELL_DEFAULT: i64 = 16;
@@ -32,6 +42,7 @@ pub(super) fn read(
         return cells(exchange, table).map(Some);
     }
     absent(&table.cell, CELL, methods::label(exchange))?;
+    absent(&table.dealing, DEALING, methods::label(exchange))?;
     if !exchange.agrees() {
         absent(&table.grouping, KEY, methods::label(exchange))?;
         return absent(&table.row, ROW, methods::label(exchange)).map(|()| None);
@@ -63,7 +74,11 @@ fn cells(exchange: ExchangeKind, table: &Agreement) -> Result<Grouping, Strategy
     let cell = table.cell.unwrap_or(CELL_DEFAULT);
     let ok = (2..=GROUP_MEMBERS_MAX as i64).contains(&cell);
     range(ok, CELL, cell as f64, "from 2 to 64")?;
-    Ok(Grouping::Cells { cell: cell as u16 })
+    let cell = cell as u16;
+    Ok(match choose_of(&table.dealing, AXES, DEALING, &DEALINGS)? {
+        RANDOM => Grouping::RandomCells { cell },
+        _ => Grouping::Cells { cell },
+    })
 }
 
 /// Refuses what rows and columns cannot carry.

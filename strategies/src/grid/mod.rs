@@ -85,8 +85,10 @@
 //! bucket = 2                   # centered-clip: contributions averaged before it
 //!
 //! [agreement]                  # all-reduce, gathered, parameter-server with mode = "bsp"
-//! grouping = "auto"            # flat, grid, or auto: a grid above 64 peers (all-reduce)
+//! grouping = "auto"            # flat, grid, cells, or auto: a grid above 64 peers (all-reduce)
 //! row = 0                      # peers in a row of a grid; 0 chooses by the size
+//! cell = 16                    # cells: peers of a cell
+//! dealing = "axes"             # cells: along the axes of a grid, or "random"
 //! liars = 0                    # members of a group that may lie without harm: a number, or "max"; members then sign
 //!
 //! [inner]

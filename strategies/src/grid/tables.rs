@@ -148,6 +148,7 @@ pub(super) struct Agreement {
     pub(super) grouping: Option<String>,
     pub(super) row: Option<i64>,
     pub(super) cell: Option<i64>,
+    pub(super) dealing: Option<String>,
 }
 
 /// A number, or `"max"`.
@@ -202,7 +203,7 @@ const SELECTORS: [(&str, &[&str]); 6] = [
 ];
 
 /// Keys of `[agreement]` that cut a swarm into groups.
-const GROUPS: [&str; 3] = ["grouping", "row", "cell"];
+const GROUPS: [&str; 4] = ["grouping", "row", "cell", "dealing"];
 
 /// How long a round trains, and how that changes. A configuration that sets one of the first two
 /// replaces all of them.

@@ -3,7 +3,7 @@
 use super::GridShape;
 use crate::grid::Strategy;
 use murmurate_protocol::limits::GROUP_MEMBERS_MAX;
-use murmurate_protocol::{Axes, Grouping, Plan};
+use murmurate_protocol::{Dealing, Grouping, Plan, Round};
 use serde::Serialize;
 use std::fmt;
 
@@ -28,6 +28,15 @@ pub enum Groups {
         /// All peers.
         peers: usize,
     },
+    /// Random cells, others in each round.
+    RandomCells {
+        /// Peers of the largest cell.
+        cell: usize,
+        /// What a round leaves of the variance between peers, in expectation.
+        left: f64,
+        /// All peers.
+        peers: usize,
+    },
     /// One group of the largest size, in which the peers take turns. The others train and apply what
     /// it decides, but no round combines their contributions.
     Turns {
@@ -48,14 +57,8 @@ impl Groups {
         }
         Some(match plan.agreement.grouping {
             Grouping::Grid { row } => Self::Grid(GridShape::new(plan, peers, row)),
-            Grouping::Cells { cell } => {
-                let axes = Axes::new(peers, cell);
-                let sizes = (0..axes.count()).map(|axis| axes.cell(0, axis).count());
-                Self::Cells {
-                    cell: sizes.max().unwrap_or(1),
-                    axes: axes.count(),
-                    peers,
-                }
+            grouping @ (Grouping::Cells { .. } | Grouping::RandomCells { .. }) => {
+                Self::cells(Dealing::new(grouping, plan.run, peers)?, peers)
             }
             Grouping::Flat if peers <= GROUP_MEMBERS_MAX => Self::One { peers },
             Grouping::Flat => Self::Turns {
@@ -66,10 +69,25 @@ impl Groups {
         })
     }
 
+    fn cells(dealing: Dealing, peers: usize) -> Self {
+        let cell = dealing.largest();
+        if !dealing.is_random() {
+            let axes = dealing.axes();
+            return Self::Cells { cell, axes, peers };
+        }
+        let cells =
+            (0..peers).filter(|place| dealing.cell(*place, Round(0)).first() == Some(place));
+        // The rank of the mixing matrix less that of the mean.
+        let left = cells.count().saturating_sub(1) as f64 / peers.saturating_sub(1).max(1) as f64;
+        Self::RandomCells { cell, left, peers }
+    }
+
     /// Peers whose contributions a round combines.
     pub const fn counted(&self) -> usize {
         match self {
-            Self::One { peers } | Self::Cells { peers, .. } => *peers,
+            Self::One { peers } | Self::Cells { peers, .. } | Self::RandomCells { peers, .. } => {
+                *peers
+            }
             Self::Grid(shape) => shape.peers,
             Self::Turns { members, .. } => *members,
         }
@@ -77,8 +95,13 @@ impl Groups {
 
     /// Whether a round's result is the mean over all peers.
     pub const fn is_exact(&self) -> bool {
-        !matches!(self, Self::Turns { .. } | Self::Cells { .. })
+        matches!(self, Self::One { .. } | Self::Grid(_))
     }
+}
+
+/// Encoded models that a peer of a cell sends in a round.
+fn models(cell: usize) -> f64 {
+    2.0 * (cell as f64 - 1.0) / cell as f64
 }
 
 impl fmt::Display for Groups {
@@ -100,7 +123,13 @@ impl fmt::Display for Groups {
                 f,
                 "not exact: cells of {cell} along {axes} axes, {:.2} models a peer and round; a round leaves \
                  1/{cell} of the variance between peers",
-                2.0 * (*cell as f64 - 1.0) / *cell as f64
+                models(*cell)
+            ),
+            Self::RandomCells { cell, left, .. } => write!(
+                f,
+                "not exact: random cells of {cell}, {:.2} models a peer and round; a round leaves {left:.3} of \
+                 the variance between peers",
+                models(*cell)
             ),
             Self::Turns {
                 members,
@@ -150,6 +179,20 @@ mod tests {
             text.contains("cells of 10 along 3 axes, 1.80 models"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn random_cells_say_what_a_round_leaves_by_the_law() {
+        let cells = groups("", "prague", 16).unwrap();
+        assert!(!cells.is_exact() && cells.counted() == 16);
+        // (n - g) / (g (n - 1)) with 4 of 16.
+        let text = cells.to_string();
+        assert!(
+            text.contains("random cells of 4, 1.50 models a peer and round; a round leaves 0.200"),
+            "{text}"
+        );
+        let many = groups("", "prague", 1000).unwrap().to_string();
+        assert!(many.contains("random cells of 4, 1.50 models"), "{many}");
     }
 
     #[test]

@@ -32,6 +32,10 @@ fn cells_survive_their_own_text_and_have_a_plan() {
         (String::new(), "moshpit"),
         ("[compression]\ncodec = \"int8\"\n".to_owned(), "moshpit"),
         ("[agreement]\ncell = 64\n".to_owned(), "moshpit"),
+        ("[agreement]\ndealing = \"random\"\n".to_owned(), "moshpit"),
+        (PLAIN.to_owned() + "dealing = \"random\"\n", "local-sgd"),
+        (String::new(), "prague"),
+        ("[agreement]\ndealing = \"axes\"\n".to_owned(), "prague"),
     ] {
         let strategy = parsed(&text, preset);
         let again: Strategy = strategy.to_toml().parse().unwrap();
@@ -42,6 +46,28 @@ fn cells_survive_their_own_text_and_have_a_plan() {
             .unwrap();
         assert!(plan.agreement.grouping.cell().is_some(), "{text}");
     }
+}
+
+#[test]
+fn random_cells_are_chosen_by_their_dealing_and_only_they_change_the_plan() {
+    let plan = |text: &str, preset| {
+        let layout = Layout::new([("parameters", vec![1000])]);
+        let run = RunId::from_bytes([0; 32]);
+        parsed(text, preset).plan(run, &layout, 3).unwrap()
+    };
+    let random = plan("[agreement]\ndealing = \"random\"\n", "moshpit");
+    assert_eq!(random.agreement.grouping, Grouping::RandomCells { cell: 4 });
+    let along = plan("", "moshpit");
+    let said = plan("[agreement]\ndealing = \"axes\"\n", "moshpit");
+    assert_eq!(along.agreement.grouping, Grouping::Cells { cell: 4 });
+    assert_eq!(along.hash(), said.hash());
+    assert_ne!(along.hash(), random.hash());
+    let prague = parsed("", "prague");
+    assert_eq!(prague.exchange(), ExchangeKind::Cells);
+    assert_eq!(prague.grouping(), Some(Grouping::RandomCells { cell: 4 }));
+    // Another exchange has other groups.
+    let gossip = "[architecture]\nexchange = \"gossip\"\ntopology = \"random-groups\"\ngroup = 4\n";
+    assert_eq!(parsed(gossip, "prague").grouping(), None);
 }
 
 #[test]
@@ -88,4 +114,17 @@ fn what_cells_cannot_carry_is_refused_in_a_line_that_says_what_to_do() {
     let flat = Strategy::parse("[agreement]\ncell = 4\n", Some("diloco"));
     let error = flat.unwrap_err().to_string();
     assert!(error.contains("agreement.cell"), "{error}");
+    let random = "[agreement]\ndealing = \"random\"\n";
+    for preset in ["diloco", "d-psgd"] {
+        let error = Strategy::parse(random, Some(preset))
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains("agreement.dealing"), "{error}");
+    }
+    let unknown = Strategy::parse("[agreement]\ndealing = \"randm\"\n", Some("prague"));
+    let error = unknown.unwrap_err().to_string();
+    assert!(
+        error.contains("agreement.dealing") && error.contains("random"),
+        "{error}"
+    );
 }

@@ -6,14 +6,16 @@
 //! shipped presets: their learning rates, rounds, topologies.
 
 use murmurate_protocol::{
-    Axes, CopyPlan, ExchangeKind, Grouping, InnerStep, Round, SpanningTree, StepBudget,
+    CopyPlan, Dealing, ExchangeKind, Grouping, InnerStep, Round, RunId, SpanningTree, StepBudget,
 };
 use murmurate_strategies::correct::CorrectionKind;
 use murmurate_strategies::executor::Blend;
 use murmurate_strategies::grid::Strategy;
 use murmurate_strategies::inner::InnerKind;
 use murmurate_strategies::outer::OuterKind;
-use murmurate_strategies::topology::{OnePeerExponential, Ring, TopologyKind, mixing_matrix};
+use murmurate_strategies::topology::{
+    OnePeerExponential, Ring, TopologyKind, eigenvalues, mixing_matrix,
+};
 use murmurate_strategies::toy::{Quadratic, ToyTask};
 use murmurate_strategies::{Proceed, StepControl};
 
@@ -405,27 +407,106 @@ fn matrices(kind: TopologyKind) -> Vec<Vec<Vec<f64>>> {
         .collect()
 }
 
-/// The means over cells of the places of a roll.
-fn matrices_of_cells(cell: u16) -> Vec<Vec<Vec<f64>>> {
-    let axes = Axes::new(PEERS, cell);
-    let row = |round, place| {
-        let members: Vec<usize> = axes.cell(place, axes.axis_of(round)).collect();
+/// The means over cells of the places of a roll in a round.
+fn matrix_of_cells(dealing: &Dealing, places: usize, round: u64) -> Vec<Vec<f64>> {
+    let row = |place| {
+        let members = dealing.cell(place, Round(round));
         let share = |at| match members.contains(&at) {
             true => 1.0 / members.len() as f64,
             false => 0.0,
         };
-        (0..PEERS).map(share).collect::<Vec<f64>>()
+        (0..places).map(share).collect()
     };
-    let matrix = |round| (0..PEERS).map(|place| row(round, place)).collect();
+    (0..places).map(row).collect()
+}
+
+fn matrices_of_cells(dealing: &Dealing) -> Vec<Vec<Vec<f64>>> {
+    let matrix = |round| matrix_of_cells(dealing, PEERS, round);
     (0..240).map(matrix).collect()
+}
+
+/// The mean of W over all partitions of n places into k cells: two places share a cell of c with
+/// probability c (c - 1) / (n (n - 1)), and then take 1 / c of each other.
+fn mean_of_random_cells(n: usize, cell: usize) -> Vec<Vec<f64>> {
+    let k = n.div_ceil(cell);
+    let sizes = (0..k).map(|at| (n - at).div_ceil(k) as f64);
+    let pairs = (n * (n - 1)) as f64;
+    let apart: f64 = sizes.map(|c| c * (c - 1.0) / pairs / c).sum();
+    let own = 1.0 - (n - 1) as f64 * apart;
+    let share = |i, j| if i == j { own } else { apart };
+    (0..n)
+        .map(|i| (0..n).map(|j| share(i, j)).collect())
+        .collect()
+}
+
+#[test]
+fn random_cells_mix_at_the_rate_of_random_groups() {
+    for (cell, n) in [(2, 8), (4, 8), (4, 16), (3, 10), (5, 12)] {
+        let run = RunId::from_bytes([5; 32]);
+        let grouping = Grouping::RandomCells { cell: cell as u16 };
+        let dealing = Dealing::new(grouping, run, n).expect("it has cells");
+        let descending = |matrix| {
+            let mut all = eigenvalues(matrix);
+            all.sort_by(|a, b| b.total_cmp(a));
+            all
+        };
+        let law = descending(mean_of_random_cells(n, cell));
+        let second = law[1];
+        // All but that of the mean are equal: (k - 1) / (n - 1), or (n - g) / (g (n - 1)) with equal cells.
+        let k = n.div_ceil(cell) as f64;
+        for other in &law[1..] {
+            assert!(
+                (other - (k - 1.0) / (n as f64 - 1.0)).abs() < 1e-12,
+                "{other}"
+            );
+        }
+        let rounds = 20_000;
+        let mut mean = vec![vec![0.0; n]; n];
+        let start: Vec<f64> = (0..n).map(|i| ((i * 37) % 11) as f64 + i as f64).collect();
+        let from_mean = |x: &[f64]| -> Vec<f64> {
+            let middle = x.iter().sum::<f64>() / n as f64;
+            x.iter().map(|v| v - middle).collect()
+        };
+        let square = |x: &[f64]| x.iter().map(|v| v * v).sum::<f64>();
+        let (mut x, mut left) = (from_mean(&start), 0.0);
+        for round in 0..rounds {
+            let w = matrix_of_cells(&dealing, n, round);
+            for (into, row) in mean.iter_mut().zip(&w) {
+                for (into, share) in into.iter_mut().zip(row) {
+                    *into += share / rounds as f64;
+                }
+            }
+            let mixed = w.iter().map(|r| r.iter().zip(&x).map(|(w, x)| w * x).sum());
+            let mixed: Vec<f64> = mixed.collect();
+            left += square(&mixed) / square(&x) / rounds as f64;
+            // Rounding stays small beside what is left; where nothing is left, it begins again.
+            let norm = square(&mixed).sqrt();
+            x = match norm > 1e-9 {
+                true => from_mean(&mixed.iter().map(|v| v / norm).collect::<Vec<f64>>()),
+                false => from_mean(&start),
+            };
+        }
+        // The noise of a mean over independent rounds: the norm of a matrix with entries of 1 / (2 sqrt T).
+        let noise = 2.0 * (n as f64 / rounds as f64).sqrt();
+        for (found, law) in descending(mean).iter().zip(&law) {
+            assert!((found - law).abs() < noise, "{found}, not {law}");
+        }
+        // Whatever is left of the rounds before, a round leaves this part of its square in the mean.
+        println!("{n} in cells of {cell}: a round leaves {left:.4}, by the law {second:.4}");
+        assert!((left - second).abs() < noise, "{left}, not {second}");
+    }
 }
 
 #[test]
 fn the_gossip_of_presets_converges() {
     for name in ["d-psgd", "sgp", "gossipgrad", "moshpit", "prague"] {
         let strategy = Strategy::preset(name).unwrap();
-        let matrices = match strategy.grouping().and_then(Grouping::cell) {
-            Some(cell) => matrices_of_cells(cell),
+        let run = RunId::from_bytes([5; 32]);
+        let dealing = strategy
+            .grouping()
+            .and_then(|cells| Dealing::new(cells, run, PEERS));
+        let matrices = match dealing {
+            Some(dealing) => matrices_of_cells(&dealing),
             None => matrices(strategy.topology_kind().expect("gossip has one")),
         };
         let (steps, inner) = (inner_steps(&strategy), strategy.inner_kind());

@@ -176,6 +176,16 @@ impl Forming {
         Step::Form(members)
     }
 
+    /// Waits for all mates again: most peers are behind.
+    pub(super) fn wait_on(&mut self, cx: &mut Context) {
+        self.out.clear();
+        // Nothing follows before the deadline, unless one of them comes.
+        (self.expired, self.succeeded) = (0, 1);
+        cx.waited(Wait::Group, true);
+        let answer = cx.deadlines.answer();
+        self.deadline = cx.wait(Wait::Group, answer);
+    }
+
     /// The deadline may have passed: those that are not ready are given up, and then those that should
     /// have formed the cell. True if it has.
     pub(super) fn timeout(&mut self, cx: &mut Context) -> bool {

@@ -5,7 +5,9 @@ use crate::core::context::Context;
 use crate::exchange::agreed::Scoped;
 use crate::exchange::{broke, foreign_tag};
 use crate::limits::{EARLY_SLICES_MAX, ROUNDS_AHEAD_MAX};
-use crate::{Axes, Digest, FragmentId, Order, PeerError, PeerId, Round, SliceId, SliceMeta, Wait};
+use crate::{
+    Dealing, Digest, FragmentId, Order, PeerError, PeerId, Round, SliceId, SliceMeta, Wait,
+};
 
 /// A slice, its header and its digest.
 type Bytes = (SliceId, SliceMeta, Option<Digest>);
@@ -88,8 +90,7 @@ impl CellsExchange {
         members: &[PeerId],
     ) -> Result<(), PeerError> {
         let now = cx.round;
-        let most = cx.plan.agreement.grouping.cell().map(Axes::largest);
-        if most.is_some_and(|most| members.len() > most) {
+        if members.len() > Dealing::largest_of(cx.plan.agreement.grouping) {
             return broke("a cell of more peers than the plan deals");
         }
         let has_me = members.contains(&cx.me()) && members.contains(&from);

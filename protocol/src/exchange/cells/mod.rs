@@ -1,11 +1,11 @@
 //! The mean of parameters over cells of a swarm, other cells in each round.
 //!
-//! All peers hold places of a roll ([`Axes`]). A round deals them into cells along one axis, the next
-//! round along the next. The peers of a cell reduce the mean of their parameters and hand it to each
+//! All peers hold places of a roll. A round deals them into cells ([`Dealing`]): along one axis, and the
+//! next round along the next, or at random. The peers of a cell reduce the mean of their parameters and hand it to each
 //! other as a group of an all-reduce does, with the same votes and ballots ([`CellRound`]): all members
 //! that apply it hold the same bits. Cells do not agree with each other, so the swarm's parameters
-//! differ. With g peers in a cell, their variance shrinks to 1/g in a round, and to nothing after a round
-//! for each axis where no peer fails.
+//! differ. With g peers in a cell, their variance shrinks to 1/g in a round; along axes to nothing after a
+//! round for each where no peer fails, at random by the same part in every round.
 //!
 //! Cost per peer and round with g peers in a cell, f fragments of m encoded bytes in all: g - 1 words
 //! that it is ready, 2 f (g - 1) pushes of m / (f g) bytes, f (g - 1) votes. That is 2 m (g - 1) / g
@@ -13,8 +13,8 @@
 //!
 //! **Membership** is not agreed on. The founding's roll is the same at all peers. Later a newcomer gets
 //! the place of a peer that is gone, or a new one, from one member, and that change travels with the
-//! words of readiness ([`news::News`]). It is in force a round for each axis and two later, when all
-//! peers know it. Where one does not, the peers of the cell differ in a member: [`forming::Forming`]
+//! words of readiness ([`news::News`]). It is in force two rounds after those in which it spreads, when
+//! all peers know it. Where one does not, the peers of the cell differ in a member: [`forming::Forming`]
 //! leaves that one out, and the others go on.
 //!
 //! | what fails | what it costs |
@@ -23,8 +23,10 @@
 //! | a member later | one ballot of its cell |
 //! | the member that forms the cell | the next one forms it, at once if its link is down |
 //! | half of a cell after it formed | its round: members keep their own parameters |
+//! | words that bring a peer ahead of most others | it waits in its round until they are there |
 //! | a peer whose roll is older | its own rounds until it knows the roll again |
 
+mod alone;
 mod early;
 mod forming;
 mod mailbox;
@@ -41,9 +43,9 @@ use crate::exchange::agreed::{AgreedMessage, CellRound, Early, History};
 use crate::exchange::{
     Arrived, Ending, Exchange, ExchangeMessage, GridMessage, Outcome, Signal, foreign_message,
 };
-use crate::limits::CELL_ALONE_ROUNDS;
 use crate::{
-    Axes, FragmentId, GroupTag, Order, PeerError, PeerId, Round, SliceId, Time, TrainSummary, Wait,
+    Dealing, FragmentId, GroupTag, Order, PeerError, PeerId, Round, SliceId, Time, TrainSummary,
+    Wait,
 };
 use early::EarlyReady;
 use forming::{Forming, Step};
@@ -101,10 +103,10 @@ impl CellsExchange {
         }
     }
 
-    /// The axes of the roll and this peer's place on them.
-    fn place(cx: &Context) -> Option<(Axes, usize)> {
-        let (roll, cell) = (cx.rolls.roll.as_ref()?, cx.plan.agreement.grouping.cell()?);
-        Some((Axes::new(roll.len(), cell), roll.place_of(cx.me())?))
+    /// How the roll is dealt, and this peer's place in it.
+    fn place(cx: &Context) -> Option<(Dealing, usize)> {
+        let roll = cx.rolls.roll.as_ref()?;
+        Some((cx.dealing(roll.len())?, roll.place_of(cx.me())?))
     }
 
     /// Takes the next step of a cell that is forming.
@@ -114,6 +116,8 @@ impl CellsExchange {
         };
         match forming.step(cx) {
             Step::Wait => {}
+            Step::Alone if self.is_ahead(cx) => self.wait_on(cx),
+            Step::Form(members) if members.len() == 1 && self.is_ahead(cx) => self.wait_on(cx),
             Step::Alone => self.go_alone(cx),
             Step::Form(members) => {
                 let me = cx.me();
@@ -166,23 +170,6 @@ impl CellsExchange {
         self.alone_for = 0;
         cx.this_life.newcomer = false;
         self.cell = CellRound::new(cx, members);
-    }
-
-    /// No other peer exchanges with this one in this round: it goes on from its own parameters.
-    fn go_alone(&mut self, cx: &mut Context) {
-        self.end_forming(cx, &[]);
-        cx.timers.stop(Timer::Exchange);
-        self.alone = true;
-        self.alone_for += u32::from(self.passed_by.is_some());
-        self.outcome = Some(match self.passed_by {
-            Some(teller) if self.alone_for >= CELL_ALONE_ROUNDS => {
-                self.alone_for = 0;
-                self.alone = false;
-                let resync = true;
-                Outcome::Behind { teller, resync }
-            }
-            _ => Outcome::Ended,
-        });
     }
 
     /// After every signal: opens fragments, and the timer follows the earliest deadline.
@@ -254,15 +241,14 @@ impl CellsExchange {
 impl Exchange for CellsExchange {
     fn open(&mut self, cx: &mut Context) {
         (self.outcome, self.alone, self.passed_by) = (None, false, None);
-        if let Some(roll) = &cx.rolls.roll
-            && let Some(cell) = cx.plan.agreement.grouping.cell()
-        {
-            self.news.turn(cx, Axes::new(roll.len(), cell));
+        let places = cx.rolls.roll.as_ref().map(|roll| roll.len());
+        if let Some(dealing) = places.and_then(|places| cx.dealing(places)) {
+            self.news.turn(cx, &dealing);
         }
         self.note_down(cx);
         let roll = cx.rolls.roll.clone();
-        let mates = Self::place(cx).zip(roll).map(|((axes, place), roll)| {
-            let cell = axes.cell(place, axes.axis_of(cx.round.0));
+        let mates = Self::place(cx).zip(roll).map(|((dealing, place), roll)| {
+            let cell = dealing.cell(place, cx.round).into_iter();
             let others = cell.filter(|other| *other != place);
             others.filter_map(|other| roll.peer(other)).collect()
         });

@@ -2,13 +2,14 @@
 
 use crate::core::context::Context;
 use crate::limits::{CELL_NEWS_BYTES_MAX, CELL_NEWS_MAX};
-use crate::{Axes, Roll, RollSeat, Round};
+use crate::{Dealing, Roll, RollSeat, Round};
 use std::sync::Arc;
 
-/// Rounds beyond one for each axis until a change is in force, so that all peers know it by then.
+/// Rounds until a change is in force beyond those in which it spreads, so that all peers know it by then.
 const SLACK: u64 = 2;
 
-/// Rounds ahead beyond which a change is not believed: there are at most 14 axes.
+/// Rounds ahead beyond which a change is not believed: there are at most 14 axes, and random cells spread it in
+/// at most 20 rounds.
 const FAR: u64 = 64;
 
 /// A set of changes that only grows but for its bound: peers that exchange sets know the same changes, in
@@ -66,13 +67,13 @@ impl News {
     }
 
     /// The round from which a change that begins to spread now is in force.
-    pub(super) fn in_force(cx: &Context, axes: Axes) -> Round {
-        Round(cx.round.0 + u64::from(axes.count()) + SLACK)
+    pub(super) fn in_force(cx: &Context, dealing: &Dealing) -> Round {
+        Round(cx.round.0 + dealing.spread() + SLACK)
     }
 
     /// A round begins: the changes that are due are in force, and old ones are forgotten.
-    pub(super) fn turn(&mut self, cx: &mut Context, axes: Axes) {
-        let (round, kept) = (cx.round, 4 * (u64::from(axes.count()) + SLACK));
+    pub(super) fn turn(&mut self, cx: &mut Context, dealing: &Dealing) {
+        let (round, kept) = (cx.round, 4 * (dealing.spread() + SLACK));
         let waits = |change: &RollSeat| change.since > round;
         if let Some(roll) = cx.rolls.roll.clone().filter(|_| self.fresh) {
             let due = self.known.iter().filter(|c| !waits(c)).cloned().collect();

@@ -41,7 +41,7 @@ impl CellsExchange {
         if record.peer != from || record.run != cx.plan.run {
             return broke("another peer's wish for a place");
         }
-        let Some(((axes, _), roll)) = Self::place(cx).zip(cx.rolls.roll.clone()) else {
+        let Some(((dealing, _), roll)) = Self::place(cx).zip(cx.rolls.roll.clone()) else {
             return Ok(());
         };
         let has = roll
@@ -63,7 +63,7 @@ impl CellsExchange {
                 RollSeat {
                     place: place as u32,
                     record: record.clone(),
-                    since: News::in_force(cx, axes),
+                    since: News::in_force(cx, &dealing),
                 }
             }
         };

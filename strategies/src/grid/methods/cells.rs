@@ -3,22 +3,22 @@
 use super::super::error::refused;
 use super::super::{Strategy, StrategyError};
 use super::agreed;
-use super::keys::{CELL, GROUPING};
+use super::keys::{CELL, DEALING, GROUPING};
 use super::neighbours::MIXES;
 use super::spec::{Chosen, Costs, ExchangeSpec};
 use crate::aggregate::AggregationKind;
 use crate::executor::Mixing;
 use crate::outer::OuterKind;
 use crate::plan::{Cluster, Traffic};
-use murmurate_protocol::{Axes, Contribution, ExchangeKind, Plan};
+use murmurate_protocol::{Contribution, Dealing, ExchangeKind, Plan};
 
 /// Its entry in the list.
 pub(super) const SPEC: ExchangeSpec = ExchangeSpec {
     name: "cells",
-    summary: "the mean of the parameters over a cell of the swarm, dealt along another axis in each round",
+    summary: "the mean of the parameters over a cell of the swarm, dealt along another axis in each round, or at random",
     equation: "x_i' = C(sum_j C(x_j) / g), over the g members j of the cell of i that have trained in time",
-    source: "Ryabinin et al., NeurIPS 2021 (Moshpit SGD), with cells dealt from a roll",
-    keys: &[GROUPING, CELL],
+    source: "Ryabinin et al., NeurIPS 2021 (Moshpit SGD); Luo et al., ASPLOS 2020 (Prague); with cells dealt from a roll",
+    keys: &[GROUPING, CELL, DEALING],
     label: |kind| matches!(kind, ExchangeKind::Cells).then_some("cells"),
     read: |_| Ok(Chosen::plain(ExchangeKind::Cells)),
     check,
@@ -72,12 +72,10 @@ fn check(strategy: &Strategy) -> Result<(), StrategyError> {
 }
 
 /// All-reduce among the g members of a cell by the butterfly: (g - 1) / g (C + A) bytes each way,
-/// ready, form and vote. The busiest round counts, that of the axis with the largest cells.
+/// ready, form and vote. The peers of the largest cells count, and the round that has them.
 fn traffic(_: &Strategy, plan: &Plan, cluster: &Cluster) -> Traffic {
-    let cell = plan.agreement.grouping.cell().unwrap_or(2);
-    let axes = Axes::new(cluster.peers, cell);
-    let largest = (0..axes.count()).map(|axis| axes.cell(0, axis).count());
-    let members = largest.max().unwrap_or(1).max(1) as f64;
+    let dealing = Dealing::new(plan.agreement.grouping, plan.run, cluster.peers);
+    let members = dealing.map_or(1, |dealing| dealing.largest()) as f64;
     let (contribution, aggregate) = Traffic::encoded(plan);
     let share = (members - 1.0) / members;
     let bytes = share * (contribution + aggregate);

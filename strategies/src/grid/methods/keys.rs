@@ -51,6 +51,13 @@ pub(super) const CELL: Key = key(
     "peers of a cell, of which those of the last axis have up to a quarter more",
 );
 
+pub(super) const DEALING: Key = key(
+    "agreement.dealing",
+    "axes, random",
+    "\"axes\"",
+    "cells along the axes of a grid, exact after a round for each, or random ones in every round",
+);
+
 pub(super) const LIARS: Key = key(
     "agreement.liars",
     "from 0 to 21, or \"max\"",

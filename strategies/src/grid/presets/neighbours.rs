@@ -160,8 +160,8 @@ pub(super) const NEIGHBOURS: [Preset; 21] = [
     point(
         [
             "prague",
-            "the mean of a random small group after every inner step",
-            "x_i' = mean of the group of i, other groups in every round",
+            "a partial all-reduce in a random small group after every inner step",
+            "x_i' = mean over the group of i, other groups in every round",
             "Luo et al., ASPLOS 2020",
         ],
         include_str!("prague.toml"),
