@@ -28,8 +28,8 @@ const MEASURE_EVERY: u64 = 8;
 /// The share of the time that training should take.
 const TRAIN_SHARE: f64 = 0.9;
 
-/// The most inner steps of a round by default, in those of the first.
-const MOST_TIMES: u32 = 64;
+/// The most inner steps of a round by default: those of DiLoCo.
+const MOST: u32 = 500;
 
 /// Parts of a factor and a share.
 const THOUSAND: f64 = 1e3;
@@ -123,8 +123,7 @@ fn measured(table: &Table) -> Result<Pace, StrategyError> {
         f64::from(least),
         "from 1 to `synchronization.inner_steps`",
     )?;
-    let most = table.inner_steps_most;
-    let most = most.unwrap_or_else(|| start.saturating_mul(MOST_TIMES));
+    let most = table.inner_steps_most.unwrap_or(MOST.max(start));
     let key = "synchronization.inner_steps_most";
     range(
         most >= start,

@@ -50,15 +50,15 @@ const TRAIN_SHARE: Key = key(
 
 const LEAST: Key = key(
     "synchronization.inner_steps_least",
-    "from 1 to inner_steps",
+    "from 1 to `synchronization.inner_steps`",
     "1",
     "the fewest inner steps of a round",
 );
 
 const MOST: Key = key(
     "synchronization.inner_steps_most",
-    "at least inner_steps",
-    "64 times inner_steps",
+    "at least `synchronization.inner_steps`",
+    "500",
     "the most inner steps of a round",
 );
 
