@@ -32,7 +32,7 @@ fn club(count: u8, scoring: Scoring) -> Club {
     let mut plan = plan(ExchangeKind::Gathered, 1);
     plan.agreement.scoring = Some(scoring);
     plan.rounds = ROUNDS;
-    plan.validate().unwrap();
+    plan.validate().expect("a plan");
     Club::of(count, &plan, |_| Digest::of(b"anchor"))
 }
 
@@ -44,15 +44,18 @@ fn members(ids: impl IntoIterator<Item = u8>) -> Vec<PeerId> {
 fn agreed(club: &mut Club, what: &str) -> Ratings {
     let finished = |club: &Club| {
         let done = |m: &common::club::Member| m.peer.phase() == Phase::Finished;
-        let first = club.members.values().next().unwrap().anchor;
+        let first = club.members.values().next().expect("members").anchor;
         club.members.values().all(|m| done(m) && m.anchor == first)
     };
     club.run_until(900, finished);
     let state = |m: &common::club::Member| (m.peer.round(), m.peer.phase(), m.anchor);
     let states: Vec<_> = club.members.values().map(state).collect();
     assert!(finished(club), "{what}: {states:?}");
-    let mut all = club.members.values().map(|m| m.peer.ratings().unwrap());
-    let first = all.next().unwrap().clone();
+    let mut all = club
+        .members
+        .values()
+        .map(|m| m.peer.ratings().expect("a run with ratings"));
+    let first = all.next().expect("members").clone();
     assert!(all.all(|ratings| *ratings == first), "{what}");
     first
 }

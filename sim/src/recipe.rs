@@ -234,6 +234,27 @@ impl<'a> Recipe<'a> {
         }
     }
 
+    /// Values that are read or written at a center.
+    fn center_of(&self, order: &Order) -> u64 {
+        let fragment = |id: &FragmentId| self.plan.fragment(*id).map_or(0, |f| f.len);
+        let shard = |id: &FragmentId, of: &u16| fragment(id) / u64::from((*of).max(1));
+        match order {
+            Order::ResetCenter {
+                fragment: id,
+                of,
+                copy,
+                ..
+            } => shard(id, of) * u64::from(copy.is_some()),
+            Order::MoveCenter {
+                fragment: id,
+                of,
+                inputs,
+                ..
+            } => shard(id, of) * (inputs.len() as u64 + 1),
+            _ => 0,
+        }
+    }
+
     /// Values that the mix lane reads or writes for an order.
     pub(crate) fn values_of(&self, order: &Order) -> u64 {
         let fragment = |id: &FragmentId| self.plan.fragment(*id).map_or(0, |f| f.len);
@@ -273,18 +294,7 @@ impl<'a> Recipe<'a> {
                 inputs,
                 ..
             } => fragment(id) * inputs.len() as u64,
-            Order::ResetCenter {
-                fragment: id,
-                of,
-                copy,
-                ..
-            } => shard(id, of) * u64::from(copy.is_some()),
-            Order::MoveCenter {
-                fragment: id,
-                of,
-                inputs,
-                ..
-            } => shard(id, of) * (inputs.len() as u64 + 1),
+            Order::ResetCenter { .. } | Order::MoveCenter { .. } => self.center_of(order),
             Order::Gather {
                 fragment: id,
                 inputs,

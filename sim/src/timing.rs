@@ -54,9 +54,9 @@ impl Timing {
                 samples: u64::from(steps),
                 ..TrainSummary::default()
             })),
-            Order::Encode { slice, of, .. } => Some(self.encode(*slice, *of, stores)),
             Order::EncodeRelayed { slice, .. } => Some(self.encode(*slice, 1, stores)),
-            Order::EncodeBasis { slice, of, .. }
+            Order::Encode { slice, of, .. }
+            | Order::EncodeBasis { slice, of, .. }
             | Order::EncodeSecond { slice, of, .. }
             | Order::EncodeJoined { slice, of, .. } => Some(self.encode(*slice, *of, stores)),
             Order::Reduce { .. }
@@ -72,7 +72,61 @@ impl Timing {
                 aggregates,
                 ..
             } => Some(self.apply_all(*round, *fragment, aggregates, stores)),
-            // Every contribution halves the loss.
+            Order::Stage { .. }
+            | Order::Measure { .. }
+            | Order::Keep { .. }
+            | Order::Read { .. } => self.score(order, stores),
+            Order::Append { slice, of, note } => Some(self.append(*slice, *of, note, stores)),
+            Order::Bundle {
+                slice,
+                of,
+                parts,
+                noted,
+            } => Some(self.bundle((*slice, *of), parts, *noted, stores)),
+            Order::Gather {
+                fragment, inputs, ..
+            } if inputs.is_empty() => Some(self.as_it_was(*fragment)),
+            Order::Gather {
+                round,
+                fragment,
+                inputs,
+                ..
+            } => Some(self.apply(*fragment, &wire::canonical(&(*round, inputs)))),
+            Order::Merge {
+                fragment,
+                aggregates,
+                ..
+            } => Some(self.merge(*fragment, aggregates)),
+            Order::Void { fragment, .. } => Some(self.as_it_was(*fragment)),
+            Order::Settle { .. }
+            | Order::Save { .. }
+            | Order::SaveBranch { .. }
+            | Order::ForgetReplicas { .. } => None,
+            Order::Release { slice } => {
+                stores.remove(slice);
+                None
+            }
+            Order::Evaluate { .. } => Some(Done::Evaluated(Evaluation::default())),
+            Order::Pin { round, note } => Some(self.pin(*round, note, stores)),
+            Order::Unpin { round } => {
+                stores.unpin(*round);
+                None
+            }
+            Order::Load { state } => Some(self.load(state, stores)),
+        }
+    }
+
+    /// A fragment whose round changed nothing.
+    fn as_it_was(&self, fragment: FragmentId) -> Done {
+        Done::Applied {
+            digest: self.digests[usize::from(fragment.0)],
+            note: Vec::new(),
+        }
+    }
+
+    /// Answers an order of a contribution's scores. Every contribution halves the loss.
+    fn score(&mut self, order: &Order, stores: &Stores) -> Option<Done> {
+        match order {
             Order::Stage { slice } => {
                 self.staged = slice.is_some();
                 Some(Done::Combined)
@@ -90,49 +144,7 @@ impl Timing {
                 let bytes = stores.get(slice).map_or(Vec::new(), |bytes| bytes.to_vec());
                 Some(Done::Read { bytes })
             }
-            Order::Append { slice, of, note } => Some(self.append(*slice, *of, note, stores)),
-            Order::Bundle {
-                slice,
-                of,
-                parts,
-                noted,
-            } => Some(self.bundle((*slice, *of), parts, *noted, stores)),
-            Order::Gather {
-                fragment, inputs, ..
-            } if inputs.is_empty() => Some(Done::Applied {
-                digest: self.digests[usize::from(fragment.0)],
-                note: Vec::new(),
-            }),
-            Order::Gather {
-                round,
-                fragment,
-                inputs,
-                ..
-            } => Some(self.apply(*fragment, &wire::canonical(&(*round, inputs)))),
-            Order::Merge {
-                fragment,
-                aggregates,
-                ..
-            } => Some(self.merge(*fragment, aggregates)),
-            Order::Void { fragment, .. } => Some(Done::Applied {
-                digest: self.digests[usize::from(fragment.0)],
-                note: Vec::new(),
-            }),
-            Order::Settle { .. }
-            | Order::Save { .. }
-            | Order::SaveBranch { .. }
-            | Order::ForgetReplicas { .. } => None,
-            Order::Release { slice } => {
-                stores.remove(slice);
-                None
-            }
-            Order::Evaluate { .. } => Some(Done::Evaluated(Evaluation::default())),
-            Order::Pin { round, note } => Some(self.pin(*round, note, stores)),
-            Order::Unpin { round } => {
-                stores.unpin(*round);
-                None
-            }
-            Order::Load { state } => Some(self.load(state, stores)),
+            _ => None,
         }
     }
 

@@ -182,7 +182,7 @@ fn a_peer_that_harms_is_never_merged_and_the_others_learn_as_without_it() {
         // Both circle the optimum by the noise of their gradients.
         assert!(loss < reached + 0.1, "{spoils:?}: {loss} after {reached}");
         assert!(
-            !(plain < 4.0 * (reached + 0.1)),
+            plain.is_nan() || plain >= 4.0 * (reached + 0.1),
             "{spoils:?}: the plain mean reaches {plain}"
         );
     }

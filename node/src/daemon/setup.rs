@@ -86,14 +86,13 @@ impl Setup {
             None => None,
         };
         let peer = store.identity().peer();
-        let progress = checkpoint
-            .as_ref()
-            .map(|c| c.manifest().progress)
-            .unwrap_or_default();
+        let progress = checkpoint.as_ref().map(|c| c.manifest().progress);
         let about = about(config, &plan, (&layout, &executor), &peer.to_hex())?;
-        let unit = about.unit;
-        let best = Best::read(store.dir(), &expected);
-        let status = StatusHandle::new(Observer::new(about, progress), Arc::new(clock));
+        let (unit, best) = (about.unit, Best::read(store.dir(), &expected));
+        let status = StatusHandle::new(
+            Observer::new(about, progress.unwrap_or_default()),
+            Arc::new(clock),
+        );
         let acquaintances = Acquaintances::load(store.dir().to_owned(), run.id, peer);
         let companions = acquaintances.0.companions().len();
         let saver = Saver {

@@ -18,7 +18,7 @@ use super::late::{Blend, Late};
 use super::local::LocalBuffer;
 use super::memory::Memory;
 use super::mix_core::MixCore;
-use super::mixer::Mixer;
+use super::mixer::{Mixer, foreign};
 use super::mixers;
 use super::parts::Parts;
 use super::places::Places;
@@ -144,18 +144,9 @@ impl MixLane {
             | Order::MoveCenter { .. } => self.mixer.combine(&mut self.core, order, host),
             Order::Apply { .. } | Order::Gather { .. } => self.end(order, host),
             Order::Void { fragment, .. } => self.void(*fragment, host),
-            Order::EncodeBasis { slice, of, inputs } => {
-                self.encode_pass((*slice, *of), None, inputs, host)
+            Order::EncodeBasis { .. } | Order::EncodeSecond { .. } | Order::EncodeJoined { .. } => {
+                self.encode_in_two_passes(order, host)
             }
-            Order::EncodeSecond { slice, of, basis } => {
-                self.encode_pass((*slice, *of), Some(*basis), &[], host)
-            }
-            Order::EncodeJoined {
-                slice,
-                of,
-                basis,
-                inputs,
-            } => self.encode_pass((*slice, *of), Some(*basis), inputs, host),
             Order::Append { slice, note, .. } => bundle::append(*slice, note, host),
             Order::Bundle {
                 slice,
@@ -187,6 +178,25 @@ impl MixLane {
             Order::Save { .. } | Order::SaveBranch { .. } => return None,
         };
         Some(done.unwrap_or_else(Done::Failed))
+    }
+
+    /// Encodes for one of the passes of codecs whose members contribute twice.
+    fn encode_in_two_passes(&mut self, order: &Order, host: &dyn Host) -> Result<Done, WorkError> {
+        match order {
+            Order::EncodeBasis { slice, of, inputs } => {
+                self.encode_pass((*slice, *of), None, inputs, host)
+            }
+            Order::EncodeSecond { slice, of, basis } => {
+                self.encode_pass((*slice, *of), Some(*basis), &[], host)
+            }
+            Order::EncodeJoined {
+                slice,
+                of,
+                basis,
+                inputs,
+            } => self.encode_pass((*slice, *of), Some(*basis), inputs, host),
+            _ => Err(foreign("encode in two passes")),
+        }
     }
 
     fn void(&mut self, fragment: FragmentId, host: &dyn Host) -> Result<Done, WorkError> {

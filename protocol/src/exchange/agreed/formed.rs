@@ -8,7 +8,7 @@ pub(super) enum Formed {
     /// Not yet.
     Waiting,
     /// This group.
-    Group(Group),
+    Group(Box<Group>),
     /// No group, but an outcome.
     Outcome(Outcome),
     /// No proposer answered, or the ready peers have no common anchor.

@@ -23,7 +23,7 @@ impl Agreed {
     pub(super) fn formed(&mut self, cx: &mut Context, formed: Formed) {
         match formed {
             Formed::Waiting => {}
-            Formed::Group(group) => self.start(cx, group),
+            Formed::Group(group) => self.start(cx, *group),
             Formed::Outcome(outcome) => {
                 self.outcome = Some(outcome);
             }

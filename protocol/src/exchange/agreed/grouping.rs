@@ -389,6 +389,6 @@ impl Grouping {
                 remote.grouped = Some(cx.round);
             }
         }
-        Formed::Group(group)
+        Formed::Group(Box::new(group))
     }
 }

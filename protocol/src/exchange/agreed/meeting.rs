@@ -262,7 +262,7 @@ impl Meeting {
         }
         self.end(cx, false);
         cx.round = round;
-        Formed::Group(group)
+        Formed::Group(Box::new(group))
     }
 
     /// Another peer proposes a merge.
@@ -289,7 +289,7 @@ impl Meeting {
         };
         self.end(cx, false);
         cx.round = round;
-        Formed::Group(group)
+        Formed::Group(Box::new(group))
     }
 
     /// A peer is gone.

@@ -30,7 +30,7 @@ impl Agreed {
                         remote.grouped = Some(cx.round);
                     }
                 }
-                self.start(cx, group);
+                self.start(cx, *group);
             }
             Formed::Outcome(outcome) => self.outcome = Some(outcome),
             Formed::NoGroup | Formed::Alone => {

@@ -176,15 +176,7 @@ impl FragmentRound {
                 | Task::Noted(shard, attempt)
                 | Task::Basis(shard, attempt),
                 _,
-            ) if self.over()
-                || self
-                    .reduction
-                    .duties
-                    .get(&shard)
-                    .is_none_or(|d| d.attempt != attempt) =>
-            {
-                self.outdated(task, shard, attempt);
-            }
+            ) if self.is_outdated(shard, attempt) => self.outdated(task, shard, attempt),
             (Task::Combine(shard, _), Done::Combined) => self.encode_aggregate(cx, shard),
             (
                 Task::Combine(shard, _) | Task::Basis(shard, _),
@@ -217,12 +209,7 @@ impl FragmentRound {
                     bytes,
                     digest: Some(digest),
                 },
-            ) => {
-                if self.scope.gathered {
-                    self.reduction.encoded.insert(shard, *bytes);
-                }
-                self.publish(cx, shard, *bytes, *digest);
-            }
+            ) => self.encoded_aggregate(cx, shard, *bytes, *digest),
             (
                 Task::Combine(shard, _)
                 | Task::Aggregate(shard, _)
@@ -243,6 +230,19 @@ impl FragmentRound {
                 _,
             ) => {}
         }
+    }
+
+    /// Whether another attempt at a shard has begun, or none is needed any more.
+    fn is_outdated(&self, shard: u16, attempt: Attempt) -> bool {
+        let duty = self.reduction.duties.get(&shard);
+        self.over() || duty.is_none_or(|duty| duty.attempt != attempt)
+    }
+
+    fn encoded_aggregate(&mut self, cx: &mut Context, shard: u16, bytes: u64, digest: Digest) {
+        if self.scope.gathered {
+            self.reduction.encoded.insert(shard, bytes);
+        }
+        self.publish(cx, shard, bytes, digest);
     }
 
     /// Puts the column's note behind the bytes of an aggregate.

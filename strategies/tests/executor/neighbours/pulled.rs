@@ -192,6 +192,22 @@ fn sums(ordered: &Ordered) -> BTreeMap<(Round, FragmentId, PeerId), Vec<SliceId>
     sums
 }
 
+/// One mean for each round, fragment and group: of two of eight, or of all.
+fn one_mean_a_group(made: impl Iterator<Item = (Round, FragmentId)>) {
+    let mut makers: BTreeMap<(Round, FragmentId), usize> = BTreeMap::new();
+    for of in made {
+        *makers.entry(of).or_default() += 1;
+    }
+    for ((round, fragment), count) in makers {
+        let all = (round.0 + 1).is_multiple_of(6);
+        let groups = if all { 1 } else { 4 };
+        assert!(
+            count <= groups,
+            "{count} means of {fragment:?} in {round:?}"
+        );
+    }
+}
+
 #[test]
 fn wagma_gives_all_members_of_a_group_one_mean_and_late_ones_keep_what_is_new() {
     let (mut late_ones, mut fresh_ones, mut stale_parts) = (0, 0, 0);
@@ -249,21 +265,8 @@ fn wagma_gives_all_members_of_a_group_one_mean_and_late_ones_keep_what_is_new() 
                 late_ones += 1;
             }
         }
-        // One mean for each round, fragment and group: two of eight, or all.
-        let mut makers: BTreeMap<(Round, FragmentId), usize> = BTreeMap::new();
-        for (round, fragment, _) in sums.keys() {
-            *makers.entry((*round, *fragment)).or_default() += 1;
-        }
-        for ((round, fragment), count) in makers.into_iter().filter(|_| !lossy) {
-            let groups = if (round.0 + 1).is_multiple_of(6) {
-                1
-            } else {
-                4
-            };
-            assert!(
-                count <= groups,
-                "{count} means of {fragment:?} in {round:?}"
-            );
+        if !lossy {
+            one_mean_a_group(sums.keys().map(|(round, fragment, _)| (*round, *fragment)));
         }
     }
     println!("{fresh_ones} in time, {late_ones} late, {stale_parts} parts of earlier rounds");
