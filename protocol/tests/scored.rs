@@ -141,7 +141,7 @@ fn fewer_than_half_of_liars_bring_in_nothing_harmful_and_leave_out_nothing_usefu
 }
 
 #[test]
-fn a_round_in_which_everything_is_harmful_moves_no_anchor_and_rates_nobody() {
+fn a_round_in_which_everything_is_harmful_moves_no_anchor_and_rates_no_one() {
     let mut club = club(3, SCORING);
     club.useful = Box::new(|_, _, round| {
         if round == Round(ROUNDS - 1) {

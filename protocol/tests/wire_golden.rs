@@ -53,7 +53,7 @@ fn taken() -> Taken {
 }
 
 /// All members are at the site of the first, and only that one says how fast its line is.
-/// Links of so many members, in force since the round.
+/// Links of this number of members, in force since the round.
 fn linked(members: usize) -> AgreedLinks {
     let code = |at: usize| match at / members == at % members {
         true => 0,

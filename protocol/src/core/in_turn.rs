@@ -14,6 +14,11 @@ impl Context {
         slice: SliceId,
         send: Waiting,
     ) {
+        if !self.view.get(to).is_some_and(|remote| remote.linked) {
+            // Nothing waits for what cannot arrive.
+            self.push(to, slice, send.meta, send.priority);
+            return;
+        }
         self.outbox.sends.add(turn, to, slice, send);
         self.send_next();
     }
@@ -23,6 +28,12 @@ impl Context {
         self.view.links.pushed(self.now, to, slice, outcome);
         self.view.measured.pushed(self.now, to, slice, outcome);
         self.outbox.sends.ended(to, slice);
+        self.send_next();
+    }
+
+    /// A peer's link is gone: others do not wait for sends to it.
+    pub(crate) fn drop_sends_to(&mut self, peer: PeerId) {
+        self.outbox.sends.link_gone(peer);
         self.send_next();
     }
 

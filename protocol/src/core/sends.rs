@@ -66,6 +66,12 @@ impl Sends {
         Some((to, slice, send))
     }
 
+    /// A peer's link is gone: what was on its way to it is not waited for, and nothing else goes there.
+    pub(crate) fn link_gone(&mut self, peer: PeerId) {
+        self.under_way.retain(|(to, _), _| *to != peer);
+        self.waiting.retain(|(_, to, _), _| *to != peer);
+    }
+
     /// Takes the sends that wait and are not to wait any more.
     pub(crate) fn take(&mut self, of: impl Fn(&SliceId) -> bool) -> Vec<Due> {
         let taken = self.waiting.extract_if(.., |(_, _, slice), _| of(slice));
@@ -120,6 +126,19 @@ mod tests {
         std::iter::from_fn(next)
             .map(|(_, slice, _)| slice.shard)
             .collect()
+    }
+
+    #[test]
+    fn what_is_on_its_way_to_a_peer_that_is_gone_is_not_waited_for() {
+        let mut sends = Sends::default();
+        for place in [1, 2, 3] {
+            add(&mut sends, place, 100, 0);
+        }
+        assert_eq!(begin(&mut sends, 1), [1]);
+        sends.link_gone(peer(2));
+        assert_eq!(begin(&mut sends, 1), [] as [u16; 0], "another one waits");
+        sends.link_gone(peer(1));
+        assert_eq!(begin(&mut sends, 1), [3]);
     }
 
     #[test]

@@ -88,6 +88,7 @@ impl Peer {
             self.cx.emit(Event::PeerDown(peer));
         }
         self.cx.deadlines.forget(peer);
+        self.cx.drop_sends_to(peer);
         self.donor.forget(peer);
         self.founder_gone(peer);
         self.signal(Signal::Gone(peer));

@@ -169,7 +169,7 @@ impl Peer {
                     false => inputs_of(decision),
                 };
                 if self.cx.plan.scores() && inputs.is_empty() {
-                    // The members admitted nobody: their anchor stayed.
+                    // The members admitted no one: their anchor stayed.
                     continue;
                 }
                 let order = match kind.facts().shows_contributions {

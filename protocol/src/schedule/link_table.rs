@@ -117,7 +117,7 @@ impl LinkTable {
         }
     }
 
-    /// Microseconds of so many bytes below which no packing of trees is, in a table of codes.
+    /// Microseconds of this number of bytes below which no packing of trees is, in a table of codes.
     pub(super) fn least_of(&self, bytes: u64) -> u64 {
         self.bound(bytes.saturating_mul(1_000_000 / CODE_UNIT))
     }

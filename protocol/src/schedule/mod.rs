@@ -146,7 +146,7 @@ impl Schedule {
         }
     }
 
-    /// Whether a fragment of `len` values may be cut into so many shards in a group of this size.
+    /// Whether a fragment of `len` values may be cut into this number of shards in a group of this size.
     pub(crate) fn may_cut_into(&self, shards: u64, members: usize, len: u64) -> bool {
         let most = members.max(SYNTHESIZED_TREES_MAX) as u64;
         match self {

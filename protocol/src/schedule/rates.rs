@@ -38,7 +38,7 @@ pub struct LinkCodes {
 }
 
 impl LinkCodes {
-    /// Codes of so many members; more than have trees are not told apart.
+    /// Codes of this number of members; more than have trees are not told apart.
     pub(crate) fn new(members: usize, code: impl Fn(usize, usize) -> u8) -> Self {
         let mut this = Self::default();
         if members > SYNTHESIZED_MEMBERS_MAX {

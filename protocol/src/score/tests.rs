@@ -98,7 +98,7 @@ fn those_that_lower_the_loss_are_merged_and_the_best_of_them_by_rating() {
 }
 
 #[test]
-fn nobody_is_merged_where_every_contribution_is_harmful_or_was_not_scored() {
+fn no_one_is_merged_where_every_contribution_is_harmful_or_was_not_scored() {
     let none = Ratings::default().judge(
         SCORING,
         &[judged(1, &[-1]), judged(2, &[0]), judged(3, &[])],

@@ -22,7 +22,7 @@ use super::mixer::{Mixer, foreign};
 use super::mixers;
 use super::parts::Parts;
 use super::places::Places;
-use super::scored;
+use super::scores;
 use crate::TensorSpec;
 use crate::compress::F32;
 use murmurate_protocol::{
@@ -119,8 +119,8 @@ impl MixLane {
                 return None;
             }
             Order::Stage { slice } => self.stage(*slice, host),
-            Order::Keep { slice, bytes } => scored::keep(*slice, bytes, host),
-            Order::Read { slice } => scored::read(*slice, host),
+            Order::Keep { slice, bytes } => scores::keep(*slice, bytes, host),
+            Order::Read { slice } => scores::read(*slice, host),
             Order::Encode { store, slice, of } => self.encode(*store, *slice, *of, host),
             Order::Mix { .. } | Order::MixReplicas { .. } | Order::EncodeRelayed { .. } => {
                 // These read the local parameters.

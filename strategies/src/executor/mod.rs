@@ -52,6 +52,7 @@ mod pieces;
 mod places;
 mod rules;
 mod scored;
+mod scores;
 mod signals;
 mod state_bytes;
 mod train_lane;

@@ -4,7 +4,7 @@
 use super::entry::hint;
 use super::fields::fields;
 use super::tables::{
-    Aggregation, Agreement, Architecture, Compression, Deadlines, Inner, Outer, Overlap,
+    Aggregation, Agreement, Architecture, Compression, Deadlines, Inner, Measured, Outer, Overlap,
     Synchronization,
 };
 use super::{StrategyError, methods, rates, schedule};
@@ -27,7 +27,10 @@ fn tables() -> [(&'static str, Vec<&'static str>); 9] {
     [
         (
             "synchronization",
-            with(fields::<Synchronization>(), &[modes]),
+            with(
+                fields::<Synchronization>(),
+                &[fields::<Measured>().to_vec(), modes],
+            ),
         ),
         (
             "architecture",

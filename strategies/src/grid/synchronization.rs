@@ -3,7 +3,7 @@
 
 use super::entry::hint;
 use super::registry::PACES;
-use super::tables::{Synchronization as Table, Tables};
+use super::tables::{Measured, Synchronization as Table, Tables};
 use super::validate::{absent, choose, count, range, refuse_foreign};
 use super::{Strategy, StrategyError, methods};
 use crate::correct::{Companion, CorrectionKind};
@@ -43,18 +43,19 @@ const GRACES: [&str; 2] = ["fixed", "adaptive"];
 /// What the table says of an exchange's rounds.
 pub(super) fn read(
     exchange: ExchangeKind,
-    table: &Table,
+    (table, waits): (&Table, &Measured),
 ) -> Result<Synchronization, StrategyError> {
     Ok(Synchronization {
-        pace: pace(exchange, table)?,
+        pace: pace(exchange, table, waits)?,
         quorum: quorum(exchange, table)?,
         sampling: sampling(exchange, table)?,
     })
 }
 
-fn pace(exchange: ExchangeKind, table: &Table) -> Result<Pace, StrategyError> {
+fn pace(exchange: ExchangeKind, table: &Table, waits: &Measured) -> Result<Pace, StrategyError> {
     let name = choose(&table.pace, "steady", "synchronization.pace", &PACES)?;
     refuse_foreign("synchronization", table, &PACES, name)?;
+    refuse_foreign("synchronization", waits, &PACES, name)?;
     let pace = match name {
         "switch" => Pace::Switch {
             round: given("synchronization.switch_round", table.switch_round)?,
@@ -68,7 +69,7 @@ fn pace(exchange: ExchangeKind, table: &Table) -> Result<Pace, StrategyError> {
             every: given("synchronization.loss_every", table.loss_every)?,
             factor: stagnation(table.stagnation_factor.unwrap_or(STAGNATION_FACTOR))?,
         },
-        "measured" => measured(table)?,
+        "measured" => measured(table, waits)?,
         _ => return Ok(Pace::Steady),
     };
     if let Pace::Switch { steps: 0, .. } = pace {
@@ -100,11 +101,11 @@ fn pace(exchange: ExchangeKind, table: &Table) -> Result<Pace, StrategyError> {
 }
 
 /// A pace by the waits. Inner steps that are not given are refused elsewhere.
-fn measured(table: &Table) -> Result<Pace, StrategyError> {
-    let every = table.measure_every.unwrap_or(MEASURE_EVERY);
+fn measured(table: &Table, waits: &Measured) -> Result<Pace, StrategyError> {
+    let every = waits.measure_every.unwrap_or(MEASURE_EVERY);
     let key = "synchronization.measure_every";
     range(every > 0, key, every as f64, "at least 1")?;
-    let share = table.train_share.unwrap_or(TRAIN_SHARE);
+    let share = waits.train_share.unwrap_or(TRAIN_SHARE);
     let thousandths = (share * THOUSAND).round();
     let ok = (1.0..THOUSAND).contains(&thousandths);
     range(
@@ -114,7 +115,7 @@ fn measured(table: &Table) -> Result<Pace, StrategyError> {
         "from 0.001 to 0.999",
     )?;
     let start = table.inner_steps.unwrap_or(1);
-    let least = table.inner_steps_least.unwrap_or(1);
+    let least = waits.inner_steps_least.unwrap_or(1);
     let key = "synchronization.inner_steps_least";
     let ok = (1..=start).contains(&least);
     range(
@@ -123,7 +124,7 @@ fn measured(table: &Table) -> Result<Pace, StrategyError> {
         f64::from(least),
         "from 1 to `synchronization.inner_steps`",
     )?;
-    let most = table.inner_steps_most.unwrap_or(MOST.max(start));
+    let most = waits.inner_steps_most.unwrap_or(MOST.max(start));
     let key = "synchronization.inner_steps_most";
     range(
         most >= start,
@@ -288,10 +289,14 @@ impl Tables {
                 least,
                 most,
             } => {
-                table.measure_every = Some(every);
-                table.train_share = Some(f64::from(share) / THOUSAND);
-                table.inner_steps_least = Some(least);
-                table.inner_steps_most = Some(most);
+                let waits = Measured {
+                    measure_every: Some(every),
+                    train_share: Some(f64::from(share) / THOUSAND),
+                    inner_steps_least: Some(least),
+                    inner_steps_most: Some(most),
+                };
+                let written = toml::Table::try_from(waits).unwrap_or_default();
+                table.parameters.extend(written);
                 "measured"
             }
         };

@@ -15,6 +15,9 @@ use serde::{Deserialize, Serialize};
 #[serde(default)]
 pub(super) struct Tables {
     pub(super) synchronization: Synchronization,
+    /// Read from the same table. Written with it.
+    #[serde(skip)]
+    pub(super) measured: Measured,
     pub(super) architecture: Architecture,
     pub(super) compression: Compression,
     pub(super) overlap: Overlap,
@@ -41,10 +44,6 @@ pub(super) struct Synchronization {
     pub(super) decay_every: Option<u64>,
     pub(super) loss_every: Option<u64>,
     pub(super) stagnation_factor: Option<f64>,
-    pub(super) measure_every: Option<u64>,
-    pub(super) train_share: Option<f64>,
-    pub(super) inner_steps_least: Option<u32>,
-    pub(super) inner_steps_most: Option<u32>,
     pub(super) mode: Option<String>,
     pub(super) enough: Option<usize>,
     pub(super) grace: Option<String>,
@@ -53,6 +52,16 @@ pub(super) struct Synchronization {
     /// Keys of the mode.
     #[serde(flatten, skip_deserializing)]
     pub(super) parameters: toml::Table,
+}
+
+/// Keys of `[synchronization]` that a pace by measured waits has.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub(super) struct Measured {
+    pub(super) measure_every: Option<u64>,
+    pub(super) train_share: Option<f64>,
+    pub(super) inner_steps_least: Option<u32>,
+    pub(super) inner_steps_most: Option<u32>,
 }
 
 /// Which peers exchange what.
@@ -292,9 +301,13 @@ fn drop_groups_of_another_exchange(preset: &mut toml::Table, config: &toml::Tabl
 pub(super) fn read(config: &toml::Table) -> Result<Tables, StrategyError> {
     Ok(Tables {
         synchronization: Synchronization {
-            parameters: parameters::<Synchronization>(config, "synchronization"),
+            parameters: without::<Measured>(parameters::<Synchronization>(
+                config,
+                "synchronization",
+            )),
             ..table(config, "synchronization")?
         },
+        measured: table(config, "synchronization")?,
         architecture: Architecture {
             parameters: parameters::<Architecture>(config, "architecture"),
             ..table(config, "architecture")?
@@ -323,6 +336,13 @@ fn parameters<T: DeserializeOwned>(config: &toml::Table, name: &str) -> toml::Ta
     all.filter(|(key, _)| !fields.contains(&key.as_str()))
         .map(|(key, value)| (key.clone(), value.clone()))
         .collect()
+}
+
+/// A table without the keys of another structure.
+fn without<T: DeserializeOwned>(mut table: toml::Table) -> toml::Table {
+    let fields = fields::<T>();
+    table.retain(|key, _| !fields.contains(&key));
+    table
 }
 
 fn table<T: DeserializeOwned + Default>(

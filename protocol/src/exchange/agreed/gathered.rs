@@ -98,7 +98,7 @@ impl FragmentRound {
             cx.order(Order::Settle { slice, outcome });
         }
         if inputs.is_empty() && self.scope.scoring.is_some() {
-            // Nobody helps. The anchor stays, and what was trained is given up: going on from it would lead
+            // No one helps. The anchor stays, and what was trained is given up: going on from it would lead
             // farther away.
             self.stop_waiting(cx);
             let (round, fragment) = (self.scope.round, self.scope.fragment);

@@ -1,4 +1,4 @@
-//! A peer's place in a group, as far as schedules depend on it, and what the schedule asks of it there.
+//! A peer's place in a group, as far as schedules depend on it, and what it does there by the schedule.
 
 use super::group::Group;
 use crate::schedule::{LinkCodes, LinkPlan, Program, Solution};

@@ -66,6 +66,7 @@ mod rule;
 mod said;
 mod scope;
 mod scoring;
+mod scoring_state;
 mod sealed;
 mod second_pass;
 mod server;

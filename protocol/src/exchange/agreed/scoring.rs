@@ -15,32 +15,13 @@ use super::state::Task;
 use crate::core::context::Context;
 use crate::exchange::{inputs_of, scores_of};
 use crate::score::Judged;
-use crate::{
-    Attempt, Done, Event, Members, Order, PeerId, Score, Scores, SliceId, Time, WorkError,
-};
+use crate::{Attempt, Done, Event, Members, Order, PeerId, Score, Scores, SliceId, WorkError};
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// How many times as long as it needed itself a member waits for the scores of others, beside the usual wait:
 /// members' machines differ.
 const PATIENCE: u32 = 3;
-
-/// This peer's evaluation of the others' contributions, and what all say.
-#[derive(Debug, Default)]
-pub(super) struct ScoringState {
-    /// Members whose contributions are still to be evaluated, the next one last.
-    queue: Vec<usize>,
-    /// The loss at the anchor.
-    before: Option<f64>,
-    /// What this peer says.
-    own: BTreeMap<usize, Score>,
-    began: Time,
-    took: Duration,
-    /// Decided scores that are being read; `None` until that begins.
-    unread: Option<BTreeSet<u16>>,
-    /// What the members say.
-    said: BTreeMap<PeerId, Scores>,
-}
 
 impl FragmentRound {
     /// The part with this peer's scores.

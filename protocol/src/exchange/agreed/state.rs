@@ -2,7 +2,7 @@
 
 use super::ballot::ShardVersion;
 use super::duty::Duty;
-use super::scoring::ScoringState;
+use super::scoring_state::ScoringState;
 use crate::{Attempt, Digest, Members, OrderId, PeerId, SliceId, SliceMeta};
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -70,7 +70,7 @@ impl Mixer for Gathered {
             return Err(WorkError::Gone { slice: *slice });
         }
         if inputs.is_empty() {
-            // Members admitted nobody: the anchor stays, and the trainer begins at it again.
+            // Members admitted no one: the anchor stays, and the trainer begins at it again.
             core.local.set(end.fragment, Held::TakeAnchor);
             return Ok(());
         }

@@ -5,10 +5,11 @@ mod neighbours;
 mod preset;
 mod scored;
 
+use super::entry::hint;
+use super::{StrategyError, later};
 use neighbours::NEIGHBOURS;
 pub(super) use preset::Preset;
 use preset::point;
-pub use preset::preset;
 use scored::SCORED;
 
 /// The preset of a configuration that names none.
@@ -32,6 +33,22 @@ pub(super) const ALL: [Preset; COUNT] = {
     }
     all
 };
+
+/// The configuration of a preset, as TOML.
+///
+/// # Errors
+/// When there is no such preset, or no exchange for it yet.
+pub fn preset(name: &str) -> Result<&'static str, StrategyError> {
+    if let Some(found) = ALL.iter().find(|preset| preset.entry.name == name) {
+        return Ok(found.text);
+    }
+    later::check("preset", name)?;
+    let known: Vec<_> = ALL.iter().map(|preset| preset.entry.name).collect();
+    Err(StrategyError::UnknownPreset {
+        found: name.to_owned(),
+        hint: hint(name, &known),
+    })
+}
 
 /// The baseline, and presets whose peers agree on an anchor or have a center.
 const ANCHORED: [Preset; 39] = [

@@ -82,7 +82,7 @@ impl Strategy {
             name,
             rounds: Rounds {
                 budget,
-                synchronization: synchronization::read(kind, when)?,
+                synchronization: synchronization::read(kind, (when, &tables.measured))?,
             },
             architecture,
             compression,

@@ -44,7 +44,7 @@ impl Strategy {
         self.overlap.is_cut()
     }
 
-    /// Refuses a trainer that cannot do what the strategy asks of it.
+    /// Refuses a trainer that cannot do what the strategy needs.
     ///
     /// # Errors
     /// When contributions are scored and the trainer has no held sample.
