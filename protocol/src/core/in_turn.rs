@@ -31,8 +31,9 @@ impl Context {
         self.send_next();
     }
 
-    /// A peer's link is gone: others do not wait for sends to it.
-    pub(crate) fn drop_sends_to(&mut self, peer: PeerId) {
+    /// A peer's link is gone: no deadline goes by it, and others do not wait for sends to it.
+    pub(crate) fn forget_link(&mut self, peer: PeerId) {
+        self.deadlines.forget(peer);
         self.outbox.sends.link_gone(peer);
         self.send_next();
     }

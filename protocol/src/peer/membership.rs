@@ -87,8 +87,7 @@ impl Peer {
         if greeted {
             self.cx.emit(Event::PeerDown(peer));
         }
-        self.cx.deadlines.forget(peer);
-        self.cx.drop_sends_to(peer);
+        self.cx.forget_link(peer);
         self.donor.forget(peer);
         self.founder_gone(peer);
         self.signal(Signal::Gone(peer));

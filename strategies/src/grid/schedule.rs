@@ -113,17 +113,17 @@ impl Architecture {
             let by = ISLANDS.range.to_toml(sites);
             self.parameters.insert(ISLANDS.name.to_owned(), by);
         }
-        if let Some(plan) = schedule.link_plan() {
-            let (every, latency) = (
-                i64::from(plan.every),
-                f64::from(plan.latency_micros) / 1_000.0,
-            );
-            let keys = [
-                (LINK_ROUNDS.name, toml::Value::Integer(every)),
-                (LINK_LATENCY.name, toml::Value::Float(latency)),
-            ];
-            let keys = keys.map(|(name, value)| (name.to_owned(), value));
-            self.parameters.extend(keys);
+        let plan = schedule.link_plan();
+        if links.is_some() || plan.is_some() {
+            let own = plan.map(|plan| {
+                let latency = f64::from(plan.latency_micros) / 1_000.0;
+                [f64::from(plan.every), latency]
+            });
+            for (index, key) in [LINK_ROUNDS, LINK_LATENCY].into_iter().enumerate() {
+                let value = own.map_or(key.default.unwrap_or_default(), |own| own[index]);
+                let written = key.range.to_toml(value);
+                self.parameters.insert(key.name.to_owned(), written);
+            }
         }
         self.link_mbit = links.map(|links| {
             let row = |row: &Vec<u32>| {

@@ -93,6 +93,18 @@ impl Trainer for Watched {
         self.inner.layout()
     }
 
+    fn holds_a_sample(&self) -> bool {
+        self.inner.holds_a_sample()
+    }
+
+    fn held_loss(
+        &mut self,
+        round: Round,
+        batches: u16,
+    ) -> Result<f64, murmurate_strategies::TrainError> {
+        self.inner.held_loss(round, batches)
+    }
+
     fn steps(
         &mut self,
         control: &mut dyn murmurate_strategies::StepControl,
