@@ -417,7 +417,7 @@ impl Swarm {
                 let Some(member) = self.members.get(&to) else {
                     return;
                 };
-                let digest = (slice.part == Part::Aggregate).then(|| Digest::of(&bytes));
+                let digest = slice.part.is_decided().then(|| Digest::of(&bytes));
                 member.store.headers.borrow_mut().insert(slice, meta);
                 member.store.put(slice, bytes);
                 Input::Arrived {
@@ -598,7 +598,7 @@ impl Swarm {
         };
         let digest = match what {
             FetchId::Slice(slice) => {
-                let digest = (slice.part == Part::Aggregate).then(|| Digest::of(&bytes));
+                let digest = slice.part.is_decided().then(|| Digest::of(&bytes));
                 let store = &self.members[&who].store;
                 if let Some(meta) = meta {
                     store.headers.borrow_mut().insert(slice, meta);
