@@ -11,6 +11,7 @@ use crate::seeds;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::{Mutex, PoisonError};
 
 /// Duration for each target in CI, seconds.
 const SECONDS: u32 = 30;
@@ -96,14 +97,25 @@ pub(crate) fn fuzz(options: &Options) -> Result<(), Failure> {
         &[("RUSTFLAGS", FLAGS)],
     )?;
     let binaries = build.join(&host).join("release");
-    for name in &targets {
-        let target = Target::new(name, &binaries)?;
-        target.fuzz(options.seconds)?;
-        if options.keep {
-            target.keep()?;
+    let left = Mutex::new(targets);
+    let next = || left.lock().unwrap_or_else(PoisonError::into_inner).pop();
+    let one_after_another = || -> Result<(), Failure> {
+        while let Some(name) = next() {
+            Target::new(&name, &binaries)?.run(options)?;
         }
-    }
-    Ok(())
+        Ok(())
+    };
+    // A target uses one core.
+    let cores = std::thread::available_parallelism()?.get();
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..cores).map(|_| scope.spawn(one_after_another)).collect();
+        threads
+            .into_iter()
+            .try_for_each(|thread| match thread.join() {
+                Ok(ended) => ended,
+                Err(panic) => std::panic::resume_unwind(panic),
+            })
+    })
 }
 
 /// The names of all targets, which are those of their files.
@@ -115,7 +127,8 @@ fn targets() -> Result<Vec<String>, Failure> {
             names.push(name.to_string_lossy().into_owned());
         }
     }
-    names.sort();
+    // They are taken from the end.
+    names.sort_by(|one, other| other.cmp(one));
     Ok(names)
 }
 
@@ -153,6 +166,15 @@ impl Target {
             fs::create_dir_all(directory)?;
         }
         Ok(target)
+    }
+
+    /// Fuzzes, and keeps what was found if the options say so.
+    fn run(&self, options: &Options) -> Result<(), Failure> {
+        self.fuzz(options.seconds)?;
+        if options.keep {
+            self.keep()?;
+        }
+        Ok(())
     }
 
     fn fuzz(&self, seconds: u32) -> Result<(), Failure> {

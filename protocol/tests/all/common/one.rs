@@ -1,0 +1,164 @@
+//! One peer, driven by hand: its inputs and its outputs.
+
+use super::{config, peer, plan};
+use core::time::Duration;
+use murmurate_protocol::wire::{Hello, MembershipMessage, Message, Muster};
+use murmurate_protocol::{
+    Base, Digest, Done, ExchangeKind, Input, Order, Output, Partners, Peer, PeerConfig, PeerId,
+    Plan, Round, SliceId, Snapshot, Time, Topology, TrainSummary,
+};
+
+/// Every peer of two pushes half of its mass to the other, and expects none.
+pub(crate) struct Half;
+
+impl Topology for Half {
+    fn partners(&self, _round: Round, rank: usize, count: usize) -> Partners {
+        Partners {
+            send: (count == 2).then(|| (1 - rank, 0.5)).into_iter().collect(),
+            receive: Vec::new(),
+        }
+    }
+}
+
+/// A peer and everything that came out of it.
+pub(crate) struct One {
+    pub(crate) peer: Peer,
+    pub(crate) now: Time,
+    pub(crate) outputs: Vec<Output>,
+}
+
+impl One {
+    pub(crate) fn new(exchange: ExchangeKind) -> Self {
+        Self::of(plan(exchange, 1))
+    }
+
+    pub(crate) fn of(plan: Plan) -> Self {
+        let mut settings = config(peer(0));
+        settings.start_with = 2;
+        Self::with(settings, plan)
+    }
+
+    pub(crate) fn with(settings: PeerConfig, plan: Plan) -> Self {
+        Self::start(settings, plan, (None, Digest::of(b"anchor")), Vec::new())
+    }
+
+    /// One with a checkpoint that holds these parameters.
+    pub(crate) fn again(
+        settings: PeerConfig,
+        plan: Plan,
+        (snapshot, digest): (Snapshot, Digest),
+        opened: Vec<Base>,
+    ) -> Self {
+        Self::start(settings, plan, (Some(snapshot), digest), opened)
+    }
+
+    fn start(
+        settings: PeerConfig,
+        plan: Plan,
+        (snapshot, digest): (Option<Snapshot>, Digest),
+        opened: Vec<Base>,
+    ) -> Self {
+        let exchange = plan.exchange;
+        let topology = exchange.has_neighbours().then(|| Box::new(Half) as _);
+        let mut one = Self {
+            peer: Peer::new(settings, plan, topology),
+            now: Time::from_nanos(1),
+            outputs: Vec::new(),
+        };
+        let digests = vec![digest];
+        one.feed(Input::Start {
+            snapshot,
+            digests,
+            opened,
+        });
+        one
+    }
+
+    pub(crate) fn feed(&mut self, input: Input) {
+        let _ = self.peer.handle(self.now, input);
+        while let Some(output) = self.peer.poll_output() {
+            self.outputs.push(output);
+        }
+    }
+
+    pub(crate) fn pass(&mut self, seconds: u64) {
+        self.now = self.now + Duration::from_secs(seconds);
+        self.feed(Input::Timeout);
+    }
+
+    pub(crate) fn hello(&self) -> Hello {
+        let plan = self.peer.plan();
+        Hello {
+            run: plan.run,
+            layout: plan.layout,
+            plan: plan.hash(),
+            round: Round(0),
+            anchor: self.peer.digest(),
+            ready: true,
+            muster: Muster::Begun,
+            branch: None,
+        }
+    }
+
+    pub(crate) fn meet(&mut self, other: PeerId) {
+        self.feed(Input::LinkUp(other));
+        let message = MembershipMessage::Hello(self.hello());
+        self.hear(other, message);
+    }
+
+    pub(crate) fn hear(&mut self, from: PeerId, message: impl Into<Message>) {
+        let message = message.into();
+        self.feed(Input::Received { from, message });
+    }
+
+    /// Answers the orders so far, the last `Train` included; those without an answer stay.
+    pub(crate) fn work(&mut self, mut answer: impl FnMut(&Order) -> Option<Done>) {
+        for output in std::mem::take(&mut self.outputs) {
+            if let Output::Order { id, order } = output {
+                match answer(&order) {
+                    Some(done) => self.feed(Input::Done { order: id, done }),
+                    None => self.outputs.push(Output::Order { id, order }),
+                }
+            } else {
+                self.outputs.push(output);
+            }
+        }
+    }
+
+    pub(crate) fn pushed(&self) -> Option<SliceId> {
+        self.outputs.iter().find_map(|o| match o {
+            Output::Push { slice, .. } => Some(*slice),
+            _ => None,
+        })
+    }
+
+    pub(crate) fn released(&self, wanted: SliceId) -> bool {
+        let release = |o: &Output| matches!(o, Output::Order { order: Order::Release { slice }, .. } if *slice == wanted);
+        self.outputs.iter().any(release)
+    }
+}
+
+pub(crate) fn trained() -> Done {
+    Done::Trained(TrainSummary {
+        steps: 1,
+        samples: 8,
+        ..TrainSummary::default()
+    })
+}
+
+/// What an Executor answers that never fails.
+pub(crate) fn honest(order: &Order) -> Option<Done> {
+    Some(match order {
+        Order::Train { .. } => trained(),
+        Order::Encode { .. } => Done::Encoded {
+            bytes: 48,
+            digest: None,
+        },
+        Order::Reduce { .. } | Order::Mix { .. } => Done::Combined,
+        Order::Apply { .. } | Order::Void { .. } => Done::Applied {
+            digest: Digest::of(b"mixed"),
+            note: Vec::new(),
+        },
+        _ => return None,
+    })
+}

@@ -1,0 +1,20 @@
+//! The peer over whole rounds. One program: each more would link the crate and its dependencies again.
+
+mod common;
+mod exchange;
+mod gathered;
+mod liars;
+mod membership;
+mod neighbours;
+mod observe;
+mod paced;
+mod properties;
+mod record;
+mod rest;
+mod schedules;
+mod scored;
+mod vitals;
+mod votes;
+mod waiting;
+mod wire_golden;
+mod witnesses;

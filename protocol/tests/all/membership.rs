@@ -1,0 +1,497 @@
+//! Membership against a single peer that may say anything: it cannot crash or move the others.
+
+#![allow(
+    unreachable_pub,
+    dead_code,
+    clippy::disallowed_methods,
+    clippy::too_many_lines,
+    clippy::type_complexity,
+    clippy::collapsible_match,
+    reason = "tests read settings of their own, and list one case after the other"
+)]
+
+use crate::common::one::{One, honest};
+use crate::common::{peer, plan};
+use core::time::Duration;
+use murmurate_protocol::limits::{
+    ADDRESS_BYTES_MAX, FRAME_BYTES_MAX, PIN_LIFETIME, RECORD_ADDRESSES_MAX, RECORD_LIFETIME,
+};
+use murmurate_protocol::wire::{
+    CellsMessage, ExchangeMessage, FormingMessage, Hello, MembershipMessage, Message, Muster,
+    PeerRecord, Reason, RecordFields, Said, TransferMessage, encode,
+};
+use murmurate_protocol::{
+    Axes, Contribution, Digest, Done, Event, ExchangeKind, FetchId, Grouping, Input, Order, Output,
+    PeerId, Phase, PlanHash, Round, RunId, StateId, Time,
+};
+
+#[test]
+fn records_of_full_length_are_passed_on_in_frames_that_hold_them() {
+    let mut one = One::new(ExchangeKind::AllReduce);
+    one.meet(peer(1));
+    for id in 10..42 {
+        let record = PeerRecord::from(RecordFields {
+            peer: peer(id),
+            run: RunId::from_bytes([1; 32]),
+            sequence: 1,
+            expires: one.now + Duration::from_secs(60),
+            addresses: vec![vec![7; ADDRESS_BYTES_MAX]; RECORD_ADDRESSES_MAX],
+            locality: murmurate_protocol::Locality::default(),
+            signature: vec![7; 64],
+        });
+        one.hear(peer(1), MembershipMessage::Records(vec![record]));
+    }
+    one.pass(2);
+    let spread = one.outputs.iter().filter_map(|o| match o {
+        Output::Send {
+            message: message @ Message::Membership(MembershipMessage::Records(records)),
+            ..
+        } => Some((encode(message).len(), records.len())),
+        _ => None,
+    });
+    let (bytes, count) = spread.max().expect("records are spread");
+    assert!(
+        bytes <= FRAME_BYTES_MAX && count > 8,
+        "{count} in {bytes} bytes"
+    );
+}
+
+/// In a small swarm the news of a newcomer does not wait for anti-entropy.
+#[test]
+fn news_of_a_newcomer_go_to_the_others_at_once_and_only_once() {
+    let mut one = One::new(ExchangeKind::AllReduce);
+    one.meet(peer(1));
+    one.meet(peer(2));
+    let record = PeerRecord::from(RecordFields {
+        peer: peer(2),
+        run: RunId::from_bytes([1; 32]),
+        sequence: 1,
+        expires: one.now + Duration::from_secs(60),
+        addresses: Vec::new(),
+        locality: murmurate_protocol::Locality::default(),
+        signature: vec![7; 64],
+    });
+    for heard in [1, 0] {
+        one.outputs.clear();
+        one.hear(peer(2), MembershipMessage::Records(vec![record.clone()]));
+        let told: Vec<PeerId> = one
+            .outputs
+            .iter()
+            .filter_map(|o| match o {
+                Output::Send {
+                    to,
+                    message: Message::Membership(MembershipMessage::Records(records)),
+                } if *records == [record.clone()] => Some(*to),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(told, vec![peer(1); heard]);
+    }
+}
+
+/// A peer that began as soon as it had met enough others would exchange with few of them, or alone.
+#[test]
+fn a_peer_begins_only_after_the_others_have_met_as_many() {
+    for (theirs, begins) in [
+        (Muster::Waiting, false),
+        (Muster::Met, true),
+        (Muster::Begun, true),
+    ] {
+        let mut one = One::new(ExchangeKind::Gossip);
+        let waiting = Hello {
+            muster: Muster::Waiting,
+            ..one.hello()
+        };
+        one.feed(Input::LinkUp(peer(1)));
+        one.hear(peer(1), MembershipMessage::Hello(waiting.clone()));
+        assert_eq!(one.peer.phase(), Phase::Join);
+        let told = |o: &Output| matches!(o, Output::Send { message: Message::Membership(MembershipMessage::Alive { muster, .. }), .. } if *muster == Muster::Met);
+        assert!(one.outputs.iter().any(told), "the other may begin");
+        one.hear(
+            peer(1),
+            MembershipMessage::Alive {
+                round: Round(0),
+                ready: true,
+                anchor: waiting.anchor,
+                muster: theirs,
+                branch: None,
+            },
+        );
+        assert_eq!(one.peer.phase() == Phase::Train, begins, "{theirs:?}");
+        one.pass(600);
+        assert_eq!(one.peer.phase(), Phase::Train, "no peer waits for ever");
+    }
+}
+
+#[test]
+fn a_round_at_the_end_of_its_range_overflows_nothing() {
+    for exchange in [ExchangeKind::AllReduce, ExchangeKind::Gossip] {
+        let mut one = One::new(exchange);
+        one.meet(peer(1));
+        let (round, anchor) = (Round(u64::MAX), Digest::of(b"far"));
+        one.hear(
+            peer(1),
+            MembershipMessage::Alive {
+                round,
+                ready: true,
+                muster: Muster::Begun,
+                anchor,
+                branch: None,
+            },
+        );
+        one.hear(
+            peer(1),
+            FormingMessage::Ready {
+                round,
+                said: Said {
+                    weight: 1.0,
+                    taken: None,
+                    loss: None,
+                },
+                anchor,
+                proposes: true,
+            },
+        );
+        one.work(honest);
+        one.pass(600);
+        assert!(one.peer.round() < Round(10));
+    }
+}
+
+#[test]
+fn a_peer_of_another_plan_may_come_back_with_the_right_one() {
+    let mut one = One::new(ExchangeKind::AllReduce);
+    one.feed(Input::LinkUp(peer(1)));
+    let other = Hello {
+        plan: PlanHash::from_bytes([9; 32]),
+        ..one.hello()
+    };
+    one.hear(peer(1), MembershipMessage::Hello(other));
+    let refused =
+        |o: &Output| matches!(o, Output::Disconnect { reason, .. } if *reason == Reason::OtherPlan);
+    assert!(one.outputs.iter().any(refused));
+    one.feed(Input::LinkDown(peer(1)));
+    one.meet(peer(1));
+    let remote = one.peer.view().get(peer(1)).expect("known");
+    assert!(remote.greeted && !remote.banned);
+}
+
+#[test]
+fn a_peer_with_this_peer_s_identity_is_not_spoken_to() {
+    let mut one = One::new(ExchangeKind::AllReduce);
+    one.outputs.clear();
+    one.meet(peer(0));
+    assert!(one.peer.view().is_empty());
+    assert!(matches!(
+        one.outputs.as_slice(),
+        [Output::Disconnect { .. }]
+    ));
+}
+
+#[test]
+fn a_download_keeps_its_donors_state_alive_and_nothing_else_does() {
+    let state = StateId {
+        round: Round(3),
+        root: Digest::of(b"state"),
+        bytes: 900,
+    };
+    let mut newcomer = One::new(ExchangeKind::AllReduce);
+    newcomer.feed(Input::LinkUp(peer(1)));
+    let mut hello = newcomer.hello();
+    hello.round = Round(3);
+    newcomer.hear(peer(1), MembershipMessage::Hello(hello));
+    newcomer.hear(peer(1), offer(state));
+    let fetches = |o: &Output| matches!(o, Output::Fetch { .. });
+    assert!(newcomer.outputs.iter().any(fetches));
+    let (every, lifetime) = (2, PIN_LIFETIME.as_secs());
+    let asks = |o: &&Output| {
+        let Output::Send { to, message } = o else {
+            return false;
+        };
+        *to == peer(1) && *message == TransferMessage::StateAsk { at_least: Round(3) }.into()
+    };
+    for _ in 0..lifetime / every {
+        newcomer.outputs.clear();
+        newcomer.pass(every);
+        assert_eq!(newcomer.outputs.iter().filter(asks).count(), 1);
+    }
+
+    let mut donor = One::new(ExchangeKind::AllReduce);
+    donor.meet(peer(1));
+    let at_least = Round(0);
+    let unpinned = |o: &Output| matches!(o, Output::Order { order, .. } if matches!(order, Order::Unpin { .. }));
+    donor.hear(peer(1), TransferMessage::StateAsk { at_least });
+    donor.work(|order| match order {
+        Order::Pin { round, .. } => Some(Done::Pinned(StateId {
+            round: *round,
+            ..state
+        })),
+        _ => None,
+    });
+    for _ in 0..3 * lifetime / every {
+        donor.pass(every);
+        donor.hear(peer(1), TransferMessage::StateAsk { at_least });
+    }
+    assert!(!donor.outputs.iter().any(unpinned), "{:?}", donor.outputs);
+    for _ in 0..=lifetime / every {
+        donor.pass(every);
+    }
+    assert!(
+        donor.outputs.iter().any(unpinned),
+        "it is not kept for ever"
+    );
+}
+
+#[test]
+fn a_peer_that_takes_over_a_state_no_longer_serves_its_old_one() {
+    let state = |root: &[u8]| StateId {
+        round: Round(0),
+        root: Digest::of(root),
+        bytes: 900,
+    };
+    let mut one = One::new(ExchangeKind::AllReduce);
+    one.meet(peer(1));
+    let at_least = Round(0);
+    one.hear(peer(1), TransferMessage::StateAsk { at_least });
+    one.work(|order| match order {
+        Order::Pin { .. } => Some(Done::Pinned(state(b"before"))),
+        _ => None,
+    });
+    // It falls behind and takes over the state of peer 1.
+    one.work(honest);
+    let (round, resync) = (Round(1), true);
+    one.hear(peer(1), FormingMessage::Behind { round, resync });
+    let taken = state(b"after");
+    one.hear(peer(1), offer(taken));
+    one.outputs.clear();
+    one.feed(Input::Fetched {
+        what: FetchId::State(taken),
+        meta: None,
+        digest: None,
+    });
+    let digests = vec![Digest::of(b"taken over"); one.peer.plan().fragments.len()];
+    one.work(|order| match order {
+        Order::Load { state } if *state == taken => Some(Done::Loaded {
+            digests: digests.clone(),
+            note: Vec::new(),
+        }),
+        _ => None,
+    });
+    let unpins = |o: &Output| matches!(o, Output::Order { order, .. } if *order == Order::Unpin { round: Round(0) });
+    assert!(one.outputs.iter().any(unpins), "{:?}", one.outputs);
+    // A peer that asks now gets the state that is held now.
+    one.outputs.clear();
+    one.hear(peer(1), TransferMessage::StateAsk { at_least });
+    let old = offer(state(b"before")).into();
+    let offered = |o: &Output| matches!(o, Output::Send { message, .. } if *message == old);
+    assert!(!one.outputs.iter().any(offered), "{:?}", one.outputs);
+    let pins =
+        |o: &Output| matches!(o, Output::Order { order, .. } if matches!(order, Order::Pin { .. }));
+    assert!(one.outputs.iter().any(pins), "{:?}", one.outputs);
+}
+
+/// A newcomer that has met five peers, which are further.
+fn newcomer_of_five() -> One {
+    let mut one = One::new(ExchangeKind::AllReduce);
+    for id in 1..=5 {
+        one.feed(Input::LinkUp(peer(id)));
+        let mut hello = one.hello();
+        hello.round = Round(3);
+        one.hear(peer(id), MembershipMessage::Hello(hello));
+    }
+    one
+}
+
+fn fetches_of(one: &One) -> usize {
+    let fetch = |o: &&Output| matches!(o, Output::Fetch { .. });
+    one.outputs.iter().filter(fetch).count()
+}
+
+/// The donors that were asked for a state, in order.
+fn donors_asked(one: &One) -> Vec<PeerId> {
+    let ask = |o: &Output| match o {
+        Output::Send { to, message } => {
+            (*message == TransferMessage::StateAsk { at_least: Round(0) }.into()).then_some(*to)
+        }
+        _ => None,
+    };
+    one.outputs.iter().filter_map(ask).collect()
+}
+
+/// A newcomer meets its first peer some milliseconds before the others. The chunks of a state come
+/// faster from several.
+#[test]
+fn a_newcomer_asks_peers_that_it_meets_while_the_first_has_not_answered() {
+    let one = newcomer_of_five();
+    assert_eq!(donors_asked(&one), [1, 2, 3, 4].map(peer));
+    let mut one = newcomer_of_five();
+    one.outputs.clear();
+    let mut hello = one.hello();
+    hello.round = Round(3);
+    one.hear(peer(5), MembershipMessage::Hello(hello));
+    assert_eq!(donors_asked(&one), [], "four are enough");
+}
+
+/// Only those that gave a state keep the rounds since, however large these are.
+#[test]
+fn what_was_decided_since_a_state_is_asked_of_its_donors() {
+    let state = StateId {
+        round: Round(2),
+        root: Digest::of(b"state"),
+        bytes: 900,
+    };
+    let mut one = newcomer_of_five();
+    for id in [1, 2] {
+        one.hear(peer(id), offer(state));
+    }
+    for id in [3, 4] {
+        one.hear(peer(id), TransferMessage::StateRefuse);
+    }
+    assert_eq!(fetches_of(&one), 1, "{:?}", one.outputs);
+    one.outputs.clear();
+    one.feed(Input::Fetched {
+        what: FetchId::State(state),
+        meta: None,
+        digest: None,
+    });
+    let digests = vec![Digest::of(b"taken over"); one.peer.plan().fragments.len()];
+    one.work(|order| match order {
+        Order::Load { .. } => Some(Done::Loaded {
+            digests: digests.clone(),
+            note: Vec::new(),
+        }),
+        _ => None,
+    });
+    let asked = one.outputs.iter().find_map(|o| match o {
+        Output::Send {
+            to,
+            message: Message::Transfer(TransferMessage::HistoryAsk { .. }),
+        } => Some(*to),
+        _ => None,
+    });
+    assert_eq!(asked, Some(peer(2)), "{:?}", one.outputs);
+}
+
+/// A donor that exchanges a round answers when that has ended, and a machine may be overloaded.
+#[test]
+fn a_state_that_is_offered_late_is_taken() {
+    let state = StateId {
+        round: Round(3),
+        root: Digest::of(b"state"),
+        bytes: 900,
+    };
+    let mut one = newcomer_of_five();
+    let first = donors_asked(&one);
+    let still_asked = |one: &One| donors_asked(one).iter().any(|peer| first.contains(peer));
+    one.outputs.clear();
+    // The first wait ends, and others are asked.
+    while donors_asked(&one).is_empty() {
+        one.pass(1);
+    }
+    assert!(!first.is_empty() && !still_asked(&one), "{first:?}");
+    let late = first[0];
+    one.hear(late, offer(state));
+    assert_eq!(fetches_of(&one), 1, "{:?}", one.outputs);
+}
+
+#[test]
+fn a_state_that_no_plan_allows_is_refused_and_noted() {
+    let state = StateId {
+        round: Round(3),
+        root: Digest::of(b"state"),
+        bytes: u64::MAX,
+    };
+    let mut one = newcomer_of_five();
+    one.outputs.clear();
+    for id in 1..=5 {
+        one.hear(peer(id), offer(state));
+    }
+    assert_eq!(fetches_of(&one), 0);
+    let noted = |o: &Output| matches!(o, Output::Emit(Event::Misbehaved { .. }));
+    assert!(one.outputs.iter().any(noted), "{:?}", one.outputs);
+}
+
+#[test]
+fn a_cell_larger_than_the_plan_deals_is_refused() {
+    let cell = 8;
+    for (grouping, most) in [
+        (Grouping::Cells { cell }, Axes::largest(cell)),
+        (Grouping::RandomCells { cell }, usize::from(cell)),
+    ] {
+        let mut plan = plan(ExchangeKind::AllReduce, 1);
+        plan.exchange = ExchangeKind::Cells;
+        plan.contribution = Contribution::Parameters;
+        plan.agreement.grouping = grouping;
+        let mut one = One::of(plan);
+        one.meet(peer(1));
+        let noted = |o: &Output| matches!(o, Output::Emit(Event::Misbehaved { .. }));
+        for (members, refused) in [(most, false), (most + 1, true)] {
+            one.outputs.clear();
+            let round = Round(0);
+            let members = (0..members as u8).map(peer).collect();
+            let form = CellsMessage::Form { round, members };
+            one.hear(peer(1), ExchangeMessage::Cells(form));
+            assert_eq!(one.outputs.iter().any(noted), refused, "{:?}", one.outputs);
+        }
+    }
+}
+
+/// An offer of a state. Without liars it does not matter which anchor it names.
+fn offer(state: StateId) -> TransferMessage {
+    let anchor = Digest::of(b"any");
+    TransferMessage::StateOffer { state, anchor }
+}
+
+/// The reports about clocks among the outputs.
+fn clocks(one: &One) -> Vec<(Option<PeerId>, i64)> {
+    let off = |o: &Output| match o {
+        Output::Emit(Event::ClockOff { peer, ahead }) => Some((*peer, *ahead)),
+        _ => None,
+    };
+    one.outputs.iter().filter_map(off).collect()
+}
+
+#[test]
+fn a_wrong_clock_is_reported_once_and_breaks_no_rule() {
+    const DAY: u64 = 24 * 3600;
+    let mut one = One::new(ExchangeKind::AllReduce);
+    one.now = one.now + Duration::from_secs(10 * DAY);
+    let record = |one: &One, id: u8, signed: u64, sequence: u64| {
+        PeerRecord::from(RecordFields {
+            peer: peer(id),
+            run: one.peer.plan().run,
+            sequence,
+            expires: Time::ZERO + Duration::from_secs(signed) + RECORD_LIFETIME,
+            addresses: Vec::new(),
+            locality: murmurate_protocol::Locality::default(),
+            signature: Vec::new(),
+        })
+    };
+    (1..4).for_each(|id| one.meet(peer(id)));
+    // The others' clocks are right; records of any age that is still believed say so.
+    for id in [1, 2] {
+        let told = record(&one, id, 10 * DAY - 3000, 1);
+        one.hear(peer(id), MembershipMessage::Records(vec![told]));
+    }
+    assert_eq!(clocks(&one), []);
+    for sequence in 1..20 {
+        let told = record(&one, 3, 11 * DAY, sequence);
+        one.hear(peer(3), MembershipMessage::Records(vec![told]));
+    }
+    assert_eq!(clocks(&one), [(Some(peer(3)), DAY as i64)]);
+    assert_eq!(one.peer.view().get(peer(3)).unwrap().score, 0);
+    // Two of three are ahead: the wrong one is this peer's.
+    one.outputs.clear();
+    for (id, sequence) in [(1, 2), (2, 2), (1, 3)] {
+        let told = record(&one, id, 11 * DAY, sequence);
+        one.hear(peer(id), MembershipMessage::Records(vec![told]));
+    }
+    assert_eq!(clocks(&one).last(), Some(&(None, DAY as i64)));
+    assert_eq!(
+        clocks(&one)
+            .iter()
+            .filter(|(peer, _)| peer.is_none())
+            .count(),
+        1
+    );
+}

@@ -1,0 +1,56 @@
+//! Helpers of scenario tests: running a text, and the faults that every exchange is tested with.
+
+use murmurate_sim::{Report, RunOptions, Scenario, ToyTasksOnly, run_scenario};
+
+/// Runs a scenario with this seed, or its own.
+pub(crate) fn run(text: &str, seed: Option<u64>) -> Report {
+    let scenario = Scenario::from_toml(text, "test", "test");
+    let scenario = scenario.unwrap_or_else(|error| panic!("{error}\n{text}"));
+    let options = RunOptions {
+        seed,
+        ..RunOptions::default()
+    };
+    run_scenario(&scenario, &ToyTasksOnly, options).unwrap_or_else(|e| panic!("{e}\n{text}"))
+}
+
+/// The seeds to run: from `MURMURATE_SEED` on as many as `MURMURATE_SEEDS` says, or `usual` from zero.
+pub(crate) fn seeds(usual: u64) -> core::ops::Range<u64> {
+    let number = |variable, otherwise| {
+        std::env::var(variable).map_or(otherwise, |text| text.parse().expect("a number"))
+    };
+    let (first, count) = (
+        number("MURMURATE_SEED", 0),
+        number("MURMURATE_SEEDS", usual),
+    );
+    assert!(count > 0, "MURMURATE_SEEDS=0 would test nothing");
+    first..first + count
+}
+
+/// A machine dies some seconds after the start of a phase.
+pub(crate) fn crash(peer: usize, round: u64, phase: &str, delay_s: f64) -> String {
+    format!(
+        "[[fault]]\nkind = \"crash\"\npeer = {peer}\nround = {round}\nphase = \"{phase}\"\n\
+         delay_s = {delay_s}\n"
+    )
+}
+
+/// The same, with a restart one second later.
+pub(crate) fn crash_and_return(peer: usize, round: u64, phase: &str, delay_s: f64) -> String {
+    crash(peer, round, phase, delay_s) + "restart_after_s = 1.0\n"
+}
+
+/// A machine is slower by this factor for three seconds.
+pub(crate) fn stall(peer: usize, at_s: f64, factor: f64) -> String {
+    format!(
+        "[[fault]]\nkind = \"straggler\"\npeer = {peer}\nat_s = {at_s}\nfactor = {factor}\n\
+         lasts_s = 3.0\n"
+    )
+}
+
+/// A machine sends false slices for some seconds.
+pub(crate) fn lies(peer: usize, at_s: f64, lasts_s: f64, lie: &str) -> String {
+    format!(
+        "[[fault]]\nkind = \"byzantine\"\npeer = {peer}\nat_s = {at_s}\nlasts_s = {lasts_s}\n\
+         lie = \"{lie}\"\n"
+    )
+}

@@ -1,0 +1,43 @@
+//! Scenarios in virtual time. One program: each more would link the crate and its dependencies again.
+#![expect(clippy::unwrap_used, reason = "helpers of tests may, as tests do")]
+
+mod absence;
+mod balance;
+mod bandwidth;
+mod bounded_pull;
+mod cells;
+mod center;
+mod common;
+mod companions;
+mod compare;
+mod control;
+mod convergence;
+mod crowds;
+mod data;
+mod decisions;
+mod differences;
+mod equal;
+mod exchanges;
+mod grid;
+mod grid_methods;
+mod islands;
+mod layers;
+mod liars;
+mod networks;
+mod overlap;
+mod pairwise;
+mod partitions;
+mod plan;
+mod pull;
+mod random_cells;
+mod relay;
+mod remeasured;
+mod scenarios;
+mod schedules;
+mod scored;
+mod seeds;
+mod signed;
+mod sites;
+mod synchronization;
+mod timing;
+mod witnesses;

@@ -1,0 +1,180 @@
+//! A swarm that is split goes on in both halves, and is one again after the split: its state is the
+//! mean of both halves' by weight, which an invariant checks at every merge.
+//!
+//! `MURMURATE_SEED` sets the first seed and `MURMURATE_SEEDS` the number of seeds.
+
+use murmurate_sim::Report;
+use std::fmt::Write as _;
+
+/// A split and what else happens, by seed: 4 to 9 machines, any agreed exchange, some loss.
+fn text(seed: u64, faults: &str) -> String {
+    let peers = 4 + seed % 6;
+    let exchange = match seed / 6 % 4 {
+        0 | 3 => "exchange = \"all-reduce\"",
+        1 => "exchange = \"gathered\"",
+        _ => "exchange = \"parameter-server\"\nowners = 2",
+    };
+    let codec = ["f32", "int8"][(seed / 7 % 2) as usize];
+    let fragments = 1 + 2 * (seed % 2);
+    let cut: Vec<String> = (0..1 + seed / 2 % (peers / 2))
+        .map(|peer| ((seed + peer) % peers).to_string())
+        .collect();
+    let (at, lasts) = (6.0 + 0.013 * (seed % 40) as f64, 3.0 + (seed % 4) as f64);
+    format!(
+        "seed = {seed}\npeers = {peers}\nrounds = 200\nsave_every_s = 1.0\n\
+         [task]\nkind = \"quadratic\"\ndim = 32\n\
+         [strategy]\npreset = \"diloco\"\n[strategy.synchronization]\ninner_steps = 5\n\
+         [strategy.inner]\noptimizer = \"sgd\"\nlr = 0.1\n\
+         [strategy.architecture]\n{exchange}\n[strategy.compression]\ncodec = \"{codec}\"\n\
+         [strategy.overlap]\nfragments = {fragments}\n\
+         [strategy.deadlines]\nfloor_ms = 300\ninitial_ms = 1000\nceiling_ms = 4000\n\
+         [network]\nlatency_ms = 5.0\njitter_ms = 3.0\nloss = 0.0{loss}\nbootstrap = 32\n\
+         detection_ms = 300.0\n[compute]\nstep_ms = 5.0\n[limits]\nvirtual_s = 600.0\n\
+         [[fault]]\nkind = \"partition\"\npeers = [{cut}]\nat_s = {at}\nlasts_s = {lasts}\n{faults}",
+        loss = seed % 3,
+        cut = cut.join(", "),
+    )
+}
+
+fn run(seed: u64, faults: &str) -> Report {
+    crate::common::run(&text(seed, faults), None)
+}
+
+#[test]
+fn halves_that_go_on_are_merged_by_weight() {
+    let (mut merged, mut failed, mut saved) = (0, 0, 0);
+    let mut lossless = Vec::new();
+    let seeds = crate::common::seeds(24);
+    let count = seeds.end - seeds.start;
+    for seed in seeds {
+        let report = run(seed, "");
+        let peers = 4 + seed % 6;
+        assert_eq!(report.consensus_distance, 0.0, "seed {seed}: {report}");
+        assert_eq!(report.live as u64, peers, "seed {seed}: {report}");
+        let counters = &report.counters;
+        merged += u64::from(counters.merges > 0);
+        failed += counters.not_merged;
+        saved += counters.branches_saved;
+        if counters.merges == 0 && seed % 3 == 0 {
+            lossless.push(seed);
+        }
+        if counters.merges == 0 {
+            println!(
+                "seed {seed}: no merge, {} attempts failed, {} branches saved",
+                counters.not_merged, counters.branches_saved
+            );
+        }
+    }
+    println!("{merged} of {count} merged; {failed} attempts failed, {saved} branches were saved");
+    assert!(
+        lossless.is_empty(),
+        "not merged although no message was lost: {lossless:?}"
+    );
+    // Where messages are lost, a side may fall apart by itself before it meets the other.
+    assert!(4 * merged >= 3 * count, "{merged} of {count} merged");
+}
+
+/// Each side follows its own losses meanwhile. The invariant `same_steps` checks that peers with one anchor
+/// take the same inner steps, before and after the merge.
+#[test]
+fn sides_that_follow_their_losses_begin_again_when_they_are_merged() {
+    let pace = "inner_steps = 20\npace = \"loss\"\nloss_every = 15";
+    let mut merged = 0;
+    for seed in crate::common::seeds(12) {
+        let text = text(seed, "").replace("inner_steps = 5", pace);
+        let report = crate::common::run(&text, None);
+        assert_eq!(report.consensus_distance, 0.0, "seed {seed}: {report}");
+        assert_eq!(report.live as u64, 4 + seed % 6, "seed {seed}: {report}");
+        merged += u64::from(report.counters.merges > 0);
+    }
+    println!("{merged} merged");
+    assert!(merged > 0, "no run merged its sides");
+}
+
+#[test]
+fn deaths_during_the_merge_leave_one_state() {
+    for seed in crate::common::seeds(24) {
+        let peers = 4 + seed % 6;
+        let heals = 6.0 + 0.013 * (seed % 40) as f64 + 3.0 + (seed % 4) as f64;
+        let mut faults = String::new();
+        for victim in 0..1 + seed % 2 {
+            let peer = (seed / 3 + victim) % peers;
+            let at = heals + 0.02 * ((seed + victim * 7) % 23) as f64;
+            let _ = write!(
+                faults,
+                "[[fault]]\nkind = \"crash\"\npeer = {peer}\nat_s = {at}\nrestart_after_s = 1.5\n"
+            );
+        }
+        let report = run(seed, &faults);
+        assert_eq!(report.consensus_distance, 0.0, "seed {seed}: {report}");
+        assert_eq!(report.live as u64, peers, "seed {seed}: {report}");
+    }
+}
+
+/// Staggered fragments are not merged: one side takes over the other's state. Its members propose nothing
+/// until they have been in a group, and must not be waited for as if they did.
+#[test]
+fn sides_that_cannot_be_merged_soon_train_on_together() {
+    for seed in crate::common::seeds(24) {
+        let staggered = |fragments: u64| format!("fragments = {fragments}\n");
+        let text = text(seed, "")
+            .replace(
+                &staggered(1 + 2 * (seed % 2)),
+                "fragments = 2\nstagger = 2\n",
+            )
+            .replace(&format!("loss = 0.0{}", seed % 3), "loss = 0.0");
+        let report = crate::common::run(&text, None);
+        assert_eq!(report.consensus_distance, 0.0, "seed {seed}: {report}");
+        assert_eq!(report.counters.merges, 0, "seed {seed}: {report}");
+        // The first deadline: later ones are learned from what took longer.
+        let waited = report.counters.longest_wait_s;
+        assert!(waited <= 1.0, "seed {seed}: {waited} s: {report}");
+    }
+}
+
+/// Members that sign wait for those that they lost for longer than these partitions last, so no side
+/// decides anything that a side of most would have to give up.
+#[test]
+fn where_members_sign_a_small_side_decides_nothing_alone() {
+    for seed in 0..6 {
+        let text = text(6 * seed, "").replace(
+            "[strategy.deadlines]",
+            "[strategy.agreement]\nliars = 1\n[strategy.deadlines]",
+        );
+        let report = crate::common::run(&text, None);
+        assert_eq!(report.consensus_distance, 0.0, "seed {seed}: {report}");
+        assert_eq!(report.counters.merges, 0, "seed {seed}: {report}");
+        assert_eq!(report.counters.branches_saved, 0, "seed {seed}: {report}");
+    }
+}
+
+/// After a minute the parts go on. They are not merged: what one part did is saved, and it goes on with
+/// the state of the other.
+#[test]
+fn where_members_sign_a_long_split_leaves_one_state_and_a_saved_branch() {
+    for seed in 0..4 {
+        let text = include_str!("../../scenarios/partition.toml")
+            .replace("seed = 11\npeers = 6", &format!("seed = {seed}\npeers = 4"))
+            .replace("rounds = 100", "rounds = 300")
+            .replace("peers = [1, 4]", "peers = [1, 3]")
+            .replace("lasts_s = 10.0", "lasts_s = 90.0")
+            .replace("step_ms = 20.0", "step_ms = 20.0\nspread = 0.3")
+            .replace(
+                "[strategy.deadlines]",
+                "[strategy.agreement]\nliars = 1\n[strategy.deadlines]",
+            );
+        let report = crate::common::run(&text, None);
+        assert_eq!(report.consensus_distance, 0.0, "seed {seed}: {report}");
+        assert_eq!(report.counters.branches_saved, 2, "seed {seed}: {report}");
+    }
+}
+
+/// The scenario that the documentation names.
+#[test]
+fn the_scenario_of_a_partition_merges_once() {
+    let text = include_str!("../../scenarios/partition.toml");
+    let report = crate::common::run(text, None);
+    assert_eq!(report.counters.merges, 6, "{report}");
+    assert_eq!(report.consensus_distance, 0.0, "{report}");
+    assert_eq!(report.counters.branches_saved, 0, "{report}");
+}
