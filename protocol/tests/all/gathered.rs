@@ -3,7 +3,6 @@
 
 #![allow(
     unreachable_pub,
-    dead_code,
     clippy::disallowed_methods,
     clippy::too_many_lines,
     clippy::type_complexity,

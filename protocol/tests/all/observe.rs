@@ -2,7 +2,6 @@
 
 #![allow(
     unreachable_pub,
-    dead_code,
     reason = "every test file uses its own part of the helpers"
 )]
 

@@ -2,7 +2,6 @@
 
 #![allow(
     unreachable_pub,
-    dead_code,
     clippy::disallowed_methods,
     clippy::too_many_lines,
     clippy::type_complexity,
@@ -242,10 +241,6 @@ struct Driven {
 }
 
 impl Driven {
-    fn new(exchange: ExchangeKind) -> Self {
-        Self::following(plan(exchange, 1), Vec::new())
-    }
-
     /// A peer of a plan, which has this roll from a checkpoint.
     fn following(plan: Plan, roll: Vec<u8>) -> Self {
         let snapshot = (!roll.is_empty()).then(|| Snapshot {

@@ -3,7 +3,6 @@
 
 #![allow(
     unreachable_pub,
-    dead_code,
     reason = "every test file uses its own part of what they share"
 )]
 

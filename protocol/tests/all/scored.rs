@@ -3,7 +3,6 @@
 
 #![allow(
     unreachable_pub,
-    dead_code,
     clippy::disallowed_methods,
     reason = "tests read settings of their own"
 )]

@@ -3,7 +3,6 @@
 
 #![allow(
     unreachable_pub,
-    dead_code,
     clippy::disallowed_methods,
     clippy::type_complexity,
     reason = "tests read settings of their own, and use parts of what is common"
