@@ -33,7 +33,7 @@ impl Tool {
                 &[
                     ("CARGO_TARGET_DIR", &build),
                     ("CARGO_PROFILE_DEV_DEBUG", "0"),
-                    ("CARGO_PROFILE_DEV_OPT_LEVEL", "1"),
+                    ("CARGO_PROFILE_DEV_OPT_LEVEL", "0"),
                 ],
             )?;
         }
