@@ -4,6 +4,7 @@
 //! `MURMURATE_SEED` sets the first seed and `MURMURATE_SEEDS` the number of seeds.
 
 use murmurate_sim::{Report, RunOptions, Scenario, ToyTasksOnly, run_scenario};
+use rayon::prelude::*;
 
 /// Seconds after which the liars stop.
 const UNTIL: f64 = 6.0;
@@ -49,12 +50,17 @@ fn run(seed: u64) -> Result<Report, String> {
 fn check(seeds: impl Iterator<Item = u64>) {
     let (mut broken, mut slowest, mut lies, mut proven) = (Vec::new(), 0.0f64, 0, 0);
     let mut swarms = 0;
-    for seed in seeds {
+    let seeds: Vec<u64> = seeds.collect();
+    let runs: Vec<_> = seeds
+        .into_par_iter()
+        .map(|seed| (seed, run(seed)))
+        .collect();
+    for (seed, run) in runs {
         swarms += 1;
         let peers = 4 + seed % 13;
         let liars = (peers - 1) / 3;
         let lying = |peer: &usize| (0..liars).any(|l| (seed + 3 * l) % peers == *peer as u64);
-        match run(seed) {
+        match run {
             Err(error) => broken.push(error),
             Ok(report) => {
                 let honest = report.counters.cut_off.iter().find(|peer| !lying(peer));

@@ -4,6 +4,7 @@
 
 use murmurate_sim::Report;
 use murmurate_sim::seeds::{SeedFailure, random_scenario, run_grid_of, run_seed, run_seed_of};
+use rayon::prelude::*;
 
 /// Presets whose peers wait for each other in every round.
 const IN_STEP: [&str; 4] = ["local-sgd", "diloco", "bsp", "d-psgd"];
@@ -44,11 +45,12 @@ fn fifty_random_swarms_that_relay_sums_keep_their_invariants_and_finish() {
 }
 
 /// Runs all seeds and fails with every scenario that did not hold.
-fn hold(run: impl Fn(u64) -> Result<Report, Box<SeedFailure>>) {
+fn hold(run: impl Fn(u64) -> Result<Report, Box<SeedFailure>> + Sync + Send) {
     let seeds = crate::common::seeds(50);
     let count = seeds.end - seeds.start;
-    let runs = seeds.map(run);
+    let runs: Vec<_> = seeds.into_par_iter().map(run).collect();
     let failures: Vec<String> = runs
+        .into_iter()
         .filter_map(|run| run.err().map(|failure| failure.to_string()))
         .collect();
     let lines: Vec<&str> = failures.iter().filter_map(|f| f.lines().next()).collect();

@@ -7,6 +7,7 @@ use murmurate_protocol::RunId;
 use murmurate_strategies::Layout;
 use murmurate_strategies::grid::{Strategy, registry};
 use murmurate_strategies::toy::{Quadratic, ToyTask};
+use rayon::prelude::*;
 
 const PEERS: usize = 4;
 const DIM: usize = 32;
@@ -131,11 +132,19 @@ const REACHED: [(&str, u64, f64, f64); 60] = [
 #[test]
 fn every_preset_that_cooperates_finds_the_common_optimum() {
     let known = registry::names(&registry::PRESETS);
-    let mut wrong = Vec::new();
-    for name in known.into_iter().filter(|name| *name != "none") {
+    let row_of = |name: &str| {
         let row = REACHED.iter().find(|row| row.0 == name);
-        let (_, rounds, same, apart) = *row.unwrap_or_else(|| panic!("{name} has no row"));
-        let found = [loss(name, 0.0, rounds), loss(name, 0.3, rounds)];
+        *row.unwrap_or_else(|| panic!("{name} has no row"))
+    };
+    let names = known.into_iter().filter(|name| *name != "none");
+    let names: Vec<&str> = names.collect();
+    let found = names.into_par_iter().map(|name| {
+        let (_, rounds, ..) = row_of(name);
+        (name, [loss(name, 0.0, rounds), loss(name, 0.3, rounds)])
+    });
+    let mut wrong = Vec::new();
+    for (name, found) in found.collect::<Vec<_>>() {
+        let (_, rounds, same, apart) = row_of(name);
         println!(
             "{name:20} {rounds:5} rounds: {:.1e} {:.1e}",
             found[0], found[1]
