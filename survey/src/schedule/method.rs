@@ -10,7 +10,7 @@ pub enum Method {
     BspA2a,
     /// Wait-free backpropagation: an all-reduce for each tensor when it is ready.
     WfbpA2a,
-    /// Tensors merged for the earliest end of the exchange.
+    /// Tensors merged where that saves more time than waiting costs.
     MgWfbp,
     /// Partitions by priority, forward overlapped too.
     ByteSchedulerA2a,

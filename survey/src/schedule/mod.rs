@@ -111,7 +111,9 @@ impl<'a> Setting<'a> {
                     .iter()
                     .map(|m| times.gradient_ready(m.ready_after))
                     .collect();
-                merge::groups(&bytes, &ready, self.collective())
+                let planned = merge::planned(self.ranks, self.slowest);
+                let planned = planned.unwrap_or_else(|| self.collective());
+                merge::groups(&bytes, &ready, planned)
                     .into_iter()
                     .map(|group| Message {
                         bytes: bytes[group.clone()].iter().sum(),
