@@ -143,8 +143,8 @@ pub trait Trainer: Send {
     /// only the rest. Each layer takes its parameters from the gate before it computes, and so do
     /// parameters that no layer uses: they become the trainer's own. False where the trainer has taken
     /// none, or a gate did not open: then the caller writes those that are decided, and calls
-    /// [`Trainer::drop_forward`]. A state that is saved meanwhile is that of before. The default begins
-    /// nothing.
+    /// [`Trainer::drop_forward`]. A state that is saved meanwhile is that of before. A trainer may drop the
+    /// pass when its parameters are read or written. The default begins nothing.
     ///
     /// # Errors
     /// As [`Trainer::steps`].

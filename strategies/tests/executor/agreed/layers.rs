@@ -196,6 +196,19 @@ fn what_cannot_leave_under_a_backward_pass_is_refused() {
         key("preset = \"wfbp\"\n[overlap]\nlate_steps = 1\n"),
         "overlap.layers"
     );
+    for layers in ["into-forward", "decoupled"] {
+        let layers = format!("[overlap]\nlayers = \"{layers}\"\n");
+        assert_eq!(
+            key(&format!("preset = \"local-sgd\"\n{layers}")),
+            "overlap.layers"
+        );
+    }
+    let gathered = "[architecture]\nexchange = \"gathered\"\ncontribution = \"gradient\"\n";
+    let decoupled = "[overlap]\nlayers = \"decoupled\"\n";
+    assert_eq!(
+        key(&format!("preset = \"bsp\"\n{gathered}{decoupled}")),
+        "overlap.layers"
+    );
     assert_eq!(
         key("preset = \"streaming-diloco\"\n[overlap]\ncut = \"tensors\"\n"),
         "overlap.cut"
