@@ -190,7 +190,7 @@ fn roll(plan: &Plan) -> Roll {
 /// An Executor's answer; `None` if the order has no answer.
 fn answer(order: &Order, well: bool, fragments: usize) -> Option<Done> {
     let digest = Digest::of(b"some bits");
-    if matches!(order, Order::Settle { .. } | Order::Release { .. } | Order::Unpin { .. } | Order::ForgetReplicas { .. }) {
+    if matches!(order, Order::Settle { .. } | Order::Release { .. } | Order::Unpin { .. } | Order::BreakOff { .. } | Order::ForgetReplicas { .. }) {
         return None;
     }
     if !well {

@@ -49,6 +49,10 @@ pub enum Order {
     /// Train, then leave this round's contribution in [`StoreId::Local`]: the round's cut. Without
     /// a cut the order begins a round that a later order completes, while the previous round's
     /// contribution is still being exchanged. Answered by [`Done::Trained`](crate::Done::Trained).
+    ///
+    /// Without a cut and with no inner step it is the round's first forward pass alone: each layer
+    /// waits until its fragment's round has ended. What it computed serves the order with the cut, if
+    /// all parameters are still those that it used.
     Train {
         /// The round it is for.
         round: Round,
@@ -359,5 +363,11 @@ pub enum Order {
     Read {
         /// The slice.
         slice: SliceId,
+    },
+    /// Fragments may stay undecided: a forward pass that waits for them ends without them, and what it
+    /// computed is dropped. Not answered.
+    BreakOff {
+        /// The round of the forward pass.
+        round: Round,
     },
 }

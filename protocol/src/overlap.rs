@@ -20,6 +20,34 @@ pub enum Layers {
     /// **Source:** Peng et al., ByteScheduler, SOSP 2019, section 4; Jayarajan et al., P3, MLSys
     /// 2019.
     ByPriority,
+    /// As `ByPriority`, and the next forward pass begins with the layers whose fragments are
+    /// decided, while the others are still exchanged.
+    ///
+    /// **Source:** as `ByPriority`; Hashemi et al., TicTac, MLSys 2019.
+    IntoForward,
+    /// As `IntoForward`, but the two halves of an exchange have different orders: contributions go
+    /// first, as the backward pass completes them, and aggregates behind them, as the next forward
+    /// pass needs them.
+    ///
+    /// **Source:** Zhang et al., DeAR, ICDCS 2023, section III.
+    Decoupled,
+}
+
+impl Layers {
+    /// Whether fragments leave during the backward pass.
+    pub const fn leave_early(self) -> bool {
+        !matches!(self, Self::Together)
+    }
+
+    /// Whether all fragments are exchanged at a time, so that one can overtake another.
+    pub const fn overtake(self) -> bool {
+        matches!(self, Self::ByPriority | Self::IntoForward | Self::Decoupled)
+    }
+
+    /// Whether the next forward pass begins while fragments are still exchanged.
+    pub const fn reach_forward(self) -> bool {
+        matches!(self, Self::IntoForward | Self::Decoupled)
+    }
 }
 
 /// How exchanges overlap with training.

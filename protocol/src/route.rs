@@ -1,6 +1,6 @@
 //! Which lanes of the Executor perform an order.
 
-use crate::Order;
+use crate::{Order, StepBudget};
 
 /// One of the Executor's two lanes. Each performs its orders one after another; the lanes run
 /// beside each other.
@@ -43,5 +43,17 @@ impl Order {
             Self::Save { .. } | Self::SaveBranch { .. } => Route::TrainThenMix,
             _ => Route::Mix,
         }
+    }
+
+    /// Whether it is a round's first forward pass alone, which may wait for fragments of the round before.
+    pub const fn begins_forward(&self) -> bool {
+        matches!(
+            self,
+            Self::Train {
+                budget: StepBudget::Steps(0),
+                cut: false,
+                ..
+            }
+        )
     }
 }

@@ -9,15 +9,15 @@ use murmurate_protocol::{Done, FragmentId, Input, Layers, Order, Plan, Time};
 use std::collections::VecDeque;
 
 /// Share of the forward pass in an inner step: one matrix product of three.
-const FORWARD: f64 = 1.0 / 3.0;
+pub(crate) const FORWARD: f64 = 1.0 / 3.0;
 
-/// When the backward pass of a training order completes each fragment. Empty if all fragments leave
-/// at the end.
+/// When the backward pass of a training order completes each fragment, which takes this long and begins
+/// after this share of it. Empty if all fragments leave at the end.
 pub(crate) fn cuts(
     plan: &Plan,
     order: &Order,
     now: Time,
-    duration: Duration,
+    (duration, forward): (Duration, f64),
 ) -> VecDeque<(Time, FragmentId)> {
     let Order::Train { round, cut, .. } = order else {
         return VecDeque::new();
@@ -31,7 +31,7 @@ pub(crate) fn cuts(
         let start = ranges.get(usize::from(fragment.0)).map_or(0, |r| r.start);
         1.0 - start as f64 / len
     };
-    let at = |f| now + duration.mul_f64(FORWARD + (1.0 - FORWARD) * share(f));
+    let at = |f| now + duration.mul_f64(forward + (1.0 - forward) * share(f));
     plan.fragments_of(*round).map(|f| (at(f), f)).collect()
 }
 

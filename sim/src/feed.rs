@@ -152,11 +152,11 @@ impl Swarm<'_> {
                 to,
                 slice,
                 meta,
+                priority,
                 deadline,
-                ..
             } => {
                 let deadline = deadline - self.slots[index].ahead;
-                self.push(index, to, slice, meta, deadline);
+                self.push(index, to, slice, meta, (deadline, priority));
             }
             Output::Fetch {
                 what,

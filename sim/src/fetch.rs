@@ -61,7 +61,9 @@ impl Swarm<'_> {
             FetchId::Slice(_) => meta.map_or(bytes.len() as u64, |meta| meta.bytes),
         };
         let owner = Owner::Fetch(fetch);
-        let (flow, extra) = self.net.start_flow(self.now, owner, (donor, host), size);
+        let (flow, extra) = self
+            .net
+            .start_flow(self.now, owner, (donor, host), (size, 0));
         if let Some(fetching) = self.fetches.get(fetch, serial) {
             (fetching.flow, fetching.extra) = (Some(flow), extra);
         }

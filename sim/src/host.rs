@@ -1,6 +1,7 @@
 //! A machine that is up: its Peer, the performer of its orders, and its slices.
 
 use crate::data::Feed;
+use crate::forward::Forward;
 use crate::lane::LaneState;
 use crate::stores::Stores;
 use crate::timing::Timing;
@@ -44,6 +45,8 @@ pub(crate) struct Host {
     pub(crate) open_pushes: Vec<u32>,
     worker: Worker,
     lanes: [LaneState; 2],
+    /// How far its next forward pass is.
+    pub(crate) forward: Forward,
     /// Where the machines divide data.
     pub(crate) feed: Option<Feed>,
     heads: BTreeMap<SliceId, Head>,
@@ -79,6 +82,7 @@ impl Host {
             open_pushes: Vec::new(),
             worker,
             lanes: [LaneState::default(), LaneState::default()],
+            forward: Forward::default(),
             feed: None,
             heads: BTreeMap::new(),
             joined: JoinedGroups::default(),

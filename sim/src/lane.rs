@@ -13,6 +13,8 @@ pub(crate) struct Running {
     /// For training: the number of inner steps and the seconds of one.
     pub(crate) steps: u32,
     pub(crate) step: Duration,
+    /// When it ends.
+    pub(crate) end: Time,
     /// Fragments that are still in the backward pass, with the times at which they are complete.
     pub(crate) cuts: VecDeque<(Time, FragmentId)>,
     /// The answer, if the order was executed before its end.
@@ -21,8 +23,8 @@ pub(crate) struct Running {
 
 impl Running {
     /// The next time at which it needs attention.
-    pub(crate) fn next(&self, end: Time) -> Time {
-        self.cuts.front().map_or(end, |(at, _)| *at)
+    pub(crate) fn next(&self) -> Time {
+        self.cuts.front().map_or(self.end, |(at, _)| *at)
     }
 }
 

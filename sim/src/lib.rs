@@ -31,6 +31,7 @@ mod fault;
 mod feed;
 mod fetch;
 mod fetches;
+mod forward;
 mod host;
 mod invariants;
 mod lane;

@@ -65,6 +65,7 @@ fn of_order(order: &Order) -> &'static str {
         Order::Measure { .. } => "measure",
         Order::Keep { .. } => "keep",
         Order::Read { .. } => "read",
+        Order::BreakOff { .. } => "break off",
         Order::Void { .. } => "void",
         Order::Evaluate { .. } => "evaluate",
         Order::Save { .. } => "save",

@@ -317,6 +317,7 @@ impl<'a> Recipe<'a> {
             | Order::Settle { .. }
             | Order::Release { .. }
             | Order::Unpin { .. }
+            | Order::BreakOff { .. }
             | Order::ForgetReplicas { .. }
             | Order::Train { .. }
             | Order::Evaluate { .. } => 0,

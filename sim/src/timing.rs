@@ -101,6 +101,7 @@ impl Timing {
             Order::Settle { .. }
             | Order::Save { .. }
             | Order::SaveBranch { .. }
+            | Order::BreakOff { .. }
             | Order::ForgetReplicas { .. } => None,
             Order::Release { slice } => {
                 stores.remove(slice);

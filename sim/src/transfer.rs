@@ -20,7 +20,7 @@ impl Swarm<'_> {
         to: PeerId,
         slice: SliceId,
         meta: SliceMeta,
-        deadline: Time,
+        (deadline, priority): (Time, u8),
     ) {
         let other = self.recipe.index_of(&to);
         let slot = &mut self.slots[index];
@@ -68,9 +68,15 @@ impl Swarm<'_> {
             host.open_pushes.push(number);
         }
         let between = (index, other);
-        let (flow, extra) = self
-            .net
-            .start_flow(self.now, Owner::Push(number), between, meta.bytes);
+        // Elsewhere slices of a round share a link.
+        let waits_for_single_layers = self.recipe.plan().overlap.layers.reach_forward();
+        let priority = if waits_for_single_layers { priority } else { 0 };
+        let (flow, extra) = self.net.start_flow(
+            self.now,
+            Owner::Push(number),
+            between,
+            (meta.bytes, priority),
+        );
         let transfer = &mut self.transfers[number as usize];
         (transfer.flow, transfer.extra) = (Some(flow), extra);
         self.make_appointments();

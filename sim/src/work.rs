@@ -51,7 +51,17 @@ impl Swarm<'_> {
             };
             let step = self.scenario.compute.step.mul_f64(slowness);
             let steps = steps_of(&order, step);
+            let forward = match &order {
+                Order::Train {
+                    round, cut: true, ..
+                } if host.forward.round_begins(*round) => 0.0,
+                _ => backward::FORWARD,
+            };
             let duration = match &order {
+                // The forward pass is computed already.
+                Order::Train { .. } if forward == 0.0 => {
+                    (step * steps).mul_f64(1.0 - backward::FORWARD)
+                }
                 Order::Train { .. } => step * steps,
                 // A forward pass is about a third of an inner step.
                 Order::Measure { batches, .. } => step * u32::from(*batches) / 3,
@@ -61,22 +71,30 @@ impl Swarm<'_> {
                         * slowness,
                 ),
             };
-            let cuts = backward::cuts(self.recipe.plan(), &order, self.now, duration);
+            let cuts = backward::cuts(self.recipe.plan(), &order, self.now, (duration, forward));
             let running = Running {
                 id,
                 order,
                 started: self.now,
                 steps,
                 step,
+                end: self.now + duration,
                 cuts,
                 done: None,
             };
+            if let Order::Train { round, .. } = running.order
+                && running.order.begins_forward()
+            {
+                host.lane(lane).running = Some(running);
+                self.forward_begins(index, round, step);
+                return Ok(());
+            }
             if duration.is_zero() {
                 self.execute(index, running)?;
                 continue;
             }
             let state = host.lane(lane);
-            let due = running.next(self.now + duration);
+            let due = running.next();
             state.running = Some(running);
             state.serial += 1;
             let (host, serial) = (index as u32, state.serial);
@@ -119,8 +137,7 @@ impl Swarm<'_> {
             self.run_lane(index, lane)?;
         } else {
             self.cut(index, &mut running);
-            let end = running.started + running.step * running.steps;
-            let due = running.next(end);
+            let due = running.next();
             if let Some(host) = self.slots[index].host.as_mut() {
                 let state = host.lane(lane);
                 state.running = Some(running);
@@ -157,6 +174,7 @@ impl Swarm<'_> {
         }
         running.steps = taken;
         let end = running.started + running.step * taken;
+        running.end = end;
         state.serial += 1;
         let due = Due::Work {
             host: index as u32,
@@ -211,7 +229,10 @@ impl Swarm<'_> {
         }
         let mut done = done.or_else(|| host.perform(&order, steps));
         self.checks.worked(index, host, &order);
-        if let Some(Done::Trained(summary)) = &mut done {
+        self.forward_hears(index, &order, done.as_ref());
+        if let Some(Done::Trained(summary)) = &mut done
+            && !order.begins_forward()
+        {
             summary.seconds = self.now.since(started).as_secs_f64();
             summary.loss = self.said_for(index, summary.loss);
             self.counters.inner_steps += summary.steps;

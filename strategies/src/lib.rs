@@ -46,4 +46,4 @@ mod trainer;
 pub use block_feed::BlockFeed;
 pub use island::{Island, IslandError, RANKS_MAX, Rank};
 pub use layout::{Layout, TensorSpec};
-pub use trainer::{Proceed, StepControl, TrainError, TrainReport, Trainer};
+pub use trainer::{Gate, Proceed, StepControl, TrainError, TrainReport, Trainer};

@@ -78,6 +78,13 @@ pub enum TrainError {
     Away,
 }
 
+/// The parameters of a forward pass that begins before all of them are decided.
+pub trait Gate: Send + Sync {
+    /// Waits until the parameters of a range are decided, and copies them. False where they may stay
+    /// undecided: then the forward pass is given up.
+    fn read(&self, range: Range<usize>, into: &mut [f32]) -> bool;
+}
+
 /// Takes inner steps on parameters that it owns.
 ///
 /// The flat parameters are those of [`Trainer::layout`], row-major f32. All methods run on the
@@ -131,6 +138,23 @@ pub trait Trainer: Send {
         &mut self,
         on_ready: &mut dyn FnMut(usize, &mut [f32]),
     ) -> Result<TrainReport, TrainError>;
+
+    /// The forward pass of the batch that the next [`Trainer::gradients`] is of, which then computes
+    /// only the rest. Each layer takes its parameters from the gate before it computes, and so do
+    /// parameters that no layer uses: they become the trainer's own. False where the trainer has taken
+    /// none, or a gate did not open: then the caller writes those that are decided, and calls
+    /// [`Trainer::drop_forward`]. A state that is saved meanwhile is that of before. A trainer may drop the
+    /// pass when its parameters are read or written. The default begins nothing.
+    ///
+    /// # Errors
+    /// As [`Trainer::steps`].
+    fn forward(&mut self, gate: &Arc<dyn Gate>) -> Result<bool, TrainError> {
+        let _ = gate;
+        Ok(false)
+    }
+
+    /// Drops what [`Trainer::forward`] has computed, if it has. The next batch is the same one again.
+    fn drop_forward(&mut self) {}
 
     /// Calls `f(offset, values)` for the pieces of `range` in ascending order. What `f` writes
     /// becomes the parameters. In place where the backend allows.

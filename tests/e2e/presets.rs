@@ -56,6 +56,7 @@ fn overlapped_presets_reach_their_target() {
     for preset in [
         "wfbp",
         "bytescheduler-ps",
+        "dear",
         "streaming-diloco",
         "eager-diloco",
     ] {

@@ -27,6 +27,34 @@ impl Peer {
         }
     }
 
+    /// The backward pass has ended: the next forward pass begins with the layers whose fragments are
+    /// decided.
+    pub(super) fn begin_forward(&mut self) {
+        let (round, next) = (self.cx.round, self.cx.round.next());
+        let open = matches!(self.phase, Phase::Exchange | Phase::Apply);
+        if !open || !self.cx.plan.forward_begins(round) || self.cx.directed.pauses(next) {
+            return;
+        }
+        let order = Order::Train {
+            round: next,
+            budget: StepBudget::Steps(0),
+            cut: false,
+            peers: self.cx.participants(),
+            blocks: None,
+            rules: self.cx.directed.all().in_force(next).training,
+        };
+        self.life.forward = true;
+        self.life.ahead = Some(self.cx.order(order));
+    }
+
+    /// This peer leaves the round: a forward pass must not wait for fragments that may never end.
+    pub(super) fn break_off_forward(&mut self) {
+        if self.life.ahead.is_some() && std::mem::take(&mut self.life.forward) {
+            let round = self.cx.round.next();
+            self.cx.order(Order::BreakOff { round });
+        }
+    }
+
     /// How much of the round that begins is left to train.
     pub(super) fn rest_of_the_round(&self) -> StepBudget {
         match (self.budget(), self.life.taken_ahead) {
@@ -59,7 +87,11 @@ impl Peer {
 
     /// The beginning of the next round is trained, or this peer leaves and it was interrupted.
     pub(super) fn trained_ahead(&mut self, done: &Done) {
+        let forward = self.cx.plan.overlap.layers.reach_forward();
+        self.life.forward = false;
         match done {
+            // A forward pass is no inner step, and its samples are counted with the gradient.
+            Done::Trained(_) if forward => {}
             Done::Trained(summary) if matches!(self.phase, Phase::Exchange | Phase::Apply) => {
                 let next = self.cx.round.next();
                 self.cx.data.mine.finish(next, summary.blocks);

@@ -47,6 +47,7 @@ impl Peer {
         if self.phase == Phase::Exchange {
             self.cut_the_rest();
         }
+        self.begin_forward();
         self.go_on_after_training();
     }
 }

@@ -9,6 +9,8 @@ pub(super) struct Life {
     pub(super) train: Option<OrderId>,
     /// The beginning of the next round's training.
     pub(super) ahead: Option<OrderId>,
+    /// Whether that is a forward pass which waits for fragments of this round.
+    pub(super) forward: bool,
     /// What it did, once it is done.
     pub(super) taken_ahead: Option<TrainSummary>,
     /// Whether the next round waits for training that is still under way.

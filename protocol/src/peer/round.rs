@@ -17,6 +17,9 @@ impl Peer {
             self.phase
         );
         self.phase = phase;
+        if matches!(phase, Phase::Join | Phase::Leaving) {
+            self.break_off_forward();
+        }
         self.cx.emit(Event::Phase {
             round: self.cx.round,
             phase,
@@ -281,6 +284,7 @@ impl Peer {
                 self.train_ahead();
                 self.exchange(summary);
                 self.cut_the_rest();
+                self.begin_forward();
             }
             _ => self.trained_under_the_exchange(),
         }

@@ -46,6 +46,12 @@ impl Plan {
         self.overlap.late_steps > 0 && more
     }
 
+    /// Whether the next round's first forward pass begins while fragments of this round are exchanged.
+    pub const fn forward_begins(&self, round: Round) -> bool {
+        let more = self.rounds == 0 || round.0.saturating_add(1) < self.rounds;
+        self.overlap.layers.reach_forward() && more
+    }
+
     /// Whether the sides of a swarm that was split are merged by weight when they meet: where a round
     /// ends with one anchor for all fragments, the training between two rounds ends with the first of
     /// them, and members do not sign.

@@ -282,7 +282,7 @@ impl Plan {
             return Err(OverlapError::Layers);
         }
         let fragments = self.fragments.len();
-        if self.overlap.layers == Layers::ByPriority && fragments > WINDOW_FRAGMENTS_MAX {
+        if self.overlap.layers.overtake() && fragments > WINDOW_FRAGMENTS_MAX {
             return Err(OverlapError::Priorities { fragments });
         }
         Ok(())

@@ -281,6 +281,7 @@ impl Driven {
                     Order::Settle { .. }
                     | Order::Release { .. }
                     | Order::Unpin { .. }
+                    | Order::BreakOff { .. }
                     | Order::ForgetReplicas { .. } => {}
                     order => self.orders.push_back((id, order)),
                 },

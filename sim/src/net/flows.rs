@@ -1,11 +1,12 @@
-//! Bulk transfers as fluid flows. Each link divides its capacity equally among its flows, and the
-//! rate of a flow is its smallest share.
+//! Bulk transfers as fluid flows. Each link divides its capacity equally among its most urgent flows,
+//! and the others wait. The rate of a flow is its smallest share.
 //!
 //! If a flow cannot use its share of one link because another link is slower, the rest stays
 //! unused. This is exact if all flows of a link are the same, as in an all-reduce, and pessimistic
 //! otherwise. Packets, queues and windows are not modelled here; `transport` adds the cost of slow
 //! start and loss.
 
+use core::cmp::Ordering;
 use murmurate_protocol::Time;
 
 /// Most links of a flow: out of a machine, out of its site, into the other site, into the machine.
@@ -66,6 +67,8 @@ struct Flow {
     rate: f64,
     /// Highest rate, whatever the links allow.
     most: f64,
+    /// Flows with a lower number go first.
+    priority: u8,
     serial: u32,
     /// The scheduled appointment.
     due: Time,
@@ -77,8 +80,49 @@ struct Link {
     /// Bytes per second.
     capacity: f64,
     flows: Vec<u32>,
+    /// The priority of its most urgent flows, and how many these are.
+    urgent: (u8, usize),
     /// Whether flows have started on it at this instant.
     grew: bool,
+}
+
+/// What a flow carries.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Demand {
+    bytes: f64,
+    most: f64,
+    priority: u8,
+}
+
+impl Demand {
+    /// Bytes, the highest rate, and the priority.
+    pub(crate) const fn new(bytes: f64, most: f64, priority: u8) -> Self {
+        Self {
+            bytes,
+            most,
+            priority,
+        }
+    }
+}
+
+impl Link {
+    /// A flow of this priority starts on it.
+    fn enter(&mut self, priority: u8) {
+        match priority.cmp(&self.urgent.0) {
+            _ if self.flows.is_empty() => self.urgent = (priority, 1),
+            Ordering::Less => self.urgent = (priority, 1),
+            Ordering::Equal => self.urgent.1 += 1,
+            Ordering::Greater => {}
+        }
+    }
+
+    /// The share of a flow of this priority.
+    fn share(&self, priority: u8) -> f64 {
+        match priority > self.urgent.0 {
+            true => 0.0,
+            false => self.capacity / self.urgent.1 as f64,
+        }
+    }
 }
 
 /// All active flows.
@@ -98,6 +142,7 @@ impl Flows {
         self.links.push(Link {
             capacity: capacity.unwrap_or(f64::INFINITY),
             flows: Vec::new(),
+            urgent: (0, 0),
             grew: false,
         });
         (self.links.len() - 1) as LinkId
@@ -120,17 +165,16 @@ impl Flows {
         self.share_out(now, &[link]);
     }
 
-    /// Starts a flow with `most` as its highest rate.
+    /// Starts a flow.
     ///
     /// The flows that it slows down end later than they would. They learn that by [`Flows::settle`], or
     /// each of many that start at one instant would change all others.
-    pub(crate) fn start(
-        &mut self,
-        now: Time,
-        owner: Owner,
-        path: Path,
-        (bytes, most): (f64, f64),
-    ) -> u32 {
+    pub(crate) fn start(&mut self, now: Time, owner: Owner, path: Path, demand: Demand) -> u32 {
+        let Demand {
+            bytes,
+            most,
+            priority,
+        } = demand;
         let number = self.free.pop().unwrap_or_else(|| {
             self.flows.push(Flow {
                 owner,
@@ -139,6 +183,7 @@ impl Flows {
                 since: now,
                 rate: 0.0,
                 most,
+                priority,
                 serial: 0,
                 due: Time::ZERO,
                 alive: false,
@@ -153,6 +198,7 @@ impl Flows {
             since: now,
             rate: 0.0,
             most,
+            priority,
             serial: flow.serial.wrapping_add(1),
             due: Time::from_nanos(u64::MAX),
             alive: true,
@@ -160,6 +206,7 @@ impl Flows {
         for link in path.links() {
             let id = *link;
             let link = &mut self.links[id as usize];
+            link.enter(priority);
             link.flows.push(number);
             if !std::mem::replace(&mut link.grew, true) {
                 self.grown.push(id);
@@ -176,11 +223,20 @@ impl Flows {
             return;
         }
         flow.serial = flow.serial.wrapping_add(1);
-        let path = flow.path;
+        let (path, priority) = (flow.path, flow.priority);
         for link in path.links() {
-            let flows = &mut self.links[*link as usize].flows;
-            if let Some(at) = flows.iter().position(|f| *f == number) {
-                flows.remove(at);
+            let link = &mut self.links[*link as usize];
+            if let Some(at) = link.flows.iter().position(|f| *f == number) {
+                link.flows.remove(at);
+            }
+            if priority == link.urgent.0 {
+                link.urgent.1 -= 1;
+            }
+            if link.urgent.1 == 0 {
+                let left = link.flows.iter();
+                let left = left.map(|f| self.flows[*f as usize].priority);
+                let most = left.clone().min().unwrap_or(0);
+                link.urgent = (most, left.filter(|p| *p == most).count());
             }
         }
         self.free.push(number);
@@ -244,7 +300,7 @@ impl Flows {
         let flow = &self.flows[number as usize];
         let shares = flow.path.links().iter().map(|link| {
             let link = &self.links[*link as usize];
-            link.capacity / link.flows.len() as f64
+            link.share(flow.priority)
         });
         let rate = shares.fold(flow.most, f64::min);
         let flow = &mut self.flows[number as usize];
@@ -302,7 +358,7 @@ mod tests {
                     now = start;
                     let (number, (_, path, bytes)) = starts.next().unwrap();
                     let owner = Owner::Push(number as u32);
-                    flows.start(start, owner, *path, (*bytes, NO_MOST));
+                    flows.start(start, owner, *path, Demand::new(*bytes, NO_MOST, 0));
                 }
                 (Some(due), _) => {
                     now = due;
@@ -339,13 +395,42 @@ mod tests {
     }
 
     #[test]
+    fn a_more_urgent_flow_makes_others_wait() {
+        let mut flows = Flows::default();
+        let up = flows.add_link(Some(100.0));
+        let path = Path::through([up]);
+        let mut start = |seconds, number, bytes, priority| {
+            let demand = Demand::new(bytes, NO_MOST, priority);
+            flows.start(at(seconds), Owner::Push(number), path, demand);
+            flows.settle(at(seconds));
+            flows.appointments().last()
+        };
+        // The second one waits; the third takes the link at 1, when the first has 100 bytes left.
+        assert_eq!(start(0.0, 0, 200.0, 3).map(|a| a.at), Some(at(2.0)));
+        start(0.0, 1, 100.0, 4);
+        let urgent = start(1.0, 2, 50.0, 0).expect("it is on its way");
+        assert_eq!((urgent.owner, urgent.at), (Owner::Push(2), at(1.5)));
+        let mut ends = Vec::new();
+        let mut calendar = vec![urgent];
+        while !calendar.is_empty() {
+            let due = calendar.remove(0);
+            if let Some(Owner::Push(number)) = flows.keep(due.at, due.flow, due.serial) {
+                ends.push((number, due.at.as_secs_f64()));
+            }
+            calendar.extend(flows.appointments());
+            calendar.sort_by_key(|a| a.at);
+        }
+        close(&ends, &[(2, 1.5), (0, 2.5), (1, 3.5)]);
+    }
+
+    #[test]
     fn flows_that_start_at_one_instant_are_shared_out_once() {
         let mut flows = Flows::default();
         let up = flows.add_link(Some(100.0));
         let path = Path::through([up]);
         for number in 0..50 {
             let owner = Owner::Push(number);
-            flows.start(at(1.0), owner, path, (10.0, NO_MOST));
+            flows.start(at(1.0), owner, path, Demand::new(10.0, NO_MOST, 0));
         }
         assert_eq!(flows.appointments().count(), 50, "one for each");
         assert!(flows.flows[0].rate > 50.0, "not shared out yet");
@@ -406,7 +491,7 @@ mod tests {
         let mut flows = Flows::default();
         let up = flows.add_link(Some(10.0));
         let way = Path::through([up]);
-        let flow = flows.start(at(0.0), Owner::Push(0), way, (100.0, NO_MOST));
+        let flow = flows.start(at(0.0), Owner::Push(0), way, Demand::new(100.0, NO_MOST, 0));
         flows.settle(at(0.0));
         flows.set_capacity(at(5.0), up, 50.0);
         let last = flows.appointments().next_back().unwrap();

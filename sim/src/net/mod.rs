@@ -15,7 +15,7 @@ pub use transport::Transport;
 use crate::random::Random;
 use crate::scenario::NetworkSpec;
 use core::time::Duration;
-use flows::Flows;
+use flows::{Demand, Flows};
 use murmurate_protocol::Time;
 use places::Places;
 use std::collections::BTreeMap;
@@ -214,7 +214,7 @@ impl Network {
         now: Time,
         owner: Owner,
         (from, to): (usize, usize),
-        bytes: u64,
+        (bytes, priority): (u64, u8),
     ) -> (u32, Duration) {
         let path = self.places.path(from, to);
         let round_trip = self.places.latency(from, to).fixed * 2;
@@ -231,7 +231,9 @@ impl Network {
             false => Duration::ZERO,
         };
         self.view_mut(from, to).last_bulk = Some(now);
-        let flow = self.flows.start(now, owner, path, (on_wire, most));
+        let flow = self
+            .flows
+            .start(now, owner, path, Demand::new(on_wire, most, priority));
         (flow, extra)
     }
 
@@ -326,7 +328,7 @@ mod tests {
         let mut ideal = network("uplink_mbit = 80.0\n");
         let mut tcp = network("uplink_mbit = 80.0\ntransport = \"tcp\"\n");
         let start = |net: &mut Network| {
-            net.start_flow(Time::ZERO, Owner::Push(0), (0, 1), 10_000_000)
+            net.start_flow(Time::ZERO, Owner::Push(0), (0, 1), (10_000_000, 0))
                 .1
         };
         assert!(start(&mut ideal).is_zero());
@@ -339,7 +341,7 @@ mod tests {
     #[test]
     fn lost_packets_slow_a_flow_down() {
         let mut network = network("uplink_mbit = 80.0\ntransport = \"quic\"\npacket_loss = 0.01\n");
-        network.start_flow(Time::ZERO, Owner::Push(0), (0, 1), 1_000_000);
+        network.start_flow(Time::ZERO, Owner::Push(0), (0, 1), (1_000_000, 0));
         let last = network.appointments().next_back().expect("it ends");
         // 1.22 * 1460 / (0.02 * 0.1) = 890.6 kB/s, a hundredth more bytes.
         let seconds = last.at.as_secs_f64();

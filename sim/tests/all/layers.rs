@@ -11,11 +11,15 @@ const PEERS: usize = 5;
 const ROUNDS: u64 = 40;
 
 /// Exchanges and values of `overlap.layers` that are tested with faults.
-const LAYERED: [[&str; 2]; 4] = [
+const LAYERED: [[&str; 2]; 8] = [
     ["all-reduce", "as-ready"],
     ["all-reduce", "by-priority"],
     ["gathered", "as-ready"],
     ["parameter-server", "by-priority"],
+    ["all-reduce", "into-forward"],
+    ["all-reduce", "decoupled"],
+    ["gathered", "into-forward"],
+    ["parameter-server", "decoupled"],
 ];
 
 /// Inner steps of 300 ms, with 200 ms of backward pass.
@@ -75,6 +79,38 @@ fn a_death_during_the_backward_pass_leaves_the_others_with_the_same_bits() {
             }
         }
     }
+}
+
+/// The backward pass ends 167 ms after the first fragment has left, and then forward passes wait for the last
+/// fragments.
+#[test]
+fn a_death_while_forward_passes_wait_leaves_the_others_with_the_same_bits() {
+    let moments = [0.168, 0.18, 0.2, 0.22, 0.24];
+    for layered in LAYERED.into_iter().skip(4) {
+        for moment in moments {
+            for victim in 0..PEERS {
+                let fault = crash(victim, 7, "exchange", moment);
+                let report = run(&text(layered, "", &fault), None);
+                agreed(&report, PEERS - 1, &format!("{layered:?} {fault}"));
+            }
+        }
+    }
+}
+
+/// The same seeds give the same parameters, whether the next forward pass waits for the whole round or not.
+#[test]
+fn a_forward_pass_under_the_exchange_changes_no_bit() {
+    let noisy = |layers| {
+        let text = text(["all-reduce", layers], "uplink_mbit = 0.02", "");
+        text.replace("noise = 0.0", "noise = 0.3")
+    };
+    let [priority, forward, decoupled] =
+        ["by-priority", "into-forward", "decoupled"].map(|layers| run(&noisy(layers), None));
+    let bits = |report: &Report| report.samples.iter().map(|s| s.loss).collect::<Vec<_>>();
+    assert_eq!(bits(&forward), bits(&priority));
+    assert_eq!(bits(&decoupled), bits(&priority));
+    assert!(forward.virtual_s < priority.virtual_s - 0.05 * ROUNDS as f64);
+    assert!(decoupled.virtual_s < priority.virtual_s - 0.05 * ROUNDS as f64);
 }
 
 #[test]
@@ -176,4 +212,32 @@ fn a_density_for_each_layer_sends_as_much_as_hides_behind_the_backward_pass() {
     // The times that the rule knows leave out that four machines share what it counts as one exchange.
     assert!(layered.0 < least.0 + 0.06, "{layered:?} {least:?}");
     assert!(all.0 > layered.0 + 0.1, "{layered:?} {all:?}");
+}
+
+/// Where the exchange is as long as both passes, all but a sixteenth of each hides it. The planner has the
+/// formula, and the simulator plays the messages.
+#[test]
+fn the_next_forward_pass_hides_what_the_formula_says() {
+    let cluster = Cluster::new(400_000.0, 300.0, "50mbit/5ms", 4, 0.8).expect("a cluster");
+    let times = |layers: &str| {
+        let strategy = format!(
+            "[architecture]\ncontribution = \"gradient\"\n\
+             [overlap]\nfragments = 16\nlayers = \"{layers}\"\n"
+        );
+        let (simulated, _) = round_of(&strategy);
+        let strategy = Strategy::parse(&strategy, Some("bsp")).expect("a strategy");
+        let planned = Cost::of(&strategy, &cluster).expect("a cost").round_s;
+        println!("{layers}: {simulated} s simulated, {planned} s planned");
+        (simulated, planned)
+    };
+    let [together, priority, forward, decoupled] =
+        ["together", "by-priority", "into-forward", "decoupled"].map(times);
+    for (simulated, planned) in [together, priority, forward, decoupled] {
+        assert!(
+            (simulated / planned - 1.0).abs() < 0.03,
+            "{simulated} {planned}"
+        );
+    }
+    assert!(forward.0 < priority.0 - 0.06 && priority.0 < together.0 - 0.1);
+    assert!(decoupled.0 < priority.0 - 0.06);
 }

@@ -2,9 +2,10 @@
 //! or in pieces during it.
 
 use super::frame::Handed;
+use super::gates::Forward;
 use super::train_lane::{TrainLane, summary};
-use crate::trainer::{TrainError, TrainReport};
-use murmurate_protocol::{FragmentId, StepBudget, TrainSummary};
+use crate::trainer::{TrainError, TrainReport, Trainer};
+use murmurate_protocol::{FragmentId, Participants, Round, StepBudget, TrainSummary};
 use std::sync::atomic::Ordering;
 
 impl TrainLane {
@@ -55,6 +56,9 @@ impl TrainLane {
             pieces.recycle(fragment, room);
         }
         pieces.begin();
+        if let Some(forward) = &mut self.forward {
+            forward.begun = None;
+        }
         let report = trainer.gradients(&mut |offset, gradient| {
             pieces.take(offset, gradient, &mut |fragment, values| {
                 frames.send(Handed::Piece(fragment, values));
@@ -62,6 +66,60 @@ impl TrainLane {
             });
         })?;
         Ok(self.counted(report))
+    }
+
+    /// The forward pass of a round's batch, layer by layer as fragments of the round before are
+    /// decided. Its time is not counted: most of it may be waiting.
+    pub(super) fn forward_ahead(
+        &mut self,
+        round: Round,
+        peers: &Participants,
+    ) -> Result<TrainSummary, TrainError> {
+        let Some(forward) = &mut self.forward else {
+            return Ok(TrainSummary::default());
+        };
+        let gate = forward.open();
+        let trainer = self.trainer.here()?;
+        let begun = trainer.forward(&gate);
+        let (complete, came) = forward.drain();
+        if complete && matches!(begun, Ok(true)) {
+            forward.begun = Some((round, peers.clone()));
+        } else {
+            trainer.drop_forward();
+        }
+        for (fragment, values) in came {
+            if forward.begun.is_none() {
+                trainer.write(forward.start(fragment), &values);
+            }
+            if let Some(pieces) = &mut self.pieces {
+                pieces.recycle(fragment, values);
+            }
+        }
+        match begun {
+            // Of a pass that was given up no loss counts.
+            Err(error) if complete => Err(error),
+            _ => Ok(TrainSummary::default()),
+        }
+    }
+
+    /// A round is trained: a forward pass of another round, or for which the data was divided among
+    /// others, is not its own.
+    pub(super) fn keep_forward_of(&mut self, round: Round, peers: &Participants) {
+        let begun = self.forward.as_ref().and_then(|f| f.begun.as_ref());
+        if begun.is_some_and(|(of, among)| *of != round || among != peers)
+            && let Ok(trainer) = self.trainer.here()
+        {
+            Self::drop_forward(&mut self.forward, trainer);
+        }
+    }
+
+    /// Drops a forward pass whose parameters or data are no longer those of the round.
+    pub(super) fn drop_forward(forward: &mut Option<Forward>, trainer: &mut dyn Trainer) {
+        if let Some(forward) = forward
+            && forward.begun.take().is_some()
+        {
+            trainer.drop_forward();
+        }
     }
 
     /// Counts a batch for other threads and makes the answer of its report.

@@ -4,6 +4,7 @@
 use super::at_hand::{AtHand, stand_on};
 use super::eager::Values;
 use super::frame::{Frame, Handed, Install, Lent, Taken};
+use super::gates::GateKeeper;
 use super::held::Held;
 use super::mix_core::MixCore;
 use murmurate_protocol::{FragmentId, Order, Round};
@@ -21,6 +22,9 @@ impl MixCore {
             } => {
                 let ahead = self.begin_eagerly(*round, peers.count());
                 self.local.frames.send(ahead.map(Lent::Values));
+                if order.begins_forward() {
+                    self.open_forward();
+                }
             }
             Order::Evaluate { .. } if self.ahead.trains_ahead => {
                 // The agreed anchor is evaluated, not the trainer's progress past it. The trainer gets
@@ -29,7 +33,49 @@ impl MixCore {
                 let frame = Frame::new(agreed, Vec::new());
                 self.local.frames.send(Some(Lent::Values(frame)));
             }
-            _ => self.lend(),
+            _ => {
+                if let (Order::Train { .. }, Some(keeper)) = (order, &mut self.keeper) {
+                    keeper.close();
+                    keeper.round_begins();
+                }
+                self.lend();
+            }
+        }
+    }
+
+    /// A forward pass begins: passes on what is decided, and the rest once it is.
+    fn open_forward(&mut self) {
+        let ready = self.keeper.as_mut().map(GateKeeper::open);
+        for fragment in ready.unwrap_or_default() {
+            self.pass_on(fragment);
+        }
+    }
+
+    /// A fragment's round has ended: passes its parameters on to a forward pass that waits for them.
+    pub(super) fn fragment_ended(&mut self, fragment: FragmentId) {
+        if self
+            .keeper
+            .as_mut()
+            .is_some_and(|keeper| keeper.end(fragment))
+        {
+            self.pass_on(fragment);
+        }
+    }
+
+    /// Parameters that change again are taken over before the next order, as ever.
+    fn pass_on(&mut self, fragment: FragmentId) {
+        let Some(keeper) = &mut self.keeper else {
+            return;
+        };
+        let values = self.anchor.values[self.places.of(fragment)].to_vec();
+        keeper.pass(fragment, values);
+        self.local.set(fragment, Held::Nothing);
+    }
+
+    /// Fragments may stay undecided: no forward pass waits for them any more.
+    pub(super) fn close_forward(&mut self) {
+        if let Some(keeper) = &mut self.keeper {
+            keeper.close();
         }
     }
 

@@ -8,6 +8,7 @@ use super::common::Common;
 use super::contributions::Contributions;
 use super::ema::Ema;
 use super::frame::{Frame, Handed};
+use super::gates::GateKeeper;
 use super::held::Held;
 use super::host::Host;
 use super::local::LocalBuffer;
@@ -24,6 +25,8 @@ pub(super) struct MixCore {
     pub(super) contributions: Contributions,
     pub(super) ahead: Ahead,
     pub(super) ema: Option<Ema>,
+    /// Where the next forward pass begins while fragments are still exchanged.
+    pub(super) keeper: Option<GateKeeper>,
     /// Whether a contribution is the difference between parameters and anchor.
     pub(super) sends_deltas: bool,
     /// The note in the bytes that were applied last.

@@ -94,6 +94,7 @@ impl MixLane {
                 late: parts.overlap.late,
                 eager: eager.map(|outer| Eager::new(outer, parameters, fragments)),
             },
+            keeper: None,
             sends_deltas: moves_the_anchor && parts.contribution == Contribution::Delta,
             note: Vec::new(),
             places,
@@ -168,6 +169,10 @@ impl MixLane {
             }
             Order::ForgetReplicas { peer } => {
                 self.mixer.forget(&mut self.core, *peer);
+                return None;
+            }
+            Order::BreakOff { .. } => {
+                self.core.close_forward();
                 return None;
             }
             Order::Unpin { round } => {
@@ -319,6 +324,7 @@ impl MixLane {
     }
 
     pub(super) fn applied(&mut self, fragment: FragmentId) -> Done {
+        self.core.fragment_ended(fragment);
         Done::Applied {
             digest: self.core.digest(fragment),
             note: std::mem::take(&mut self.core.note),

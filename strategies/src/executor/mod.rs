@@ -33,6 +33,7 @@ mod eager;
 mod ema;
 mod force;
 mod frame;
+mod gates;
 mod gradients;
 mod halves;
 mod handover;
@@ -116,6 +117,9 @@ impl Executor {
         let (train_end, mix_end) = frame::pair(parts.fragments.len());
         let at_hand = (parts.leaves_trainer_free && trainer.is_at_hand()).then(AtHand::default);
         let in_pieces = parts.overlap.layers != Layers::Together;
+        let gates = parts.overlap.layers.reach_forward();
+        let gates = gates.then(|| gates::pair(&parts.fragments));
+        let (forward, keeper) = gates.unzip();
         let pieces = in_pieces.then(|| parts.fragments.clone());
         let correction = parts.correction.take();
         parts.rules = parts.rules.of_layout(trainer.layout());
@@ -128,11 +132,13 @@ impl Executor {
         )
         .training_ahead(parts.overlap.trains_ahead)
         .giving_the_trainer(at_hand.is_some())
-        .in_pieces(pieces);
+        .in_pieces(pieces)
+        .with_forward(forward);
         let mut executor = Self {
             train,
             mix: MixLane::new(parts, anchor, companion, tensors, (mix_end, at_hand)),
         };
+        executor.mix.core.keeper = keeper;
         executor.bring_home();
         executor
     }
@@ -162,8 +168,20 @@ impl Executor {
     ) -> Option<Done> {
         match self.mix.perform(order, host) {
             Some(done) => Some(done),
-            None => self.train.perform(order, on_cut),
+            None => {
+                if order.begins_forward() {
+                    // Inline, nothing can come while it waits.
+                    self.mix.core.close_forward();
+                }
+                self.train.perform(order, on_cut)
+            }
         }
+    }
+
+    /// Whether a forward pass that begins now has all that it needs. Inline, one that has not is given up.
+    pub fn forward_is_ready(&self) -> bool {
+        let keeper = self.mix.core.keeper.as_ref();
+        keeper.is_none_or(gates::GateKeeper::all_ended)
     }
 
     /// The two lanes, for two threads. Every `Train`, `Evaluate` and `Measure` goes to both; `Save` is the

@@ -2,6 +2,7 @@
 
 use super::budget::Budget;
 use super::frame::{Frame, Handed, Install, Lent, Taken, TrainEnd};
+use super::gates::Forward;
 use super::host::Stopwatch;
 use super::own_trainer::OwnTrainer;
 use super::pieces::Pieces;
@@ -34,6 +35,8 @@ pub struct TrainLane {
     pub(super) trains_ahead: bool,
     /// Only where gradients leave during the backward pass.
     pub(super) pieces: Option<Pieces>,
+    /// Only where a forward pass begins while fragments are still exchanged.
+    pub(super) forward: Option<Forward>,
     rules: Rules,
     /// The round that was trained last, and its inner steps so far.
     taken: (Round, u64),
@@ -62,6 +65,7 @@ impl TrainLane {
             ahead: None,
             trains_ahead: false,
             pieces: None,
+            forward: None,
             rules,
             taken: (Round(0), 0),
         }
@@ -82,6 +86,12 @@ impl TrainLane {
     /// Lets gradients leave during the backward pass, in these fragments.
     pub(super) fn in_pieces(mut self, fragments: Option<Vec<Range<usize>>>) -> Self {
         self.pieces = fragments.map(Pieces::new);
+        self
+    }
+
+    /// Lets a forward pass begin while fragments are still exchanged.
+    pub(super) fn with_forward(mut self, forward: Option<Forward>) -> Self {
+        self.forward = forward;
         self
     }
 
@@ -109,6 +119,7 @@ impl TrainLane {
             } => {
                 self.rules.direct(*rules);
                 self.install();
+                self.keep_forward_of(*round, peers);
                 let trainer = match self.trainer.here() {
                     Ok(trainer) => trainer,
                     Err(error) => return Some(failed(error)),
@@ -119,6 +130,9 @@ impl TrainLane {
                 }
                 self.find_place(*round, *budget, *cut);
                 let trained = match self.contribution {
+                    Contribution::Gradient if order.begins_forward() => {
+                        self.forward_ahead(*round, peers)
+                    }
                     Contribution::Gradient if self.pieces.is_some() => {
                         self.gradient_in_pieces(on_cut)
                     }
@@ -189,6 +203,9 @@ impl TrainLane {
         let (Some(Lent::Values(mut frame)), Ok(trainer)) = (left, self.trainer.here()) else {
             return;
         };
+        if !frame.install.is_empty() {
+            Self::drop_forward(&mut self.forward, trainer);
+        }
         let (values, steps) = (&frame.values, self.steps);
         for Install { range, taken: how } in &frame.install {
             let correction = &mut self.correction;

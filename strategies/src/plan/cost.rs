@@ -3,7 +3,7 @@
 use super::{Cluster, Groups, Traffic};
 use crate::Layout;
 use crate::grid::{Strategy, StrategyError};
-use murmurate_protocol::{Contribution, Plan, RunId, StepBudget};
+use murmurate_protocol::{Contribution, Layers, Plan, RunId, StepBudget};
 use serde::Serialize;
 
 /// Nanoseconds for one value that the mix lane encodes, sums up or applies: it moves 12 bytes, and
@@ -69,7 +69,11 @@ impl Cost {
         let mix_s = traffic.values * MIX_NS_PER_VALUE * 1e-9;
         // The first inner steps of a round run during the previous round's exchange.
         let ahead_s = f64::from(plan.overlap.late_steps) * step;
-        let round_s = train_s - ahead_s + ahead_s.max(traffic.seconds + mix_s);
+        let waits = traffic.seconds + mix_s;
+        let round_s = match plan.overlap.layers.leave_early() {
+            false => train_s - ahead_s + ahead_s.max(waits),
+            true => Passes::of(plan, train_s).round(plan.overlap.layers, &traffic, mix_s, cluster),
+        };
         let bytes = traffic.up + traffic.down;
         Self {
             inner_steps,
@@ -95,6 +99,42 @@ impl Cost {
     /// Seconds of a round without training.
     pub fn idle_s(&self) -> f64 {
         self.exchange_s + self.mix_s
+    }
+}
+
+/// The two passes of an inner step, and into how many fragments the gradient is cut.
+struct Passes {
+    forward: f64,
+    backward: f64,
+    fragments: f64,
+}
+
+impl Passes {
+    fn of(plan: &Plan, train_s: f64) -> Self {
+        Self {
+            forward: train_s / 3.0,
+            backward: train_s * 2.0 / 3.0,
+            fragments: plan.fragments.len().max(1) as f64,
+        }
+    }
+
+    /// Seconds of a round whose n fragments leave under the backward pass B. The first one leaves after
+    /// `B / n`, and the last one takes its own exchange after B. Where the next forward pass F begins with the
+    /// first layers, only the last layer waits for the last fragment.
+    fn round(&self, layers: Layers, traffic: &Traffic, mix_s: f64, cluster: &Cluster) -> f64 {
+        let Self {
+            forward,
+            backward,
+            fragments,
+        } = self;
+        let whole = traffic.seconds + mix_s;
+        let wire = (traffic.up / cluster.link.up).max(traffic.down / cluster.link.down);
+        let wire = wire.min(traffic.seconds);
+        let last = traffic.seconds - wire + (wire + mix_s) / fragments;
+        match layers.reach_forward() {
+            true => (forward + backward + last).max(whole + (forward + backward) / fragments),
+            false => forward + (backward + last).max(backward / fragments + whole),
+        }
     }
 }
 
@@ -178,6 +218,32 @@ mod tests {
             4,
         );
         assert_eq!(streaming.utilization, 1.0, "{streaming:?}");
+    }
+
+    #[test]
+    fn layers_hide_the_exchange_behind_the_passes() {
+        let seconds = |layers: &str| {
+            let text = format!("[overlap]\nfragments = 16\nlayers = \"{layers}\"\n");
+            cost(&text, "bsp", 2)
+        };
+        // Steps of 100 ms; half of 4 MB each way, twice: 4 s at 1 MB/s, and five times 10 ms.
+        let [together, priority, forward] =
+            ["together", "by-priority", "into-forward"].map(seconds);
+        let idle = together.idle_s();
+        assert!((idle - 4.05).abs() < 0.05, "{together:?}");
+        assert!((together.round_s - 0.1 - idle).abs() < 1e-9);
+        // All but a sixteenth of the backward pass is hidden, and of the forward pass.
+        let hidden = |cost: Cost, passes: f64| 0.1 + idle - cost.round_s - passes * 15.0 / 16.0;
+        assert!(hidden(priority, 0.2 / 3.0).abs() < 1e-9, "{priority:?}");
+        assert!(hidden(forward, 0.1).abs() < 1e-9, "{forward:?}");
+        // On a fast link only the last fragment's exchange is left, and its latencies.
+        let fast = Cluster::new(1e6, 100.0, "8000mbit/1ms", 2, 0.8).unwrap();
+        let text = "[overlap]\nfragments = 16\nlayers = \"into-forward\"\n";
+        let strategy = Strategy::parse(text, Some("bsp")).unwrap();
+        let cost = Cost::of(&strategy, &fast).unwrap();
+        let wire = cost.exchange_s - 0.005;
+        let expected = 0.1 + 0.005 + (wire + cost.mix_s) / 16.0;
+        assert!((cost.round_s - expected).abs() < 1e-4, "{cost:?}");
     }
 
     #[test]

@@ -3,10 +3,11 @@
 use super::draw;
 use crate::inner::{InnerKind, InnerOptimizer};
 use crate::state::{StateError, StateSink, StateSource};
-use crate::{Layout, Proceed, StepControl, TrainError, TrainReport, Trainer};
+use crate::{Gate, Layout, Proceed, StepControl, TrainError, TrainReport, Trainer};
 use murmurate_protocol::{Evaluation, InnerStep, Round};
 use rand_chacha::ChaCha8Rng;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// The function that one peer minimizes.
 pub trait Objective: Send {
@@ -34,8 +35,17 @@ pub struct ToyTrainer<O> {
     gradient: Vec<f32>,
     inner: Box<dyn InnerOptimizer>,
     rng: ChaCha8Rng,
+    /// What a forward pass has computed before its gradients were asked for.
+    begun: Option<Begun>,
     /// Seed and stream of the held sample.
     held: (u64, u64),
+}
+
+/// A batch that was drawn ahead.
+struct Begun {
+    /// Where the draws were before it.
+    position: u128,
+    loss: f64,
 }
 
 impl<O: Objective> ToyTrainer<O> {
@@ -50,6 +60,7 @@ impl<O: Objective> ToyTrainer<O> {
             inner: inner.build_for(&layout),
             layout,
             rng: draw::stream(seed, stream),
+            begun: None,
             held: (seed, stream),
         }
     }
@@ -110,7 +121,10 @@ impl<O: Objective> Trainer for ToyTrainer<O> {
         &mut self,
         on_ready: &mut dyn FnMut(usize, &mut [f32]),
     ) -> Result<TrainReport, TrainError> {
-        let loss = self.sample()?;
+        let loss = match self.begun.take() {
+            Some(begun) => begun.loss,
+            None => self.sample()?,
+        };
         for tensor in self.layout.tensors().iter().rev() {
             let range = tensor.range();
             on_ready(range.start, &mut self.gradient[range]);
@@ -120,6 +134,25 @@ impl<O: Objective> Trainer for ToyTrainer<O> {
             samples: self.objective.batch(),
             loss,
         })
+    }
+
+    fn forward(&mut self, gate: &Arc<dyn Gate>) -> Result<bool, TrainError> {
+        for tensor in self.layout.tensors() {
+            let range = tensor.range();
+            if !gate.read(range.clone(), &mut self.x[range]) {
+                return Ok(false);
+            }
+        }
+        let position = self.rng.get_word_pos();
+        let loss = self.sample()?;
+        self.begun = Some(Begun { position, loss });
+        Ok(true)
+    }
+
+    fn drop_forward(&mut self) {
+        if let Some(begun) = self.begun.take() {
+            self.rng.set_word_pos(begun.position);
+        }
     }
 
     fn is_at_hand(&self) -> bool {
@@ -152,7 +185,9 @@ impl<O: Objective> Trainer for ToyTrainer<O> {
     }
 
     fn save(&mut self, sink: &mut dyn StateSink) -> Result<(), StateError> {
-        sink.bytes("trainer.position", &self.rng.get_word_pos().to_le_bytes())?;
+        let begun = self.begun.as_ref().map(|begun| begun.position);
+        let position = begun.unwrap_or_else(|| self.rng.get_word_pos());
+        sink.bytes("trainer.position", &position.to_le_bytes())?;
         self.inner.save("trainer.inner", sink)
     }
 
@@ -166,6 +201,7 @@ impl<O: Objective> Trainer for ToyTrainer<O> {
             }
         })?;
         self.inner.load("trainer.inner", source)?;
+        self.begun = None;
         self.rng.set_word_pos(u128::from_le_bytes(position));
         Ok(())
     }

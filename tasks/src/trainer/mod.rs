@@ -1,8 +1,10 @@
 //! The trainer of any [`Task`]. burn's autodiff computes gradients. The inner optimizer works in place
 //! on flat slices where the host can access the device's memory, otherwise on the device.
 
+mod begun;
 mod edits;
 pub(crate) mod flat;
+mod gated;
 mod inner;
 mod on_device;
 mod tensors;
@@ -15,13 +17,16 @@ use burn::optim::{GradientsAccumulator, GradientsParams};
 use burn::tensor::{Device, Tensor};
 pub use whole::{parameters, take_steps};
 
+use begun::Begun;
 use edits::{Initial, Visit};
 use inner::Inner;
 use murmurate_protocol::{Blocks, Digest, Evaluation, InnerStep, Participants, Pool, Round};
 use murmurate_strategies::inner::InnerKind;
 use murmurate_strategies::state::{StateError, StateSink, StateSource};
-use murmurate_strategies::{Layout, Proceed, StepControl, TrainError, TrainReport, Trainer};
+use murmurate_strategies::{Gate, Layout, Proceed, StepControl, TrainError, TrainReport, Trainer};
 use std::ops::Range;
+use std::sync::Arc;
+use whole::{Uncorrected, add};
 
 const POSITION: &str = "trainer.batches";
 const PLACE: &str = "trainer.place";
@@ -40,6 +45,8 @@ pub struct BurnTrainer<T: Task> {
     kind: InnerKind,
     inner: Option<Inner>,
     batches: u64,
+    /// A forward pass that began before its gradients were asked for.
+    begun: Option<Begun>,
     /// Whether the host can access the device's memory.
     in_place: bool,
 }
@@ -71,6 +78,7 @@ impl<T: Task> BurnTrainer<T> {
             kind: *inner,
             inner: None,
             batches: 0,
+            begun: None,
             in_place,
         };
         if !in_place {
@@ -110,7 +118,7 @@ impl<T: Task> BurnTrainer<T> {
     }
 
     /// One forward pass over the next batch.
-    fn forward(&mut self, segments: &mut Segments) -> Result<(f64, Tensor<1>), TrainError> {
+    fn pass(&mut self, segments: &mut Segments) -> Result<(f64, Tensor<1>), TrainError> {
         let batch = self.task.batch(self.batches, &self.device)?;
         self.batches += 1;
         let model = self.model.as_ref().expect(MODEL);
@@ -129,7 +137,7 @@ impl<T: Task> BurnTrainer<T> {
         let mut sum = 0.0;
         let mut gradients = GradientsAccumulator::new();
         for _ in 0..batches {
-            let (value, loss) = self.forward(&mut Segments::whole())?;
+            let (value, loss) = self.pass(&mut Segments::whole())?;
             let model = self.model.as_ref().expect(MODEL);
             let of_batch = GradientsParams::from_grads(loss.backward(), model);
             sum += value;
@@ -216,8 +224,7 @@ impl<T: Task> Trainer for BurnTrainer<T> {
         &mut self,
         on_ready: &mut dyn FnMut(usize, &mut [f32]),
     ) -> Result<TrainReport, TrainError> {
-        if self.task.accumulate() > 1 || self.task.clip_norm().is_some() {
-            // Both need all gradients before the first one can leave.
+        if !self.hands_out_in_pieces() {
             let (loss, gradients) = self.backward()?;
             let model = self.model.as_ref().expect(MODEL);
             flat::Handout::new(&self.layout, on_ready).rest(model, gradients);
@@ -228,8 +235,14 @@ impl<T: Task> Trainer for BurnTrainer<T> {
                 loss,
             });
         }
-        let mut segments = Segments::cut();
-        let (value, loss) = self.forward(&mut segments)?;
+        let (value, loss, segments) = match self.begun.take() {
+            Some(begun) => (begun.value, begun.loss, begun.segments),
+            None => {
+                let mut segments = Segments::cut();
+                let (value, loss) = self.pass(&mut segments)?;
+                (value, loss, segments)
+            }
+        };
         let model = self.model.as_ref().expect(MODEL);
         let mut handout = flat::Handout::new(&self.layout, on_ready);
         segments.backward(&loss, &mut |gradients| {
@@ -244,11 +257,22 @@ impl<T: Task> Trainer for BurnTrainer<T> {
         })
     }
 
+    fn forward(&mut self, gate: &Arc<dyn Gate>) -> Result<bool, TrainError> {
+        self.begin(gate)
+    }
+
+    fn drop_forward(&mut self) {
+        let dropped = self.give_up();
+        debug_assert!(dropped.is_ok(), "the task gave this position: {dropped:?}");
+    }
+
     fn is_at_hand(&self) -> bool {
         self.in_place
     }
 
     fn visit(&mut self, range: Range<usize>, f: &mut dyn FnMut(usize, &mut [f32])) {
+        // An edited tensor is another one than the tape knows.
+        self.drop_forward();
         let model = self.model.take().expect(MODEL);
         self.model = Some(flat::edit(model, &self.layout, &mut Visit { range, f }));
     }
@@ -271,6 +295,7 @@ impl<T: Task> Trainer for BurnTrainer<T> {
             });
             return;
         }
+        self.drop_forward();
         let model = self.model.take().expect(MODEL);
         self.model = Some(transfer::write(model, &self.layout, offset, values));
     }
@@ -332,10 +357,10 @@ impl<T: Task> Trainer for BurnTrainer<T> {
     }
 
     fn save(&mut self, sink: &mut dyn StateSink) -> Result<(), StateError> {
-        sink.bytes(POSITION, &self.batches.to_le_bytes())?;
-        let place = self.task.position();
-        if !place.is_empty() {
-            sink.bytes(PLACE, &place)?;
+        let place = self.place();
+        sink.bytes(POSITION, &place.batches.to_le_bytes())?;
+        if !place.position.is_empty() {
+            sink.bytes(PLACE, &place.position)?;
         }
         self.inner
             .as_ref()
@@ -367,27 +392,7 @@ impl<T: Task> Trainer for BurnTrainer<T> {
                 reason: error.to_string(),
             })?;
         self.batches = u64::from_le_bytes(batches);
-        self.inner = inner;
+        (self.inner, self.begun) = (inner, None);
         Ok(())
-    }
-}
-
-/// A control that never stops and corrects nothing.
-struct Uncorrected;
-
-impl StepControl for Uncorrected {
-    fn before(&mut self, _: InnerStep) -> Proceed {
-        Proceed::Go
-    }
-
-    fn corrects(&self) -> bool {
-        false
-    }
-}
-
-/// Adds a count that a task may not have.
-fn add(sum: &mut Option<u64>, more: Option<u64>) {
-    if let Some(more) = more {
-        *sum.get_or_insert(0) += more;
     }
 }

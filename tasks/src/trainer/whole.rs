@@ -31,3 +31,23 @@ pub fn take_steps(trainer: &mut dyn Trainer, steps: u64) -> Result<TrainReport, 
     }
     trainer.steps(&mut Count(steps))
 }
+
+/// A control that never stops and corrects nothing.
+pub(super) struct Uncorrected;
+
+impl StepControl for Uncorrected {
+    fn before(&mut self, _: InnerStep) -> Proceed {
+        Proceed::Go
+    }
+
+    fn corrects(&self) -> bool {
+        false
+    }
+}
+
+/// Adds a count that a task may not have.
+pub(super) fn add(sum: &mut Option<u64>, more: Option<u64>) {
+    if let Some(more) = more {
+        *sum.get_or_insert(0) += more;
+    }
+}

@@ -10,7 +10,7 @@ use crate::{FragmentId, Layers, Plan, Round};
 
 /// Fragments that may be open at a time: as many as make [`WINDOW_BYTES`]; all of them by priority.
 pub(super) fn window(plan: &Plan) -> usize {
-    if plan.overlap.layers == Layers::ByPriority {
+    if plan.overlap.layers.overtake() {
         return plan.fragments.len();
     }
     let largest = plan
@@ -52,7 +52,9 @@ impl Agreed {
         match cx.plan.overlap.layers {
             Layers::Together => next(),
             Layers::AsReady => next().filter(|fragment| self.cut.contains(fragment)),
-            Layers::ByPriority => self.cut.get(opened).copied(),
+            Layers::ByPriority | Layers::IntoForward | Layers::Decoupled => {
+                self.cut.get(opened).copied()
+            }
         }
     }
 

@@ -674,7 +674,10 @@ impl Club {
                 member.store.remove(slice);
                 return None;
             }
-            Order::Settle { .. } | Order::Unpin { .. } | Order::ForgetReplicas { .. } => {
+            Order::Settle { .. }
+            | Order::Unpin { .. }
+            | Order::BreakOff { .. }
+            | Order::ForgetReplicas { .. } => {
                 return None;
             }
             Order::Evaluate { .. } => Done::Evaluated(Evaluation::default()),

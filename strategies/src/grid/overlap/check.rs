@@ -177,7 +177,14 @@ fn layers(strategy: &Strategy) -> Result<(), StrategyError> {
             "use layers = \"together\"",
         );
     }
-    Ok(())
+    match strategy.exchange().facts().shows_contributions && plan.layers == Layers::Decoupled {
+        true => refused(
+            KEY,
+            "whole contributions travel to all members, so the exchange has no second half to decouple",
+            "use exchange = \"all-reduce\" or \"parameter-server\", or layers = \"into-forward\"",
+        ),
+        false => Ok(()),
+    }
 }
 
 /// Refuses densities of layers where no layer is sent under the backward pass, or the codec has no density.

@@ -13,6 +13,8 @@ pub(super) fn read(table: &Table) -> Result<Layers, StrategyError> {
     Ok(match choose(&table.layers, "together", KEY, &LAYERS)? {
         "as-ready" => Layers::AsReady,
         "by-priority" => Layers::ByPriority,
+        "into-forward" => Layers::IntoForward,
+        "decoupled" => Layers::Decoupled,
         _ => Layers::Together,
     })
 }
@@ -23,6 +25,8 @@ pub(super) fn name(layers: Layers) -> String {
         Layers::Together => "together",
         Layers::AsReady => "as-ready",
         Layers::ByPriority => "by-priority",
+        Layers::IntoForward => "into-forward",
+        Layers::Decoupled => "decoupled",
     };
     name.to_owned()
 }

@@ -3,7 +3,7 @@
 use super::preset::{Preset, point};
 
 /// The baseline, and presets whose peers agree on an anchor or have a center.
-pub(super) const ANCHORED: [Preset; 39] = [
+pub(super) const ANCHORED: [Preset; 40] = [
     point(
         [
             "none",
@@ -43,8 +43,8 @@ pub(super) const ANCHORED: [Preset; 39] = [
     point(
         [
             "bytescheduler-allreduce",
-            "wfbp of equal pieces, sent in the order in which they are needed",
-            "as wfbp, priority(l) = l",
+            "wfbp of equal pieces, sent in the order in which the next forward pass needs them, which begins with them",
+            "as wfbp, priority(l) = l, forward(l) = max(end(l), forward(l - 1) + compute(l - 1))",
             "Peng et al., SOSP 2019",
         ],
         include_str!("bytescheduler-allreduce.toml"),
@@ -53,10 +53,19 @@ pub(super) const ANCHORED: [Preset; 39] = [
         [
             "bytescheduler-ps",
             "as bytescheduler-allreduce, through servers",
-            "as wfbp, priority(l) = l",
+            "as bytescheduler-allreduce",
             "Peng et al., SOSP 2019",
         ],
         include_str!("bytescheduler-ps.toml"),
+    ),
+    point(
+        [
+            "dear",
+            "wfbp of equal pieces: gradients are reduced under the backward pass, means are handed out under the next forward pass",
+            "priority(contribution) = 0, priority(aggregate of l) = 1 + l, forward(l) as bytescheduler-allreduce",
+            "Zhang et al., ICDCS 2023",
+        ],
+        include_str!("dear.toml"),
     ),
     point(
         [

@@ -71,7 +71,7 @@ pub const DENSITIES: [Entry; 2] = [
 ];
 
 /// Values of `overlap.layers`.
-pub const LAYERS: [Entry; 3] = [
+pub const LAYERS: [Entry; 5] = [
     Entry::new(
         "together",
         "all fragments are sent when training has ended",
@@ -89,5 +89,17 @@ pub const LAYERS: [Entry; 3] = [
         "the same, and fragments that the next forward pass needs first overtake the others",
         "begin(l) = ready(l), priority(l) = l",
         "Peng et al., SOSP 2019; Jayarajan et al., MLSys 2019",
+    ),
+    Entry::new(
+        "into-forward",
+        "the same, and the next forward pass begins with the first layers while fragments of later ones are exchanged",
+        "begin(l) = ready(l), priority(l) = l, forward(l) = max(end(l), forward(l - 1) + compute(l - 1))",
+        "Peng et al., SOSP 2019; Jayarajan et al., MLSys 2019; Hashemi et al., MLSys 2019",
+    ),
+    Entry::new(
+        "decoupled",
+        "the same, but contributions go first, as the backward pass completes them, and aggregates behind them, as the next forward pass needs them",
+        "priority(contribution) = 0, priority(aggregate of l) = 1 + l, forward(l) as into-forward",
+        "Zhang et al., ICDCS 2023",
     ),
 ];

@@ -46,7 +46,10 @@ fn what_leaves_under_the_backward_pass_comes_to_what_leaves_together() {
             swarm
         };
         let together = run("together");
-        for layers in ["as-ready", "by-priority"] {
+        for layers in ["as-ready", "by-priority", "into-forward", "decoupled"] {
+            if [exchange, layers] == ["gathered", "decoupled"] {
+                continue;
+            }
             let swarm = run(layers);
             for index in 0..PEERS {
                 assert_eq!(
@@ -85,7 +88,7 @@ fn the_exchange_begins_under_the_backward_pass_and_fragments_end_before_it_does(
 
 #[test]
 fn a_death_during_the_backward_pass_leaves_the_others_with_the_same_bits() {
-    for layers in ["as-ready", "by-priority"] {
+    for layers in ["as-ready", "by-priority", "into-forward", "decoupled"] {
         for seed in 1..20 {
             let mut swarm = Swarm::new(&text("all-reduce", layers), PEERS, seed, task());
             swarm.run(2);
@@ -191,6 +194,19 @@ fn what_cannot_leave_under_a_backward_pass_is_refused() {
     );
     assert_eq!(
         key("preset = \"wfbp\"\n[overlap]\nlate_steps = 1\n"),
+        "overlap.layers"
+    );
+    for layers in ["into-forward", "decoupled"] {
+        let layers = format!("[overlap]\nlayers = \"{layers}\"\n");
+        assert_eq!(
+            key(&format!("preset = \"local-sgd\"\n{layers}")),
+            "overlap.layers"
+        );
+    }
+    let gathered = "[architecture]\nexchange = \"gathered\"\ncontribution = \"gradient\"\n";
+    let decoupled = "[overlap]\nlayers = \"decoupled\"\n";
+    assert_eq!(
+        key(&format!("preset = \"bsp\"\n{gathered}{decoupled}")),
         "overlap.layers"
     );
     assert_eq!(

@@ -5,6 +5,7 @@ mod demo;
 mod densities;
 mod double_squeeze;
 mod fed_nova;
+mod forward;
 mod gathered;
 mod in_common;
 mod layers;

@@ -80,12 +80,25 @@ pub struct Member {
     pub residuals: BTreeMap<Round, Vec<f32>>,
     /// The anchor after every round.
     pub anchors: BTreeMap<Round, Vec<f32>>,
+    /// Forward passes that began before their round.
+    pub forwards: Arc<Mutex<Forwards>>,
+    /// One that waits for fragments.
+    waiting: Option<(OrderId, Order)>,
+}
+
+/// How many forward passes were computed ahead, and how many of them were dropped.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Forwards {
+    pub computed: u64,
+    pub dropped: u64,
 }
 
 /// Keeps a copy of what training left.
 struct Watched {
     inner: Box<dyn Trainer>,
     last: Arc<Mutex<Vec<f32>>>,
+    forwards: Arc<Mutex<Forwards>>,
+    begun: bool,
 }
 
 impl Trainer for Watched {
@@ -126,7 +139,22 @@ impl Trainer for Watched {
         &mut self,
         on_ready: &mut dyn FnMut(usize, &mut [f32]),
     ) -> Result<murmurate_strategies::TrainReport, murmurate_strategies::TrainError> {
+        self.begun = false;
         self.inner.gradients(on_ready)
+    }
+
+    fn forward(
+        &mut self,
+        gate: &Arc<dyn murmurate_strategies::Gate>,
+    ) -> Result<bool, murmurate_strategies::TrainError> {
+        self.begun = self.inner.forward(gate)?;
+        self.forwards.lock().unwrap().computed += u64::from(self.begun);
+        Ok(self.begun)
+    }
+
+    fn drop_forward(&mut self) {
+        self.forwards.lock().unwrap().dropped += u64::from(std::mem::take(&mut self.begun));
+        self.inner.drop_forward();
     }
 
     fn is_at_hand(&self) -> bool {
@@ -196,6 +224,8 @@ pub struct Swarm {
     start_with: usize,
     links: BTreeMap<(PeerId, PeerId), VecDeque<(u64, Item)>>,
     sent: u64,
+    /// A member whose training takes three times as long.
+    pub slow: Option<PeerId>,
     /// Training that ends later.
     training: BTreeMap<(Time, u64), (PeerId, Input)>,
     /// Draws the link that moves next; without it everything moves in the order it was sent.
@@ -235,6 +265,7 @@ impl Swarm {
             start_with: count,
             links: BTreeMap::new(),
             sent: 0,
+            slow: None,
             training: BTreeMap::new(),
             shuffle: (seed != 0).then_some(Draw(seed)),
         };
@@ -246,9 +277,12 @@ impl Swarm {
     pub fn add(&mut self, index: usize, join: bool) {
         let me = peer(index);
         let trained = Arc::new(Mutex::new(Vec::new()));
+        let forwards = Arc::new(Mutex::new(Forwards::default()));
         let trainer = Box::new(Watched {
             inner: (self.make)(index),
             last: Arc::clone(&trained),
+            forwards: Arc::clone(&forwards),
+            begun: false,
         });
         let len = self.initial.len();
         let parts = Parts::new(&self.strategy, &self.plan, len);
@@ -276,6 +310,8 @@ impl Swarm {
             digests: BTreeMap::new(),
             residuals: BTreeMap::new(),
             anchors: BTreeMap::new(),
+            forwards,
+            waiting: None,
         };
         let others: Vec<PeerId> = self.members.keys().copied().collect();
         self.members.insert(me, member);
@@ -472,6 +508,11 @@ impl Swarm {
                 self.put(who, to, Item::Slice { slice, meta, bytes });
             }
             Output::Fetch { what, from, .. } => self.fetch(who, what, &from),
+            Output::Order { id, order } if order.begins_forward() => {
+                let member = self.members.get_mut(&who).expect("it spoke");
+                member.waiting = Some((id, order));
+                self.go_forward(who, false);
+            }
             Output::Order { id, order } => {
                 let (done, cuts) = self.order(who, &order);
                 self.cut(who, id, cuts);
@@ -479,12 +520,13 @@ impl Swarm {
                     let input = Input::Done { order: id, done };
                     if matches!(order, Order::Train { .. }) {
                         self.sent += 1;
-                        let end = self.now + TRAINING;
+                        let end = self.now + self.training_of(who);
                         self.training.insert((end, self.sent), (who, input));
                     } else {
                         self.tell(who, who, input);
                     }
                 }
+                self.go_forward(who, matches!(order, Order::BreakOff { .. }));
             }
             Output::Emit(event) => self.note(who, event),
             Output::Disconnect { peer, reason } => panic!("{who:?} left {peer:?}: {reason:?}"),
@@ -497,9 +539,35 @@ impl Swarm {
         }
     }
 
+    fn training_of(&self, who: PeerId) -> Duration {
+        TRAINING * if self.slow == Some(who) { 3 } else { 1 }
+    }
+
+    /// Whether a member's forward pass waits for fragments.
+    pub fn waits_in_forward(&self, who: PeerId) -> bool {
+        self.members[&who].waiting.is_some()
+    }
+
+    /// Performs a forward pass that waits for fragments, once it has them or is given up.
+    fn go_forward(&mut self, who: PeerId, given_up: bool) {
+        let member = self.members.get_mut(&who).expect("it spoke");
+        if !member.executor.forward_is_ready() && !given_up {
+            return;
+        }
+        let Some((order, forward)) = member.waiting.take() else {
+            return;
+        };
+        let done = member.executor.perform(&forward, &member.store);
+        let done = done.expect("training is answered");
+        self.sent += 1;
+        let input = Input::Done { order, done };
+        let end = self.now + TRAINING / 3;
+        self.training.insert((end, self.sent), (who, input));
+    }
+
     /// What left under the backward pass, spread over the time that training takes.
     fn cut(&mut self, who: PeerId, order: OrderId, cuts: Vec<(FragmentId, u64)>) {
-        let apart = TRAINING / (cuts.len() as u32 + 1);
+        let apart = self.training_of(who) / (cuts.len() as u32 + 1);
         for (at, (fragment, samples)) in (1..).zip(cuts) {
             self.sent += 1;
             let input = Input::Cut {
