@@ -3,7 +3,7 @@
 use crate::core::Phase;
 use crate::schedule::Certificate;
 use crate::wire::{Reason, WireError};
-use crate::{Digest, Directive, Evaluation, FragmentId, PeerId, Round, TrainSummary};
+use crate::{Digest, Directive, Evaluation, FragmentId, PeerId, Recoding, Round, TrainSummary};
 use core::time::Duration;
 use serde::{Deserialize, Serialize};
 
@@ -309,6 +309,13 @@ pub enum Event {
         before: u32,
         /// What the members agree on: their loss, or how many inner steps an exchange holds training up.
         said: f64,
+    },
+    /// From this round on contributions have another codec, because of how long exchanges hold training up.
+    Recoded {
+        /// The round.
+        round: Round,
+        /// The codecs, and the reason.
+        change: Recoding,
     },
     /// From this round on the schedule of the all-reduce is for links that were measured meanwhile.
     Rescheduled {
