@@ -310,18 +310,18 @@ pub enum Event {
         /// What the members agree on: their loss, or how many inner steps an exchange holds training up.
         said: f64,
     },
-    /// From this round on contributions have another codec, because of how long exchanges hold training up.
-    Recoded {
-        /// The round.
-        round: Round,
-        /// The codecs, and the reason.
-        change: Recoding,
-    },
     /// From this round on the schedule of the all-reduce is for links that were measured meanwhile.
     Rescheduled {
         /// The round.
         round: Round,
         /// What it costs by the model.
         certificate: Certificate,
+    },
+    /// From this round on contributions have another codec, because of how long exchanges hold training up.
+    Recoded {
+        /// The round.
+        round: Round,
+        /// The codecs, and the reason.
+        change: Recoding,
     },
 }
