@@ -82,6 +82,7 @@ mod group;
 mod id;
 mod joined_groups;
 mod kind;
+mod ladder;
 mod link_rates;
 mod locality;
 mod loss;
@@ -124,6 +125,7 @@ pub use joined_groups::JoinedGroups;
 pub use kind::{
     CenterPlan, CopyPlan, ExchangeFacts, ExchangeKind, KindError, LeadPlan, ServerPlan,
 };
+pub use ladder::{Chosen, Ladder, Recoding, Rung};
 pub use link_rates::LinkRates;
 pub use locality::{Locality, RateClass, Site, SiteFinder};
 pub use loss::{Loss, Losses, NoLoss};

@@ -352,6 +352,10 @@ pub const RECORD_ENTRY_BYTES_MAX: usize = SNAPSHOT_BYTES_MAX + VALUE_BYTES_MAX;
 /// and quotients of losses stay finite.
 pub const LOSS_MAX: f32 = 1e30;
 
+/// Codecs of a ladder from which a run chooses by measured waits: from 32 bits of a value to 2 by halves, and one
+/// between.
+pub const RUNGS_MAX: usize = 6;
+
 /// Directives of the owner that still count: a change of each kind for ten stretches of a run, and more.
 /// The oldest are left out beyond that.
 pub const DIRECTIVES_MAX: usize = 64;

@@ -114,6 +114,11 @@ impl Losses {
         }
     }
 
+    /// What was said was measured under another codec: inner steps stay until it is said again.
+    pub(crate) fn forget_last(&mut self) {
+        self.last = None;
+    }
+
     /// `opened` begins. Where an interval of `every` rounds begins with it, its inner steps follow from
     /// the last loss F_l:
     ///

@@ -166,7 +166,7 @@ impl<'a> Recipe<'a> {
     ) -> Result<(Worker, Vec<Digest>), SimError> {
         let kept = checkpoint.map(|checkpoint| &checkpoint.kept);
         if self.scenario.is_timing_only() {
-            let mut timing = Timing::new(&self.plan.fragments, self.plan.state_bytes);
+            let mut timing = Timing::new(&self.plan);
             if let Some(Kept::Digests(digests)) = kept {
                 timing.restore(digests);
             }

@@ -325,5 +325,6 @@ const fn event_name(event: &Event) -> &'static str {
         Event::Rescheduled { .. } => "rescheduled",
         Event::Finished { .. } => "finished",
         Event::Paced { .. } => "paced",
+        Event::Recoded { .. } => "recoded",
     }
 }

@@ -1,7 +1,7 @@
 //! The result of a simulation as a table and as JSON.
 
 use crate::data::DataReport;
-use murmurate_protocol::{Certificate, Event, PeerId, Phase, Round, Wait};
+use murmurate_protocol::{Certificate, Event, PeerId, Phase, Recoding, Round, Wait};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -106,6 +106,9 @@ pub struct Counters {
     /// order of time.
     #[serde(skip)]
     pub rescheduled: Vec<(PeerId, Round, Certificate)>,
+    /// From which round on each peer had another codec that the members chose, in the order of time.
+    #[serde(skip)]
+    pub recoded: Vec<(PeerId, Round, Recoding)>,
     /// Merges of branches, over all peers.
     pub merges: u64,
     /// Merges of branches that did not come about, over all peers.
@@ -161,6 +164,7 @@ impl Counters {
             Event::Rescheduled { round, certificate } => {
                 self.rescheduled.push((peer, *round, *certificate));
             }
+            Event::Recoded { round, change } => self.recoded.push((peer, *round, *change)),
             Event::Voided { .. } => self.voided += 1,
             Event::CatchUp { .. } | Event::Replayed { .. } => self.catch_ups += 1,
             Event::Merged { .. } => self.merges += 1,

@@ -7,8 +7,8 @@
 use crate::stores::Stores;
 use bytes::Bytes;
 use murmurate_protocol::{
-    Digest, Done, Evaluation, FragmentId, FragmentPlan, Order, Part, Round, SliceId, StateId,
-    TrainSummary, wire,
+    Digest, Done, Evaluation, FragmentId, FragmentPlan, Ladder, Order, Part, Plan, Round, SliceId,
+    StateId, TrainSummary, wire,
 };
 use murmurate_strategies::executor::StateStore;
 use murmurate_strategies::slices::SliceStore;
@@ -22,18 +22,34 @@ pub(crate) struct Timing {
     digests: Vec<Digest>,
     /// Whether a contribution is put aside to be measured.
     staged: bool,
+    /// From which codecs members choose, and the place of the present one.
+    ladder: (Option<Ladder>, u8),
 }
 
 impl Timing {
     /// The first digests, equal on all machines.
-    pub(crate) fn new(fragments: &[FragmentPlan], state_bytes: u64) -> Self {
+    pub(crate) fn new(plan: &Plan) -> Self {
+        let (fragments, state_bytes) = (&plan.fragments, plan.state_bytes);
         let digest = |index: usize| Digest::of(&(index as u64).to_le_bytes());
         Self {
-            fragments: fragments.to_vec(),
+            fragments: fragments.clone(),
             state_bytes,
             digests: (0..fragments.len()).map(digest).collect(),
             staged: false,
+            ladder: (plan.agreement.ladder, 0),
         }
+    }
+
+    /// A fragment with the bounds of the codec that the members have chosen.
+    fn fragment(&self, id: FragmentId) -> FragmentPlan {
+        let own = self.fragments[usize::from(id.0)];
+        let rung = self.ladder.0.as_ref().filter(|_| self.ladder.1 > 0);
+        let rung = rung.and_then(|ladder| ladder.codecs().get(usize::from(self.ladder.1)));
+        rung.map_or(own, |rung| FragmentPlan {
+            contribution: rung.contribution,
+            aggregate: rung.aggregate,
+            ..own
+        })
     }
 
     /// One for each fragment.
@@ -48,6 +64,9 @@ impl Timing {
 
     /// Answers an order. Training took `steps` inner steps.
     pub(crate) fn perform(&mut self, order: &Order, steps: u32, stores: &Stores) -> Option<Done> {
+        if let Order::Train { rules, .. } = order {
+            self.ladder.1 = rules.rung;
+        }
         match order {
             Order::Train { .. } => Some(Done::Trained(TrainSummary {
                 steps: u64::from(steps),
@@ -177,7 +196,7 @@ impl Timing {
 
     /// An empty slice with the largest size of the codec.
     fn encode(&self, slice: SliceId, of: u16, stores: &Stores) -> Done {
-        let fragment = self.fragments[usize::from(slice.fragment.0)];
+        let fragment = self.fragment(slice.fragment);
         let values = fragment.len.div_ceil(u64::from(of.max(1)));
         let bytes = match slice.part {
             Part::Contribution | Part::Basis | Part::Second => fragment.contribution.of(values),
@@ -195,7 +214,7 @@ impl Timing {
 
     /// Notes are the only bytes that travel in full.
     fn append(&self, slice: SliceId, of: u16, note: &[u8], stores: &Stores) -> Done {
-        let fragment = self.fragments[usize::from(slice.fragment.0)];
+        let fragment = self.fragment(slice.fragment);
         let values = fragment.len.div_ceil(u64::from(of.max(1)));
         let bytes = fragment.aggregate.of(values) + note.len() as u64;
         let digest = Some(digest_of(&slice, note));
@@ -215,7 +234,7 @@ impl Timing {
         let note = note.and_then(|first| stores.get(first)).unwrap_or_default();
         let names = Digest::of(&wire::canonical(&parts));
         let bytes = [&names.as_bytes()[..], &note].concat();
-        let fragment = self.fragments[usize::from(slice.fragment.0)];
+        let fragment = self.fragment(slice.fragment);
         let done = Done::Encoded {
             bytes: fragment
                 .aggregate

@@ -32,7 +32,9 @@ impl Observer {
             }
         }
         if !control.codecs.contains(&control.codec) {
-            control.codec = self.about.codec.clone();
+            let chosen = control.agreed_codec.as_ref();
+            let chosen = chosen.and_then(|words| words.split(' ').next());
+            control.codec = chosen.unwrap_or(&self.about.codec).to_owned();
         }
         self.status.control = control;
         self.status.rounds = rounds;

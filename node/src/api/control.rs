@@ -2,6 +2,7 @@
 
 use crate::directive::{DirectiveStatus, codec_name};
 use murmurate_protocol::{Change, Directive, InForce, Pace, Peer, Phase, Plan, StepBudget};
+use murmurate_strategies::grid::rung_words;
 use serde::{Deserialize, Serialize};
 
 /// What the owner of the run has directed.
@@ -17,9 +18,13 @@ pub struct ControlStatus {
     /// The training loss of the last round with a result, where inner steps follow from it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agreed_loss: Option<f64>,
-    /// How many inner steps an exchange holds training up, where inner steps follow from that.
+    /// How many inner steps an exchange holds training up, where inner steps or the codec follow from that.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agreed_wait: Option<f64>,
+    /// The codec that the members have chosen for the present round, where they choose it. One of the owner goes
+    /// before it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agreed_codec: Option<String>,
     /// The fewest inner steps that the strategy takes; null where their number cannot be changed.
     pub inner_steps_least: Option<u32>,
     /// The factor on the learning rate in the present round.
@@ -58,10 +63,11 @@ impl ControlStatus {
                 StepBudget::Time(_) => None,
             },
             agreed_loss: said(peer, |pace| matches!(pace, Pace::Loss { .. })),
-            agreed_wait: said(peer, |pace| matches!(pace, Pace::Measured { .. })),
+            agreed_wait: said(peer, |pace| matches!(pace, Pace::Measured { .. })).or(wait(peer)),
+            agreed_codec: peer.chosen_codec().map(|rung| rung_words(&rung)),
             inner_steps_least: inner_steps_least(peer.plan()),
             learning_rate: in_force.training.rate.get(),
-            codec: in_force.training.codec.map(codec_name).unwrap_or_default(),
+            codec: codec_in_force(peer, in_force),
             // The observer knows the configuration.
             codecs: Vec::new(),
             rate_ends: None,
@@ -70,10 +76,22 @@ impl ControlStatus {
     }
 }
 
+/// The codec of the round: that of the owner, or the one that the members have chosen; empty where neither has.
+fn codec_in_force(peer: &Peer, in_force: &InForce) -> String {
+    let directed = in_force.training.codec.map(codec_name);
+    let chosen = || Some(codec_name(peer.chosen_codec()?.tag));
+    directed.or_else(chosen).unwrap_or_default()
+}
+
 /// What the members agree on in runs with such a pace.
 fn said(peer: &Peer, of: impl Fn(Pace) -> bool) -> Option<f64> {
     let losses = peer.losses().filter(|_| of(peer.configured_pace()))?;
     Some(losses.last()?.value())
+}
+
+/// The wait that members agree on where they choose the codec by it.
+fn wait(peer: &Peer) -> Option<f64> {
+    Some(peer.chosen()?.last()?.value())
 }
 
 /// Whether the peer can carry out a directive. Pauses and numbers of rounds fit every plan.

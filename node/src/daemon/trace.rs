@@ -7,6 +7,7 @@ use murmurate_protocol::wire::{AgreedMessage, ExchangeMessage, Message};
 use murmurate_protocol::{
     Done, Event, FetchId, FragmentId, Input, Order, OrderId, Output, PeerId, Round,
 };
+use murmurate_strategies::grid::rung_words;
 use std::collections::BTreeMap;
 use std::time::Instant;
 use tracing::span::EnteredSpan;
@@ -255,6 +256,14 @@ fn tell(event: &Event) {
             said,
         } => {
             info!(%round, steps, before, said, "another number of inner steps, as members measured")
+        }
+        Event::Recoded { round, change } => {
+            let (codec, before) = (rung_words(&change.codec), rung_words(&change.before));
+            let (wait, room) = (change.wait, change.room);
+            info!(
+                %round, codec, before, wait, room,
+                "another codec, because of how many inner steps an exchange holds training up"
+            );
         }
         Event::Rescheduled { certificate, .. } => {
             let (micros, butterfly) = (certificate.micros, certificate.butterfly);

@@ -258,6 +258,17 @@ pub enum Kind {
         /// What the members agree on: their loss, or how many inner steps an exchange holds training up.
         said: f64,
     },
+    /// From this round on contributions have another codec, because of how long exchanges hold training up.
+    Recoded {
+        /// The codec.
+        codec: String,
+        /// That of the round before.
+        before: String,
+        /// For how many inner steps an exchange has held training up with that one, as the members agree.
+        wait: f64,
+        /// For how many it may.
+        room: f64,
+    },
     /// All rounds are done.
     Finished,
     /// The log could not keep up, and entries are missing before this one.

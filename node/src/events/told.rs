@@ -3,6 +3,7 @@
 use super::entry::Kind;
 use crate::directive::DirectiveStatus;
 use murmurate_protocol::{Event, PeerId, Round};
+use murmurate_strategies::grid::rung_words;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -190,6 +191,15 @@ fn of_results(event: &Event) -> Option<(Option<Round>, Kind)> {
                 said,
             };
             (round, paced)
+        }
+        Event::Recoded { round, change } => {
+            let recoded = Kind::Recoded {
+                codec: rung_words(&change.codec),
+                before: rung_words(&change.before),
+                wait: change.wait,
+                room: change.room,
+            };
+            (round, recoded)
         }
         Event::Finished { rounds, .. } => (rounds, Kind::Finished),
         _ => return None,

@@ -11,8 +11,9 @@ use crate::limits::{ACCUSED_MAX, OUTPUTS_MAX};
 use crate::roll::{RollChange, RoundNote, SharedRolls};
 use crate::wire::Message;
 use crate::{
-    Branch, Dealing, Digest, FragmentId, Ledger, Loss, Losses, Order, OrderId, Participants,
-    PeerId, Plan, Proof, Ratings, Roll, Round, Score, SliceId, SliceMeta, Taken, Time,
+    Branch, Chosen, Dealing, Digest, FragmentId, Ledger, Loss, Losses, Order, OrderId,
+    Participants, PeerId, Plan, Proof, Ratings, Roll, Round, Score, SliceId, SliceMeta, Taken,
+    Time,
 };
 use core::time::Duration;
 use rand_chacha::ChaCha8Rng;
@@ -85,6 +86,8 @@ pub(crate) struct Data {
     /// The loss that it says with its contribution, where the pace follows losses.
     pub(crate) loss: Option<Loss>,
     pub(crate) losses: Losses,
+    /// The codec of the round, where members choose it by waits.
+    pub(crate) chosen: Chosen,
     pub(crate) ratings: Ratings,
     /// The scores that the members of a round agreed on, until the round is over.
     pub(crate) judged: Option<(Round, Vec<(PeerId, Score)>)>,

@@ -34,6 +34,12 @@ impl Context {
         self.directed.configured().1.is_agreed()
     }
 
+    /// Whether members say a number with their contributions: their losses or waits, for the pace, or waits for
+    /// the codec.
+    pub(crate) fn says_losses(&self) -> bool {
+        self.follows_losses() || self.plan.agreement.ladder.is_some()
+    }
+
     /// How this peer begins its round, in one hash: its anchor and the owner's rules for the round, where there
     /// are any. Peers form a group with those that begin alike.
     pub(crate) fn start(&self) -> Digest {

@@ -3,7 +3,7 @@
 use crate::core::Phase;
 use crate::schedule::Certificate;
 use crate::wire::{Reason, WireError};
-use crate::{Digest, Directive, Evaluation, FragmentId, PeerId, Round, TrainSummary};
+use crate::{Digest, Directive, Evaluation, FragmentId, PeerId, Recoding, Round, TrainSummary};
 use core::time::Duration;
 use serde::{Deserialize, Serialize};
 
@@ -316,5 +316,12 @@ pub enum Event {
         round: Round,
         /// What it costs by the model.
         certificate: Certificate,
+    },
+    /// From this round on contributions have another codec, because of how long exchanges hold training up.
+    Recoded {
+        /// The round.
+        round: Round,
+        /// The codecs, and the reason.
+        change: Recoding,
     },
 }

@@ -26,6 +26,8 @@ impl InForce {
             inner_steps,
             rate,
             codec,
+            // What the members choose follows from their state.
+            rung: _,
         } = rules;
         // Peers that know no change of the codec hash what it says of the others.
         let said = match codec {

@@ -95,8 +95,9 @@ pub const DATA_AHEAD_MAX: u64 = 1 << 32;
 /// Bytes of a ledger in states and checkpoints: 128 for each peer and 16 for each run.
 pub const DATA_LEDGER_BYTES_MAX: usize = 128 * DATA_MEMBERS_MAX + 16 * DATA_RUNS_MAX;
 
-/// Bytes around roll and ledger where the two are written together.
-pub const SHARED_HEAD_BYTES: usize = 64;
+/// Bytes around roll and ledger where the two are written together, with the losses or waits and the codec that
+/// members agree on.
+pub const SHARED_HEAD_BYTES: usize = 128;
 
 /// Bytes of the part of a note that says whose contributions a round counted: 5 for each peer of the
 /// largest roll.

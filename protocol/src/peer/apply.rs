@@ -12,7 +12,7 @@ impl Peer {
         if self.cx.plan.fragments_of(round).next() == Some(fragment) {
             self.life.voided = ending == Ending::Void;
         }
-        let rules = self.cx.directed.in_force().training;
+        let rules = self.with_codec(self.cx.directed.in_force().training);
         let order = match ending {
             Ending::Apply(aggregates) => Order::Apply {
                 round,

@@ -13,6 +13,7 @@ mod balancing;
 mod blame;
 mod branch;
 mod catch_up;
+mod chosen;
 mod clocks;
 mod cut;
 mod directed;

@@ -37,7 +37,7 @@ impl Peer {
 
     /// What the training of this round goes by beside the plan.
     pub(super) fn training_rules(&self) -> TrainingRules {
-        let mut rules = self.cx.directed.in_force().training;
+        let mut rules = self.with_codec(self.cx.directed.in_force().training);
         let agreed = self.cx.plan.synchronization.pace.is_agreed();
         if let (true, StepBudget::Steps(steps)) = (agreed, self.budget()) {
             rules.inner_steps = Some(steps);
@@ -51,7 +51,7 @@ impl Peer {
         self.cx.data.loss = match self.cx.directed.configured() {
             _ if summary.samples == 0 => None,
             (_, Pace::Loss { .. }) => Some(Loss::of(summary.loss)),
-            (_, Pace::Measured { .. }) => {
+            _ if self.measures_waits() => {
                 self.waits
                     .trained(self.cx.round, self.cx.now, summary.steps);
                 self.waits.usual().map(Loss::of)
@@ -62,9 +62,18 @@ impl Peer {
 
     /// The training of a round begins.
     pub(super) fn time_training(&mut self) {
-        if matches!(self.cx.directed.configured(), (_, Pace::Measured { .. })) {
+        if self.measures_waits() {
             self.waits.begin(self.cx.round, self.cx.now);
         }
+    }
+
+    /// Whether this peer measures how long the round's exchange holds training up. Waits under a codec of the
+    /// owner say nothing of those that the members choose from.
+    fn measures_waits(&self) -> bool {
+        let chooses = self.ladder().is_some();
+        let by_pace = matches!(self.cx.directed.configured(), (_, Pace::Measured { .. }));
+        let own = chooses && self.cx.directed.in_force().training.codec.is_some();
+        (chooses || by_pace) && !own
     }
 
     /// Another peer says that it has trained.
@@ -81,10 +90,12 @@ impl Peer {
     /// A round is over: what its members said is in force. The peer is in the next round already.
     pub(super) fn settle_losses(&mut self, counted: Option<&Counted>, loss: Option<Loss>) {
         let (budget, pace) = self.cx.directed.configured();
+        self.waits.ended(self.cx.now);
+        // The codec first: waits under the codec before are no reason for a number of inner steps.
+        let recoded = self.settle_codec(counted, loss);
         if !pace.is_agreed() {
             return;
         }
-        self.waits.ended(self.cx.now);
         let before = self.budget();
         let losses = &mut self.cx.data.losses;
         if counted == Some(&Counted::Merged) {
@@ -92,6 +103,9 @@ impl Peer {
             *losses = Losses::default();
         } else {
             losses.note(loss);
+            if recoded {
+                losses.forget_last();
+            }
             match (pace, budget) {
                 (Pace::Loss { every, factor }, _) => {
                     losses.open(self.cx.round, every, factor, budget);

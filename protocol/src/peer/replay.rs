@@ -152,11 +152,11 @@ impl Peer {
         if self.cx.plan.scores() && !self.scores_are_read() {
             return;
         }
+        // Those of the round, not those of the peer's present.
+        let rules = self.with_codec(self.cx.directed.all().in_force(round).training);
         let CatchUp::Replaying(replay) = &mut self.catch_up else {
             return;
         };
-        // Those of the round, not those of the peer's present.
-        let rules = self.cx.directed.all().in_force(round).training;
         for (fragment, decision) in &replay.decisions {
             let decided = matches!(
                 decision.body,

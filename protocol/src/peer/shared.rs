@@ -1,12 +1,12 @@
-//! What peers agree on beside the parameters: the roll, the ledger of the data, and the losses that a pace
-//! follows. It changes with every round that is applied, and it is in states and checkpoints.
+//! What peers agree on beside the parameters: the roll, the ledger of the data, the losses that a pace
+//! follows, and the codec of the round where they choose it. It changes with every round that is applied, and it is in states and checkpoints.
 
 use crate::data::{Counted, Me, Turn};
 use crate::limits::{DATA_LEDGER_BYTES_MAX, RATINGS_BYTES_MAX, ROLL_BYTES_MAX, SHARED_HEAD_BYTES};
 use crate::peer::Peer;
 use crate::wire::{decode_limited, encode_value};
 use crate::{
-    Blocks, Layers, Ledger, Losses, PeerId, Pool, Ratings, Roll, Round, Taken, TrainSummary,
+    Blocks, Chosen, Layers, Ledger, Losses, PeerId, Pool, Ratings, Roll, Round, Taken, TrainSummary,
 };
 use serde::{Deserialize, Serialize};
 
@@ -18,7 +18,8 @@ const SHARED_BYTES_MAX: usize =
 #[derive(Default, Serialize, Deserialize)]
 pub(super) struct Shared {
     pub(super) roll: Vec<u8>,
-    /// Where the pace follows losses, [`WithLosses`]; where contributions are scored, [`WithRatings`] of that.
+    /// Where the pace follows losses, [`WithLosses`]; where members choose the codec, [`WithChosen`] of that;
+    /// where contributions are scored, [`WithRatings`] of that.
     pub(super) ledger: Vec<u8>,
 }
 
@@ -26,7 +27,11 @@ pub(super) struct Shared {
 #[derive(Default, Serialize, Deserialize)]
 struct WithLosses(Vec<u8>, Losses);
 
-/// The bytes of the ledger, perhaps with losses, and the ratings.
+/// The bytes of the ledger, perhaps with losses, and the codec of the round.
+#[derive(Default, Serialize, Deserialize)]
+struct WithChosen(Vec<u8>, Chosen);
+
+/// The bytes of the ledger, perhaps with losses and codec, and the ratings.
 #[derive(Default, Serialize, Deserialize)]
 struct WithRatings(Vec<u8>, Ratings);
 
@@ -50,6 +55,10 @@ impl Peer {
         let ledger = match self.losses() {
             None => ledger,
             Some(losses) => encode_value(&WithLosses(ledger, *losses)),
+        };
+        let ledger = match self.chosen() {
+            None => ledger,
+            Some(chosen) => encode_value(&WithChosen(ledger, *chosen)),
         };
         match self.ratings() {
             None => ledger,
@@ -88,6 +97,11 @@ impl Peer {
             true => ratings,
             false => Ratings::default(),
         };
+        let WithChosen(ledger, chosen) = match self.ladder().is_some() {
+            true => decode_limited::<_, SHARED_BYTES_MAX>(&ledger).unwrap_or_default(),
+            false => WithChosen(ledger, Chosen::default()),
+        };
+        self.take_chosen(chosen);
         let ledger = ledger.as_slice();
         let WithLosses(ledger, losses) = match self.cx.follows_losses() {
             true => decode_limited::<_, SHARED_BYTES_MAX>(ledger).unwrap_or_default(),

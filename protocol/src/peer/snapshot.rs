@@ -25,8 +25,8 @@ pub struct Snapshot {
     /// Who takes part, where the swarm has a roll; otherwise empty.
     #[serde(with = "crate::wire::raw")]
     pub roll: Vec<u8>,
-    /// The ledger of the data, where the swarm has one; otherwise empty. Where the pace follows losses, the
-    /// ledger and these, as in a state.
+    /// The ledger of the data, where the swarm has one; otherwise empty. Where the pace follows losses, or
+    /// the codec waits, the ledger and these, as in a state.
     #[serde(with = "crate::wire::raw")]
     pub ledger: Vec<u8>,
 }

@@ -1,4 +1,5 @@
-//! How long exchanges hold training up, as a peer measures it for [`Pace::Measured`](crate::Pace::Measured).
+//! How long exchanges hold training up, as a peer measures it for [`Pace::Measured`](crate::Pace::Measured) and
+//! for the choice of a codec ([`Ladder`](crate::Ladder)).
 //!
 //! An exchange counts from the moment in which all have trained until its result is in force. Before that a
 //! peer waits for slower ones, and more inner steps would not shorten that wait.
@@ -61,6 +62,12 @@ impl Waits {
             self.last.pop_front();
         }
         self.last.push_back(now.since(all).as_secs_f64() / step);
+    }
+
+    /// Rounds have another codec: what was measured says nothing of them.
+    pub(super) fn forget(&mut self) {
+        self.all_trained = None;
+        self.last.clear();
     }
 
     /// The median of the last rounds, in inner steps of this peer.

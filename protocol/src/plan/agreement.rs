@@ -1,6 +1,6 @@
 //! What the members of a group expect of each other.
 
-use crate::Scoring;
+use crate::{Ladder, Scoring};
 use serde::{Deserialize, Serialize};
 
 /// What the members of a group expect of each other, where they agree. By default they crash and do
@@ -25,6 +25,9 @@ pub struct AgreementPlan {
     pub parts: u16,
     /// Where members score contributions before they are merged: how. None where all are merged.
     pub scoring: Option<Scoring>,
+    /// Where rounds choose their codec by measured waits: from which codecs. None where all have the configured
+    /// one.
+    pub ladder: Option<Ladder>,
 }
 
 /// What a member says of its contribution, and the weight of it counts.
@@ -135,6 +138,7 @@ impl AgreementPlan {
             weighing,
             parts,
             scoring,
+            ladder,
         } = self;
         let flat = Grouping::FLAT_BYTES;
         let before = match (liars, contributions) {
@@ -155,8 +159,12 @@ impl AgreementPlan {
             0 => size_of_val(parts) + before,
             _ => 0,
         };
-        match scoring {
+        let before = match scoring {
             None => Scoring::NONE_BYTES + before,
+            Some(_) => 0,
+        };
+        match ladder {
+            None => Ladder::NONE_BYTES + before,
             Some(_) => 0,
         }
     }

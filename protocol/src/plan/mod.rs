@@ -36,7 +36,7 @@ pub enum Contribution {
 }
 
 /// An upper bound on encoded bytes, linear in the number of values.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BytesBound {
     /// Bytes that are there whatever the length.
     pub fixed: u64,

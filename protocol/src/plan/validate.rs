@@ -44,6 +44,11 @@ pub enum PlanError {
         "a pace by what members measure needs one group without liars whose members agree on it: use an exchange with agreement, set `liars` to 0, or use another pace"
     )]
     Loss,
+    /// A ladder of codecs, but no one group that agrees on waits between rounds of inner steps.
+    #[error(
+        "a codec is chosen by measured waits in one group without liars whose members agree and train between exchanges: give at least two codecs, each of which sends less than the one before, a budget in inner steps, late_steps = 0 and no pace by the loss"
+    )]
+    Ladder,
     /// Probability outside (0, 1], or an exchange that cannot skip peers.
     #[error(
         "sampling takes a probability above 0 and at most 1, a contribution of deltas, late_steps = 0, and an all-reduce along the butterfly or a parameter server in step"
@@ -144,6 +149,9 @@ impl Plan {
         if when.pace.is_agreed() && !self.agrees_on_losses() {
             return Err(PlanError::Loss);
         }
+        if !self.chooses_well() {
+            return Err(PlanError::Ladder);
+        }
         let one = self.budget == StepBudget::Steps(1) && when.pace == Pace::Steady;
         if self.contribution == Contribution::Gradient && !one {
             return Err(PlanError::GradientBudget);
@@ -218,6 +226,18 @@ impl Plan {
     fn agrees_on_losses(&self) -> bool {
         let one_group = !self.agreement.grouping.has_roll() && !self.agreement.signs();
         self.exchange.agrees() && one_group
+    }
+
+    /// Whether rounds can choose their codec, if the plan says that they do.
+    fn chooses_well(&self) -> bool {
+        let Some(ladder) = self.agreement.ladder else {
+            return true;
+        };
+        let between = self.overlap.late_steps == 0 && self.overlap.layers == Layers::Together;
+        // Members say one number with their contributions, and that pace has another one.
+        let free = !matches!(self.synchronization.pace, Pace::Loss { .. });
+        let counts = matches!(self.budget, StepBudget::Steps(_));
+        ladder.fits() && self.agrees_on_losses() && between && free && counts
     }
 
     /// Whether members can score contributions, if the plan says that they do.

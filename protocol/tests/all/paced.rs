@@ -13,10 +13,11 @@
 use crate::common::club::Club;
 use crate::common::one::One;
 use crate::common::{peer, plan};
+use core::time::Duration;
 use murmurate_protocol::wire::{ExchangeMessage, FormingMessage, Message, Said};
 use murmurate_protocol::{
-    Digest, Event, ExchangeKind, Grouping, Input, Loss, Order, Output, Pace, PeerId, Plan,
-    PlanError, PushOutcome, Round, ServerPlan, StepBudget,
+    BytesBound, Digest, Event, ExchangeKind, Grouping, Input, Ladder, Loss, Order, Output, Pace,
+    PeerId, Plan, PlanError, PushOutcome, Round, Rung, ServerPlan, StepBudget,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -230,4 +231,81 @@ fn only_one_group_that_agrees_and_tells_no_lies_follows_losses() {
         };
     };
     assert_eq!(with(none), Err(PlanError::Pace));
+}
+
+/// Rounds whose members choose between a codec of 32 bits and one of 8.
+fn choosing(exchange: ExchangeKind) -> Plan {
+    let mut plan = plan(exchange, 1);
+    plan.budget = StepBudget::Steps(START);
+    let bound = plan.fragments[0];
+    let rung = |tag, per_1024| Rung {
+        tag,
+        per_1024,
+        contribution: BytesBound {
+            per_1024: bound.contribution.per_1024.min(per_1024),
+            ..bound.contribution
+        },
+        aggregate: BytesBound {
+            per_1024: bound.aggregate.per_1024.min(per_1024),
+            ..bound.aggregate
+        },
+        ..Rung::default()
+    };
+    plan.agreement.ladder = Ladder::new(EVERY, 900, &[rung(1, 8192), rung(2, 2048)]);
+    plan
+}
+
+#[test]
+fn members_that_choose_the_codec_say_their_waits_and_begin_with_the_first() {
+    let mut one = One::of(choosing(ExchangeKind::AllReduce));
+    one.meet(peer(1));
+    let (from, message) = (peer(1), ready(&one, Some(Loss::of(2.0))));
+    let heard = one.peer.handle(one.now, Input::Received { from, message });
+    assert!(heard.is_ok(), "{heard:?}");
+    assert_eq!(one.peer.chosen_codec().map(|rung| rung.tag), Some(1));
+    assert_eq!(one.peer.losses(), None, "no pace follows them");
+    assert_eq!(One::new(ExchangeKind::AllReduce).peer.chosen_codec(), None);
+}
+
+#[test]
+fn only_one_group_that_trains_between_exchanges_chooses_the_codec() {
+    let with = |change: fn(&mut Plan)| {
+        let mut plan = choosing(ExchangeKind::AllReduce);
+        change(&mut plan);
+        plan.validate()
+    };
+    let measured = |p: &mut Plan| {
+        p.synchronization.pace = Pace::Measured {
+            every: 4,
+            share: 900,
+            least: 1,
+            most: 64,
+        };
+    };
+    assert_eq!(with(|_| {}), Ok(()));
+    assert_eq!(with(measured), Ok(()));
+    let refused = Err(PlanError::Ladder);
+    assert_eq!(with(|p| p.agreement.liars = 1), refused);
+    assert_eq!(
+        with(|p| p.budget = StepBudget::Time(Duration::from_secs(1))),
+        refused
+    );
+    assert_eq!(with(|p| p.overlap.late_steps = 1), refused);
+    let by_loss = |p: &mut Plan| p.synchronization.pace = paced(p.exchange).synchronization.pace;
+    assert_eq!(with(by_loss), refused);
+    let one_codec = |p: &mut Plan| {
+        let ladder = p.agreement.ladder.expect("it has one");
+        p.agreement.ladder = Ladder::new(EVERY, 900, &ladder.codecs()[..1]);
+    };
+    assert_eq!(with(one_codec), refused);
+    assert_eq!(choosing(ExchangeKind::Gossip).validate(), refused);
+    // Without a ladder the plan has the hash that it had before there were any.
+    let mut none = choosing(ExchangeKind::AllReduce);
+    none.agreement.ladder = None;
+    assert_eq!(none.hash(), {
+        let mut usual = plan(ExchangeKind::AllReduce, 1);
+        usual.budget = StepBudget::Steps(START);
+        usual.hash()
+    });
+    assert_ne!(none.hash(), choosing(ExchangeKind::AllReduce).hash());
 }

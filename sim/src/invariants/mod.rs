@@ -65,12 +65,7 @@ impl Checks {
             bits: exchange
                 .agrees()
                 .then(|| SameBits::new(recipe.plan().agreement.signs() && together)),
-            steps: recipe
-                .plan()
-                .synchronization
-                .pace
-                .is_agreed()
-                .then(SameSteps::default),
+            steps: follows_measures(recipe.plan()).then(SameSteps::default),
             ratings: recipe.plan().scores().then(SameRatings::default),
             lead: exchange.lead().map(|lead| LeadBounded::new(lead.most)),
             ids: (0..scenario.peers).map(|index| recipe.id(index)).collect(),
@@ -233,4 +228,9 @@ impl Checks {
             None => Ok(()),
         }
     }
+}
+
+/// Whether inner steps or the codec of rounds follow from what members agree on.
+fn follows_measures(plan: &Plan) -> bool {
+    plan.synchronization.pace.is_agreed() || plan.agreement.ladder.is_some()
 }

@@ -1,5 +1,5 @@
-//! Rounds whose inner steps follow from an agreed loss: peers that begin a round with the same anchor, and
-//! by the same directives, take the same number.
+//! Rounds whose inner steps or codec follow from what members agree on: peers that begin a round with the same
+//! anchor, and by the same directives, take the same.
 
 use murmurate_protocol::{Digest, Peer, Phase, Round, StepBudget};
 use std::collections::BTreeMap;
@@ -10,9 +10,12 @@ const WINDOW: usize = 1024;
 /// How a round begins: the round, the anchor, and what the owner has directed.
 type Opening = (Round, Digest, Option<u32>);
 
-/// The budgets of rounds by how they began.
+/// Inner steps of a round, and the place of its codec in the ladder.
+type Taken = (StepBudget, Option<u8>);
+
+/// What rounds take, by how they began.
 #[derive(Debug, Default)]
-pub(super) struct SameSteps(BTreeMap<Opening, StepBudget>);
+pub(super) struct SameSteps(BTreeMap<Opening, Taken>);
 
 impl SameSteps {
     /// Checks a peer after an input.
@@ -21,18 +24,21 @@ impl SameSteps {
             return Ok(());
         }
         let directed = peer.in_force().training.inner_steps;
-        self.begun((peer.round(), peer.digest(), directed), peer.budget())
+        let chosen = peer.chosen().zip(peer.ladder());
+        let rung = chosen.map(|(chosen, ladder)| chosen.rung(ladder));
+        let opening = (peer.round(), peer.digest(), directed);
+        self.begun(opening, (peer.budget(), rung))
     }
 
-    fn begun(&mut self, opening: Opening, budget: StepBudget) -> Result<(), String> {
-        let known = *self.0.entry(opening).or_insert(budget);
+    fn begun(&mut self, opening: Opening, taken: Taken) -> Result<(), String> {
+        let known = *self.0.entry(opening).or_insert(taken);
         if self.0.len() > WINDOW {
             self.0.pop_first();
         }
-        match known == budget {
+        match known == taken {
             true => Ok(()),
             false => Err(format!(
-                "trains {budget:?} in round {}, another with the same anchor {known:?}",
+                "takes {taken:?} in round {}, another with the same anchor {known:?}",
                 opening.0
             )),
         }
@@ -57,8 +63,10 @@ mod tests {
             (opening(1, 1, Some(3)), 3, true),
             (opening(1, 1, None), 4, false),
         ] {
-            let found = steps.begun(opening, StepBudget::Steps(count));
+            let found = steps.begun(opening, (StepBudget::Steps(count), Some(0)));
             assert_eq!(found.is_ok(), good, "{opening:?} {count}");
         }
+        let other = steps.begun(opening(2, 1, None), (StepBudget::Steps(4), Some(1)));
+        assert!(other.is_err(), "another codec");
     }
 }

@@ -30,6 +30,7 @@ mod partitions;
 mod plan;
 mod pull;
 mod random_cells;
+mod recoded;
 mod relay;
 mod remeasured;
 mod scenarios;

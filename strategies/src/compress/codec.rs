@@ -1,7 +1,7 @@
 //! What a codec is.
 
 use super::feedback;
-use super::{CodecError, CodecProperties, EncodeContext, Gathering, TwoPasses};
+use super::{CodecError, CodecProperties, EncodeContext, Gathering, Named, TwoPasses};
 use murmurate_protocol::BytesBound;
 
 /// What is done with the tiles of a sum while they are in a cache. They come in order; all but the
@@ -97,9 +97,9 @@ pub trait Codec: Send {
     /// the owner of a shard changes from round to round.
     fn aggregate(&self) -> Box<dyn Codec>;
 
-    /// The owner of the run has directed that contributions of a round are encoded by the codec with this byte;
-    /// `None` stands for the codec of the configuration. Most codecs cannot be changed.
-    fn direct(&mut self, _round: u64, _codec: Option<u8>) {}
+    /// Contributions of a round are encoded by this codec, as the owner of the run has directed or the members
+    /// have chosen; `None` stands for the codec of the configuration. Most codecs cannot be changed.
+    fn direct(&mut self, _round: u64, _codec: Option<Named>) {}
 
     /// How it is used twice in a round; `None` where members contribute once.
     fn two_passes(&mut self) -> Option<&mut dyn TwoPasses> {

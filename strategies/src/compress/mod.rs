@@ -49,7 +49,7 @@ pub use simd::without_vectors;
 pub use sparse::exact::Sparse;
 pub use spec::{CodecKind, CodecSpec, PARAMETERS_MAX, Parameter, ParameterError, Range};
 pub(crate) use switched::Switched;
-pub use switched::{SwitchError, by_tag, may_replace};
+pub use switched::{Named, SwitchError, by_tag, may_replace};
 
 use crate::kind::Spec;
 use crate::parameter::{self, Parameters};
@@ -71,6 +71,9 @@ const LISTS: [&[&CodecSpec]; 11] = [
     shared_state::LATER,
     &[&event_triggered::SPEC],
 ];
+
+/// Codecs of 16, 8 and 4 bits that round to the nearest: what a run usually chooses from.
+pub const HALVES: [&CodecSpec; 3] = dense::HALVES;
 
 /// How many codecs there are.
 const COUNT: usize = {

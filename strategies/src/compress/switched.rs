@@ -1,9 +1,10 @@
-//! A codec that the owner of a run can change from a round on, without a new run.
+//! A codec that the owner of a run can change from a round on, without a new run, and that the members of a
+//! round can choose.
 
 use super::{CODECS, Codec, CodecError, CodecKind, CodecProperties, CodecSpec, EncodeContext};
 use super::{Reduction, Tiles, dense};
 use crate::parameter::Parameter;
-use murmurate_protocol::BytesBound;
+use murmurate_protocol::{BytesBound, TrainingRules};
 use std::collections::BTreeMap;
 
 /// Rounds of which it is kept what was directed. Rounds that are under way at once are fewer.
@@ -27,6 +28,26 @@ pub enum SwitchError {
         "it sends more bytes than the codec of the configuration, for which the run reserves room"
     )]
     Larger,
+}
+
+/// Another codec than that of the configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Named {
+    /// The one with this byte, with its default parameters: the owner names it.
+    Tag(u8),
+    /// The one at this place of the run's ladder, in which the configured one is at zero: the members choose it.
+    Rung(u8),
+}
+
+impl Named {
+    /// What the rules of a round say; `None` stands for the codec of the configuration.
+    pub fn by(rules: &TrainingRules) -> Option<Self> {
+        match (rules.codec, rules.rung) {
+            (Some(tag), _) => Some(Self::Tag(tag)),
+            (None, 0) => None,
+            (None, rung) => Some(Self::Rung(rung)),
+        }
+    }
 }
 
 /// The codec by whose byte encodings begin ([`CodecSpec::tag`]).
@@ -99,15 +120,18 @@ pub(crate) struct Switched {
     own: Box<dyn Codec>,
     /// Whether it encodes what reductions return as.
     replies: bool,
-    /// Those that were directed, with the byte by which a directive names them.
-    others: Vec<(u8, Box<dyn Codec>)>,
-    /// What was directed of rounds, ascending: a place in `others`, or the run's own.
+    /// Codecs that the members may choose, from the second one of the ladder on.
+    ladder: Vec<CodecKind>,
+    /// Those that took its place in some round.
+    others: Vec<(Named, Box<dyn Codec>)>,
+    /// The codecs of rounds, ascending: a place in `others`, or the run's own.
     directed: BTreeMap<u64, Option<usize>>,
 }
 
 impl Switched {
-    /// The codec of a configuration; as it is where nothing can take its place.
-    pub(crate) fn of(kind: &CodecKind) -> Box<dyn Codec> {
+    /// The codec of a configuration; as it is where nothing can take its place. The members may choose others
+    /// of a ladder.
+    pub(crate) fn of(kind: &CodecKind, ladder: &[CodecKind]) -> Box<dyn Codec> {
         let own = kind.build();
         match can_be_replaced(&own.properties()) {
             false => own,
@@ -115,32 +139,53 @@ impl Switched {
                 kind: *kind,
                 own,
                 replies: false,
+                ladder: ladder.to_vec(),
                 others: Vec::new(),
                 directed: BTreeMap::new(),
             }),
         }
     }
 
-    /// The codec that a directive names, if it may take the place of the run's own.
-    fn replacement(&self, tag: u8) -> Option<Box<dyn Codec>> {
-        let spec = by_tag(tag).filter(|spec| spec.tag != self.kind.spec().tag)?;
-        may_replace(&self.kind, spec).ok()?;
-        with_defaults(spec)
+    /// The codec of this name, if it may take the place of the run's own.
+    fn replacement(&self, named: Named) -> Option<Box<dyn Codec>> {
+        match named {
+            Named::Rung(rung) => {
+                let place = usize::from(rung).checked_sub(1)?;
+                Some(self.ladder.get(place)?.build())
+            }
+            Named::Tag(tag) => {
+                let spec = by_tag(tag).filter(|spec| spec.tag != self.kind.spec().tag)?;
+                may_replace(&self.kind, spec).ok()?;
+                with_defaults(spec)
+            }
+        }
     }
 
     /// The place of a codec in `others`, which it gets when it is first named.
-    fn place(&mut self, tag: u8) -> Option<usize> {
-        let known = self.others.iter().position(|(of, _)| *of == tag);
+    fn place(&mut self, named: Named) -> Option<usize> {
+        let known = self.others.iter().position(|(of, _)| *of == named);
         known.or_else(|| {
-            let codec = self.replacement(tag)?;
+            let codec = self.replacement(named)?;
             let codec = if self.replies {
                 codec.aggregate()
             } else {
                 codec
             };
-            self.others.push((tag, codec));
+            self.others.push((named, codec));
             Some(self.others.len() - 1)
         })
+    }
+
+    /// A codec that none of this peer's rounds had yet, and that these bytes are of.
+    fn unused(&self, bytes: &[u8]) -> Option<Box<dyn Codec>> {
+        let tag = bytes.first().copied().map(Named::Tag);
+        let named = tag.and_then(|named| self.replacement(named));
+        let rungs = self.ladder.iter().map(|kind| match self.replies {
+            true => kind.build().aggregate(),
+            false => kind.build(),
+        });
+        let mut found = named.into_iter().chain(rungs);
+        found.find(|codec| reads(codec.as_ref(), bytes))
     }
 
     /// The codec of `len` values in a round. A slice that may need more bytes than the run's own codec needs is left to
@@ -164,8 +209,7 @@ impl Switched {
         if let Some(codec) = all.find(|codec| reads(*codec, bytes)) {
             return read(codec);
         }
-        let named = bytes.first().and_then(|tag| self.replacement(*tag));
-        match named.filter(|codec| reads(codec.as_ref(), bytes)) {
+        match self.unused(bytes) {
             Some(codec) => read(codec.as_ref()),
             None => read(self.own.as_ref()),
         }
@@ -229,17 +273,18 @@ impl Codec for Switched {
         Box::new(Self {
             kind: self.kind,
             replies: true,
+            ladder: self.ladder.clone(),
             own: self.own.aggregate(),
             others: others
-                .map(|(tag, codec)| (*tag, codec.aggregate()))
+                .map(|(named, codec)| (*named, codec.aggregate()))
                 .collect(),
             directed: self.directed.clone(),
         })
     }
 
-    fn direct(&mut self, round: u64, codec: Option<u8>) {
+    fn direct(&mut self, round: u64, codec: Option<Named>) {
         // A codec that cannot take the place of the run's own is left out by all peers alike.
-        let place = codec.and_then(|tag| self.place(tag));
+        let place = codec.and_then(|named| self.place(named));
         self.directed.insert(round, place);
         while self.directed.len() > ROUNDS_MAX {
             self.directed.pop_first();
@@ -269,9 +314,9 @@ mod tests {
     fn rounds_are_encoded_as_directed_and_all_of_them_are_read() {
         let values: Vec<f32> = (0..5000).map(|i| (i as f32 - 500.0) / 8.0).collect();
         let tag = |name: &str| kind(name).spec().tag;
-        let mut codec = Switched::of(&kind("f32"));
-        codec.direct(3, Some(tag("int8")));
-        codec.direct(6, Some(tag("bf16")));
+        let mut codec = Switched::of(&kind("f32"), &[]);
+        codec.direct(3, Some(Named::Tag(tag("int8"))));
+        codec.direct(6, Some(Named::Tag(tag("bf16"))));
         codec.direct(8, None);
         let expected = ["f32", "int8", "int8", "bf16", "f32"];
         for (round, name) in [0, 3, 5, 6, 9].into_iter().zip(expected) {
@@ -290,7 +335,7 @@ mod tests {
             assert_eq!(sum, alone, "{round}");
             // Who was told nothing reads it too.
             let mut untold = vec![1.0; 5000];
-            let reader = Switched::of(&kind("f32"));
+            let reader = Switched::of(&kind("f32"), &[]);
             reader
                 .decode_add(&bytes, 0.5, &mut untold)
                 .expect("it is said");
@@ -304,8 +349,49 @@ mod tests {
     }
 
     #[test]
+    fn rounds_are_encoded_as_members_choose_and_residuals_stay() {
+        let values: Vec<f32> = (0..3000)
+            .map(|i| ((i * 7919) % 3001) as f32 - 1500.0)
+            .collect();
+        let own = CodecKind::new("top-k", &[("density", 0.1)]).expect("in its range");
+        let ladder = [own.with("density", 0.01), own.with("density", 0.001)];
+        let mut codec = Switched::of(&own, &ladder);
+        for (round, rung) in [
+            (2, Named::Rung(2)),
+            (4, Named::Rung(1)),
+            (6, Named::Rung(9)),
+        ] {
+            codec.direct(round, Some(rung));
+        }
+        let (mut residual, mut sum) = (vec![0.0; 3000], vec![0.0f32; 3000]);
+        // A place beyond the ladder is that of the configuration.
+        for (round, density) in [(0, 0.1), (1, 0.1), (3, 0.001), (5, 0.01), (7, 0.1)] {
+            let (mut memory, mut bytes) = (Vec::new(), Vec::new());
+            let mut context = EncodeContext {
+                round,
+                ..EncodeContext::seeded(7, &mut memory)
+            };
+            codec.encode_residual(&values, &mut residual, &mut context, &mut bytes);
+            let bound = own.with("density", density).build().bytes_bound();
+            assert!(bytes.len() as u64 <= bound.of(3000), "{round}");
+            // Who was told nothing reads it too.
+            let reader = Switched::of(&own, &ladder);
+            reader
+                .decode_add(&bytes, 1.0, &mut sum)
+                .expect("it is said");
+        }
+        // What was sent and what is left are what came in, whatever the densities were.
+        for ((sent, left), value) in sum.iter().zip(&residual).zip(&values) {
+            assert!(
+                (sent + left - 5.0 * value).abs() <= 1e-2,
+                "{sent} {left} {value}"
+            );
+        }
+    }
+
+    #[test]
     fn bytes_of_no_codec_are_refused_and_change_nothing() {
-        let codec = Switched::of(&kind("f32"));
+        let codec = Switched::of(&kind("f32"), &[]);
         for bytes in [&[][..], &[255, 1, 2], &[0; 40]] {
             let mut acc = [3.0; 10];
             assert!(codec.decode_add(bytes, 1.0, &mut acc).is_err());
@@ -343,9 +429,9 @@ mod tests {
             .iter()
             .filter_map(|spec| CodecKind::new(spec.name, &[]).ok())
         {
-            let mut codec = Switched::of(&own);
+            let mut codec = Switched::of(&own, &[]);
             for spec in CODECS.iter().filter(|spec| may_replace(&own, spec).is_ok()) {
-                codec.direct(0, Some(spec.tag));
+                codec.direct(0, Some(Named::Tag(spec.tag)));
                 for len in [0usize, 1, 5, 1000, 5000] {
                     let values = vec![0.3; len];
                     let mut reply = codec.aggregate();

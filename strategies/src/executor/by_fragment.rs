@@ -1,6 +1,6 @@
 //! The codecs of contributions: one for all fragments, or one for each density that fragments have.
 
-use crate::compress::{Codec, CodecKind};
+use crate::compress::{Codec, CodecKind, Named};
 use murmurate_protocol::FragmentId;
 
 /// Which codec encodes the contributions to a fragment.
@@ -63,8 +63,8 @@ impl ByFragment {
         self.codecs[0].as_mut()
     }
 
-    /// The owner of the run has directed the codec of a round.
-    pub(super) fn direct(&mut self, round: u64, codec: Option<u8>) {
+    /// The owner of the run has directed the codec of a round, or its members have chosen it.
+    pub(super) fn direct(&mut self, round: u64, codec: Option<Named>) {
         self.codecs
             .iter_mut()
             .for_each(|own| own.direct(round, codec));

@@ -5,8 +5,8 @@ use super::by_fragment::ByFragment;
 use super::codec_state::seeds;
 use super::host::Host;
 use crate::aggregate::{Norm, RMS_MAX, quarantine};
-use crate::compress::{Codec, EncodeContext, F32, Tiles};
-use murmurate_protocol::{Part, PlanHash, Round, SliceId, WorkError};
+use crate::compress::{Codec, EncodeContext, F32, Named, Tiles};
+use murmurate_protocol::{Part, PlanHash, Round, SliceId, TrainingRules, WorkError};
 
 /// The codecs of contributions and of aggregates.
 pub(super) struct Codecs {
@@ -19,8 +19,9 @@ pub(super) struct Codecs {
 }
 
 impl Codecs {
-    /// The owner of the run has directed the codec of a round.
-    pub(super) fn direct(&mut self, round: Round, codec: Option<u8>) {
+    /// The owner of the run has directed the codec of a round, or its members have chosen it.
+    pub(super) fn direct(&mut self, round: Round, rules: &TrainingRules) {
+        let codec = Named::by(rules);
         self.contribution.direct(round.0, codec);
         self.aggregate.direct(round.0, codec);
     }

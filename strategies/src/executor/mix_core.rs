@@ -95,10 +95,10 @@ impl MixCore {
         }
     }
 
-    /// What the owner of the run has directed of a round.
+    /// What the owner of the run has directed of a round, and its members have chosen.
     pub(super) fn direct(&mut self, round: Round, rules: TrainingRules) {
         self.anchor.direct(rules);
-        self.codecs.direct(round, rules.codec);
+        self.codecs.direct(round, &rules);
     }
 
     /// Encodes a shard of the contribution.

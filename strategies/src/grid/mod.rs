@@ -121,6 +121,7 @@ mod agreement;
 mod architecture;
 mod catalogue;
 mod companions;
+mod compression;
 mod entry;
 mod error;
 mod fields;
@@ -141,6 +142,7 @@ mod tables;
 mod validate;
 
 pub use catalogue::{Method, MethodKey, Refusal, catalogue, find};
+pub use compression::rung_words;
 pub use error::StrategyError;
 pub use later::{LATER, Later};
 pub use presets::{DEFAULT_PRESET, preset};

@@ -50,7 +50,9 @@ impl Parts {
 fn codecs(strategy: &Strategy, plan: &Plan) -> ByFragment {
     match strategy.fragment_codecs(&plan.ranges()) {
         Some(kinds) => ByFragment::each(&kinds),
-        None if strategy.exchange().agrees() => Switched::of(strategy.codec_kind()).into(),
+        None if strategy.exchange().agrees() => {
+            Switched::of(strategy.codec_kind(), strategy.choices()).into()
+        }
         None => strategy.codec().into(),
     }
 }

@@ -2,7 +2,8 @@
 
 use super::error::refused;
 use super::{
-    Strategy, StrategyError, companions, grouping, methods, overlap, rates, synchronization,
+    Strategy, StrategyError, companions, compression, grouping, methods, overlap, rates,
+    synchronization,
 };
 use crate::aggregate::AggregationKind;
 use crate::compress::{CodecProperties, Reduction};
@@ -19,6 +20,7 @@ pub(super) fn check(strategy: &Strategy) -> Result<(), StrategyError> {
     overlap::check(strategy)?;
     (methods::of(strategy.exchange()).check)(strategy)?;
     grouping::check(strategy)?;
+    compression::check(strategy)?;
     let facts = strategy.exchange().facts();
     if !facts.exchanges {
         return Ok(());

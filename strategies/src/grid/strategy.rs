@@ -7,6 +7,7 @@ mod rounds;
 mod stores;
 mod written;
 
+use super::compression::{Choice, Compression};
 use super::overlap;
 use crate::aggregate::AggregationKind;
 use crate::compress::{CODECS, Codec, CodecKind, CodecSpec, may_replace};
@@ -67,13 +68,6 @@ pub(super) struct Architecture {
     pub(super) parts: u16,
 }
 
-/// How contributions are encoded.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Compression {
-    codec: CodecKind,
-    error_feedback: bool,
-}
-
 /// What an inner step does.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Inner {
@@ -128,6 +122,16 @@ impl Strategy {
     /// Whether what the codec leaves out goes into the next round.
     pub const fn error_feedback(&self) -> bool {
         self.compression.error_feedback
+    }
+
+    /// From which codecs the members of a round choose, if they do.
+    pub(super) const fn choice(&self) -> Option<&Choice> {
+        self.compression.choice.as_ref()
+    }
+
+    /// The codecs behind the configured one from which the members of a round choose; none where they do not.
+    pub fn choices(&self) -> &[CodecKind] {
+        self.choice().map_or(&[], |choice| &choice.codecs)
     }
 
     /// The codec of contributions, as data.

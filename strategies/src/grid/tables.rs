@@ -85,6 +85,11 @@ pub(super) struct Architecture {
 pub(super) struct Compression {
     pub(super) codec: Option<String>,
     pub(super) error_feedback: Option<bool>,
+    pub(super) choose: Option<String>,
+    /// Names of codecs, or densities.
+    pub(super) choose_from: Option<Vec<toml::Value>>,
+    pub(super) choose_every: Option<u64>,
+    pub(super) train_share: Option<f64>,
     /// Keys of the codec.
     #[serde(flatten, skip_deserializing)]
     pub(super) parameters: toml::Table,

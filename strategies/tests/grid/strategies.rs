@@ -7,7 +7,7 @@ use murmurate_strategies::Layout;
 use murmurate_strategies::compress::{CODECS, CodecKind, Reduction};
 use murmurate_strategies::grid::registry;
 use murmurate_strategies::grid::{
-    DEFAULT_PRESET, LATER, STATE_HEADER_BYTES, Strategy, StrategyError,
+    DEFAULT_PRESET, LATER, STATE_HEADER_BYTES, Strategy, StrategyError, rung_words,
 };
 use murmurate_strategies::inner::InnerKind;
 use murmurate_strategies::outer::OuterKind;
@@ -803,6 +803,102 @@ const REFUSED: &[(&str, &str, &[&str])] = &[
     ),
     (
         "local-sgd",
+        "[compression]\nchoose = \"measured\"\ntrain_share = 1.0",
+        &["`compression.train_share`", "from 0.001 to 0.999"],
+    ),
+    (
+        "local-sgd",
+        "[compression]\nchoose = \"measured\"\nchoose_every = 0",
+        &["`compression.choose_every`", "at least 1"],
+    ),
+    (
+        "local-sgd",
+        "[compression]\nchoose = \"often\"",
+        &["`compression.choose`", "there are: fixed, measured"],
+    ),
+    (
+        "local-sgd",
+        "[compression]\nchoose_from = [\"int8\"]",
+        &["`compression.choose_from`", "`fixed`"],
+    ),
+    (
+        "local-sgd",
+        "[compression]\nchoose = \"measured\"\nchoose_from = [\"int9\"]",
+        &["`compression.choose_from`", "did you mean `int8`"],
+    ),
+    (
+        "local-sgd",
+        "[compression]\nchoose = \"measured\"\nchoose_from = [\"int4\", \"int8\"]",
+        &[
+            "`compression.choose_from` is \"int8\"",
+            "less than the one before",
+        ],
+    ),
+    (
+        "local-sgd",
+        "[compression]\nchoose = \"measured\"\nchoose_from = [\"sign-sgd\"]",
+        &[
+            "`compression.choose_from` is \"sign-sgd\"",
+            "round every value",
+        ],
+    ),
+    (
+        "local-sgd",
+        "[compression]\nchoose = \"measured\"\nchoose_from = []",
+        &["`compression.choose_from` is []", "at most five codecs"],
+    ),
+    (
+        "local-sgd",
+        "[compression]\ncodec = \"top-k\"\ndensity = 0.1\nchoose = \"measured\"",
+        &["`compression.choose_from` is missing", "densities below"],
+    ),
+    (
+        "local-sgd",
+        "[compression]\ncodec = \"top-k\"\ndensity = 0.1\nchoose = \"measured\"\nchoose_from = [0.2]",
+        &["`compression.choose_from` is 0.2", "densities of the codec"],
+    ),
+    (
+        "local-sgd",
+        "[compression]\ncodec = \"int4\"\nchoose = \"measured\"",
+        &["`compression.choose_from` is missing", "send less"],
+    ),
+    (
+        "local-sgd",
+        "[compression]\ncodec = \"diana\"\nchoose = \"measured\"",
+        &["`compression.choose`", "keeps a state", "top-k"],
+    ),
+    (
+        "d-psgd",
+        "[compression]\nchoose = \"measured\"",
+        &["`compression.choose`", "agree on one", "all-reduce"],
+    ),
+    (
+        "local-sgd",
+        "[compression]\nchoose = \"measured\"\n[agreement]\nliars = 1",
+        &["`compression.choose`", "sign", "agreement.liars"],
+    ),
+    (
+        "local-sgd",
+        "[compression]\nchoose = \"measured\"\n[agreement]\ngrouping = \"grid\"",
+        &["`compression.choose`", "no one group", "flat"],
+    ),
+    (
+        "local-sgd",
+        "[compression]\nchoose = \"measured\"\n[synchronization]\nround_time = 2.0",
+        &["`compression.choose`", "number of inner steps"],
+    ),
+    (
+        "local-sgd",
+        "[compression]\nchoose = \"measured\"\n[synchronization]\npace = \"loss\"\nloss_every = 9",
+        &["`compression.choose`", "their loss"],
+    ),
+    (
+        "local-sgd",
+        "[compression]\nchoose = \"measured\"\n[overlap]\nlate_steps = 1",
+        &["`compression.choose`", "late_steps"],
+    ),
+    (
+        "local-sgd",
         "[synchronization]\ninner_steps = 8\npace = \"measured\"\ntrain_share = 1.0",
         &["`synchronization.train_share`", "from 0.001 to 0.999"],
     ),
@@ -1055,6 +1151,19 @@ const WORKS: &[(&str, &str)] = &[
     ),
     ("none", "[compression]\ncodec = \"top-k\"\ndensity = 0.01"),
     ("bsp", "[compression]\ncodec = \"sign-sgd\""),
+    ("bsp", "[compression]\nchoose = \"measured\""),
+    (
+        "diloco",
+        "[compression]\ncodec = \"bf16\"\nchoose = \"measured\"\n[synchronization]\ninner_steps = 9\npace = \"measured\"",
+    ),
+    (
+        "local-sgd",
+        "[compression]\ncodec = \"top-k\"\ndensity = 0.1\nchoose = \"measured\"\nchoose_from = [0.03, 0.01]",
+    ),
+    (
+        "local-sgd",
+        "[compression]\nchoose = \"measured\"\nchoose_from = [\"fp16\", \"int4\"]\n[architecture]\nexchange = \"gathered\"",
+    ),
     ("diloco", "[compression]\ncodec = \"qsgd\"\nlevels = 1"),
     ("diloco", "[compression]\ncodec = \"ef-sign\""),
     ("d-psgd", "[compression]\ncodec = \"fp16\""),
@@ -1304,6 +1413,34 @@ fn the_recipe_is_of_the_numbers() {
     assert_eq!(
         plan(&renamed).recipe,
         plan(&Strategy::preset("local-sgd").unwrap()).recipe
+    );
+}
+
+#[test]
+fn a_codec_by_measure_is_a_ladder_of_the_plan() {
+    let of = |text: &str| plan(&Strategy::parse(text, Some("local-sgd")).unwrap());
+    let base = of("");
+    assert_eq!(base.agreement.ladder, None);
+    let fixed = of("[compression]\nchoose = \"fixed\"");
+    assert_eq!(fixed.hash(), base.hash());
+    let measured = of("[compression]\nchoose = \"measured\"\ntrain_share = 0.8");
+    assert_ne!(measured.hash(), base.hash());
+    let ladder = measured.agreement.ladder.unwrap();
+    let words: Vec<_> = ladder.codecs().iter().map(rung_words).collect();
+    assert_eq!(words, ["f32", "bf16", "int8", "int4"]);
+    assert_eq!((ladder.every, ladder.share), (8, 800));
+    let codecs = ladder.codecs();
+    assert_eq!(codecs[0].contribution, base.fragments[0].contribution);
+    // What `int4` sends returns as `int8`.
+    assert_eq!(codecs[3].aggregate, codecs[2].aggregate);
+    let sparse = of(
+        "[compression]\ncodec = \"top-k\"\ndensity = 0.1\nchoose = \"measured\"\nchoose_from = [0.025]",
+    );
+    let ladder = sparse.agreement.ladder.unwrap();
+    let words: Vec<_> = ladder.codecs().iter().map(rung_words).collect();
+    assert_eq!(
+        words,
+        ["top-k with density 0.1", "top-k with density 0.025"]
     );
 }
 

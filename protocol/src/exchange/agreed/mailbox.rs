@@ -42,7 +42,7 @@ impl Agreed {
         if !weighs(cx, forming) {
             return broke("a weight that is no count of inner steps");
         }
-        if !cx.follows_losses() && says_a_loss(forming) {
+        if !cx.says_losses() && says_a_loss(forming) {
             return broke("a loss in a run whose pace does not follow it");
         }
         if self.about_a_merge(cx, from, forming) {

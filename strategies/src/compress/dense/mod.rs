@@ -22,6 +22,9 @@ pub(in crate::compress) mod tern_grad;
 
 use super::CodecSpec;
 
+/// Codecs of 16, 8 and 4 bits that round to the nearest: what a run usually chooses from.
+pub(super) const HALVES: [&CodecSpec; 3] = [&bf16::SPEC, &int::INT8_SPEC, &int::INT4_SPEC];
+
 /// The codecs of this folder. The first sends the values as they are.
 pub(super) const CODECS: &[&CodecSpec] = &[
     &f32::SPEC,

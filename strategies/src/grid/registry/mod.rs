@@ -3,6 +3,7 @@
 //! `strategies/tests/grid/catalogue.rs` tests that ranges and defaults are the same here and there.
 
 mod architecture;
+mod choices;
 mod codecs;
 mod optimizers;
 mod overlaps;
@@ -12,6 +13,8 @@ mod rules;
 
 pub use architecture::{CONTRIBUTIONS, SCHEDULES};
 pub(super) use architecture::{GROUP, ISLANDS, LINK_LATENCY, LINK_ROUNDS, LINKS};
+pub use choices::CHOICES;
+pub(super) use choices::FROM_RANGE;
 pub use codecs::CODECS;
 pub use optimizers::{CORRECTIONS, INNERS, OUTERS};
 pub use overlaps::{CUTS, DENSITIES, LAYERS};
@@ -71,7 +74,7 @@ pub const TOPOLOGIES: [Entry; topology::TOPOLOGIES.len()] = {
 };
 
 /// All lists with the key that chooses from them.
-pub const ALL: [(&str, &[Entry]); 16] = [
+pub const ALL: [(&str, &[Entry]); 17] = [
     ("preset", &PRESETS),
     ("synchronization.pace", &PACES),
     ("synchronization.mode", &MODES),
@@ -80,6 +83,7 @@ pub const ALL: [(&str, &[Entry]); 16] = [
     ("architecture.contribution", &CONTRIBUTIONS),
     ("architecture.topology", &TOPOLOGIES),
     ("compression.codec", &CODECS),
+    ("compression.choose", &CHOICES),
     ("overlap.cut", &CUTS),
     ("overlap.layers", &LAYERS),
     ("overlap.density", &DENSITIES),

@@ -1,17 +1,14 @@
 //! A strategy from its configuration.
 
-use super::{Compression, Inner, Rounds, Strategy};
-use crate::compress::{self, CodecKind};
-use crate::grid::registry::CODECS;
+use super::{Inner, Rounds, Strategy};
 use crate::grid::tables::{self, Tables};
-use crate::grid::validate::{self, choose};
+use crate::grid::validate;
 use crate::grid::{DEFAULT_PRESET, StrategyError, preset};
 use crate::grid::{
-    aggregation, agreement, architecture, grouping, keys, optimizers, overlap, rates, refuse,
-    synchronization,
+    aggregation, agreement, architecture, compression, grouping, keys, optimizers, overlap, rates,
+    refuse, synchronization,
 };
 use core::str::FromStr;
-use murmurate_protocol::ExchangeFacts;
 
 impl Strategy {
     /// Reads a configuration. It is laid over a preset, key by key: the one given, else the one its
@@ -73,7 +70,7 @@ impl Strategy {
     fn from_tables(name: String, tables: &Tables) -> Result<Self, StrategyError> {
         let architecture = architecture::read(tables)?;
         let kind = architecture.kind;
-        let compression = compression(&tables.compression, kind.facts())?;
+        let compression = compression::read(&tables.compression, kind.facts())?;
         let deadlines = tables.deadlines.clone().unwrap_or_default();
         let when = &tables.synchronization;
         let budget = validate::budget(when)?;
@@ -103,29 +100,6 @@ impl Strategy {
         refuse::check(&strategy)?;
         Ok(strategy)
     }
-}
-
-/// The codec, and whether error feedback is used. By default it is if the codec needs it, except
-/// for differences to replicas, where the next difference contains what the codec left out, and
-/// where a part of the parameters is mixed, and another part in the next round.
-fn compression(
-    table: &tables::Compression,
-    exchange: ExchangeFacts,
-) -> Result<Compression, StrategyError> {
-    let name = choose(
-        &table.codec,
-        compress::DEFAULT.name,
-        "compression.codec",
-        &CODECS,
-    )?;
-    let codec = CodecKind::from_table(name, &table.parameters)?;
-    let properties = codec.build().properties();
-    let mixed_in_parts = properties.masks && exchange.mixes_parts;
-    let needed = properties.needs_feedback && !exchange.has_replicas && !mixed_in_parts;
-    Ok(Compression {
-        codec,
-        error_feedback: table.error_feedback.unwrap_or(needed),
-    })
 }
 
 impl FromStr for Strategy {

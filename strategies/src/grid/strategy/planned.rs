@@ -84,6 +84,7 @@ impl Strategy {
                 },
                 parts: self.architecture.parts,
                 scoring: self.aggregation().scoring(),
+                ladder: self.ladder(),
             },
             deadlines: self.deadlines,
             state_bytes: (parameters as u64).saturating_mul(each) + self.kept_bytes(layout),

@@ -46,6 +46,9 @@ impl Strategy {
         tables.compression.codec = name(self.compression.codec.name());
         tables.compression.parameters = self.compression.codec.to_table();
         tables.compression.error_feedback = Some(self.compression.error_feedback);
+        if let Some(choice) = self.choice() {
+            choice.write(self.codec_kind(), &mut tables.compression);
+        }
         tables.overlap = tables::Overlap::from_overlap(&self.overlap);
         // What the recipe leaves out keeps the hash of plans from before the key.
         tables.outer = tables::Outer::from_kind(&self.outer, self.outer_state, deadlines);
