@@ -114,10 +114,8 @@ impl Swarm<'_> {
                 self.forward_moves(index);
             }
             Order::Load { .. } => host.forward.computed = None,
-            Order::BreakOff { round } => {
-                if host.forward.break_off(*round) {
-                    self.forward_ends(index, now);
-                }
+            Order::BreakOff { round } if host.forward.break_off(*round) => {
+                self.forward_ends(index, now);
             }
             _ => {}
         }

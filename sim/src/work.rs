@@ -7,6 +7,7 @@ use crate::backward;
 use crate::due::Due;
 use crate::error::SimError;
 use crate::lane::Running;
+use crate::scenario::ComputeSpec;
 use crate::swarm::Swarm;
 use core::time::Duration;
 use murmurate_protocol::{Done, Input, Lane, Order, OrderId, StepBudget, StoreId};
@@ -57,20 +58,8 @@ impl Swarm<'_> {
                 } if host.forward.round_begins(*round) => 0.0,
                 _ => backward::FORWARD,
             };
-            let duration = match &order {
-                // The forward pass is computed already.
-                Order::Train { .. } if forward == 0.0 => {
-                    (step * steps).mul_f64(1.0 - backward::FORWARD)
-                }
-                Order::Train { .. } => step * steps,
-                // A forward pass is about a third of an inner step.
-                Order::Measure { batches, .. } => step * u32::from(*batches) / 3,
-                order => Duration::from_secs_f64(
-                    self.scenario.compute.mix_seconds_per_value
-                        * self.recipe.values_of(order) as f64
-                        * slowness,
-                ),
-            };
+            let values = self.recipe.values_of(&order);
+            let duration = duration_of(&order, compute, values, (step * steps, forward), slowness);
             let cuts = backward::cuts(self.recipe.plan(), &order, self.now, (duration, forward));
             let running = Running {
                 id,
@@ -254,6 +243,25 @@ impl Swarm<'_> {
 }
 
 /// Number of inner steps within a budget, at least one.
+/// How long a lane takes for an order that reads or writes so many values: of the inner steps with
+/// all of their forward passes, and of the share of the first one that is left to compute.
+fn duration_of(
+    order: &Order,
+    compute: &ComputeSpec,
+    values: u64,
+    (steps, forward): (Duration, f64),
+    slowness: f64,
+) -> Duration {
+    match order {
+        // The forward pass is computed already.
+        Order::Train { .. } if forward == 0.0 => steps.mul_f64(1.0 - backward::FORWARD),
+        Order::Train { .. } => steps,
+        // A forward pass is about a third of an inner step.
+        Order::Measure { batches, .. } => compute.step.mul_f64(slowness) * u32::from(*batches) / 3,
+        _ => Duration::from_secs_f64(compute.mix_seconds_per_value * values as f64 * slowness),
+    }
+}
+
 fn steps_of(order: &Order, step: Duration) -> u32 {
     match order {
         Order::Train {

@@ -403,7 +403,7 @@ mod tests {
             let demand = Demand::new(bytes, NO_MOST, priority);
             flows.start(at(seconds), Owner::Push(number), path, demand);
             flows.settle(at(seconds));
-            flows.appointments().last()
+            flows.appointments().next_back()
         };
         // The second one waits; the third takes the link at 1, when the first has 100 bytes left.
         assert_eq!(start(0.0, 0, 200.0, 3).map(|a| a.at), Some(at(2.0)));

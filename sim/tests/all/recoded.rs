@@ -4,7 +4,6 @@
 //!
 //! `MURMURATE_SEED` sets the first seed and `MURMURATE_SEEDS` the number of seeds.
 
-
 use murmurate_protocol::{Recoding, Round};
 use murmurate_sim::Report;
 use murmurate_strategies::compress::CodecKind;

@@ -157,32 +157,38 @@ impl MixLane {
             } => bundle::bundle(*slice, parts, *noted, host),
             Order::Pin { round, note } => self.pin(*round, note, host),
             Order::Load { state } => self.load_state(state, host),
-            Order::Settle { slice, outcome } => {
-                if *outcome == Settlement::Lost {
-                    self.core.give_back(*slice, self.mixer.common(), host);
-                }
-                return None;
-            }
-            Order::Release { slice } => {
-                host.remove(slice);
-                return None;
-            }
-            Order::ForgetReplicas { peer } => {
-                self.mixer.forget(&mut self.core, *peer);
-                return None;
-            }
-            Order::BreakOff { .. } => {
-                self.core.close_forward();
-                return None;
-            }
-            Order::Unpin { round } => {
-                host.unpin(*round);
+            Order::Settle { .. }
+            | Order::Release { .. }
+            | Order::ForgetReplicas { .. }
+            | Order::BreakOff { .. }
+            | Order::Unpin { .. } => {
+                self.let_go(order, host);
                 return None;
             }
             // The host saves both lanes.
             Order::Save { .. } | Order::SaveBranch { .. } => return None,
         };
         Some(done.unwrap_or_else(Done::Failed))
+    }
+
+    /// Performs an order after which something is no longer needed.
+    ///
+    /// # Panics
+    ///
+    /// If the order is another one.
+    fn let_go(&mut self, order: &Order, host: &dyn Host) {
+        match order {
+            Order::Settle { slice, outcome } => {
+                if *outcome == Settlement::Lost {
+                    self.core.give_back(*slice, self.mixer.common(), host);
+                }
+            }
+            Order::Release { slice } => host.remove(slice),
+            Order::ForgetReplicas { peer } => self.mixer.forget(&mut self.core, *peer),
+            Order::BreakOff { .. } => self.core.close_forward(),
+            Order::Unpin { round } => host.unpin(*round),
+            other => panic!("{other:?} lets nothing go"),
+        }
     }
 
     /// Encodes for one of the passes of codecs whose members contribute twice.
