@@ -823,7 +823,7 @@ const REFUSED: &[(&str, &str, &[&str])] = &[
     ),
     (
         "local-sgd",
-        "[compression]\nchoose = \"measured\"\nchoose_from = [\"int9\"]",
+        "[compression]\nchoose = \"measured\"\nchoose_from = [\"int88\"]",
         &["`compression.choose_from`", "did you mean `int8`"],
     ),
     (
