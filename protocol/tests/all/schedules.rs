@@ -528,7 +528,14 @@ fn one_death(club: &mut Club, (victim, kind, moment): (u8, Kind, Moment), what: 
     let lives = club.members.len();
     assert!(lives + 1 >= members, "{what}");
     assert_eq!(club.decided(1).len(), lives, "{what}");
-    assert_eq!(club.decided(2).len(), lives, "{what}");
+    // Where a member dies in the middle of its vote, one that waits for its turn may get what it lacks of the
+    // round only after a deadline. Then it takes over the next round's result from the others.
+    let events = club.members.values().flat_map(|m| &m.events);
+    let replayed = |event: &&Event| matches!(event, Event::Replayed { round, .. } if round.0 == 2);
+    let replayed = events.filter(replayed).count();
+    let late = (kind, moment) == (Kind::Vote, Moment::During);
+    assert!(replayed <= usize::from(late), "{what}: {replayed}");
+    assert_eq!(club.decided(2).len() + replayed, lives, "{what}");
 }
 
 #[test]

@@ -161,36 +161,3 @@ fn nothing_but_the_majority_s_digest_is_decided() {
     club.run_to(2);
     all_decided_alike(&club, usize::from(MEMBERS));
 }
-
-/// A vote can be lost with its sender. Then a member needs the votes of all that are left, also of one
-/// that knew of the majority before it held every shard.
-#[test]
-fn a_member_that_hears_of_a_majority_before_it_holds_all_shards_votes_too() {
-    let (owner, late, deaf) = (peer(2), peer(4), peer(3));
-    let mut club = Club::new(4);
-    club.run_to(1);
-    let mut losses = 2;
-    club.fate = Box::new(move |from, to, slice| {
-        let slow = (from, to, slice.part) == (owner, late, Part::Aggregate);
-        Some(match slow && slice.round == Round(1) && losses > 0 {
-            true => {
-                losses -= 1;
-                PushOutcome::Lost
-            }
-            false => PushOutcome::Delivered,
-        })
-    });
-    let voted = Rc::new(Cell::new(0));
-    let votes = voted.clone();
-    club.hears = Box::new(move |from, to, message| {
-        let vote = message.name() == "vote" && message.round() == Some(Round(1));
-        votes.set(votes.get() + u64::from(vote));
-        // The last vote but that of the late one.
-        !(vote && from == owner && to == deaf)
-    });
-    let before = club.now;
-    club.run_until(60, |club| club.decided(1).len() == 4);
-    assert_eq!(club.now, before, "no deadline is waited for");
-    assert_eq!(voted.get(), 4 * 3, "all vote, and tell all others");
-    all_decided_alike(&club, 4);
-}

@@ -30,12 +30,6 @@ impl FragmentRound {
         // bytes.
         let versions: Option<Versions> = (0..self.scope.of).map(|s| self.fitting(s)).collect();
         let Some(versions) = versions else { return };
-        // A majority may be known here and not elsewhere: a voter that died may not have told all
-        // members. The others need this vote, so it is sent also where the decision came first.
-        let decided = self.agreement.decided.as_ref();
-        if decided.is_some_and(|(_, decided)| *decided != versions) {
-            return;
-        }
         self.agreement.voted = Some((ballot, versions.clone()));
         let value = vote_of(&versions);
         for (_, peer) in self.scope.group.others() {

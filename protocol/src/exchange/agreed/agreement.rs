@@ -96,7 +96,7 @@ impl Agreement {
     pub(super) fn may_vote(&self) -> bool {
         let stale = self.ballot < self.promised;
         let voted = self.voted.as_ref().is_some_and(|(b, _)| *b >= self.ballot);
-        !stale && !voted
+        !stale && !voted && self.decided.is_none()
     }
 
     /// Counts a member's vote for a value, with its versions where they are known. `quorum` equal votes
