@@ -23,7 +23,7 @@ pub(crate) struct Timing {
     /// Whether a contribution is put aside to be measured.
     staged: bool,
     /// From which codecs members choose, and the place of the present one.
-    ladder: (Option<Ladder>, u8),
+    ladder: (Option<Box<Ladder>>, u8),
 }
 
 impl Timing {
@@ -36,7 +36,7 @@ impl Timing {
             state_bytes,
             digests: (0..fragments.len()).map(digest).collect(),
             staged: false,
-            ladder: (plan.agreement.ladder, 0),
+            ladder: (plan.agreement.ladder.map(Box::new), 0),
         }
     }
 
