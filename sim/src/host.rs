@@ -34,7 +34,7 @@ pub(crate) enum Kept {
 /// Performs the orders.
 pub(crate) enum Worker {
     Executor(Box<Executor>),
-    Timing(Box<Timing>),
+    Timing(Timing),
 }
 
 /// A machine that is up.

@@ -171,7 +171,7 @@ impl<'a> Recipe<'a> {
                 timing.restore(digests);
             }
             let digests = timing.digests();
-            return Ok((Worker::Timing(Box::new(timing)), digests));
+            return Ok((Worker::Timing(timing), digests));
         }
         let trainer = trainer(self.scenario, self.factory, &self.strategy, index)?;
         let fits = self.strategy.check_trainer(&*trainer);
