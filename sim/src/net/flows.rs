@@ -406,12 +406,13 @@ mod tests {
             flows.appointments().next_back()
         };
         // The second one waits; the third takes the link at 1, when the first has 100 bytes left.
-        assert_eq!(start(0.0, 0, 200.0, 3).map(|a| a.at), Some(at(2.0)));
+        let first = start(0.0, 0, 200.0, 3).expect("it is on its way");
+        assert_eq!(first.at, at(2.0));
         start(0.0, 1, 100.0, 4);
         let urgent = start(1.0, 2, 50.0, 0).expect("it is on its way");
         assert_eq!((urgent.owner, urgent.at), (Owner::Push(2), at(1.5)));
         let mut ends = Vec::new();
-        let mut calendar = vec![urgent];
+        let mut calendar = vec![urgent, first];
         while !calendar.is_empty() {
             let due = calendar.remove(0);
             if let Some(Owner::Push(number)) = flows.keep(due.at, due.flow, due.serial) {
