@@ -228,7 +228,7 @@ fn tensors(seed: u64) -> String {
         _ => format!("kind = \"crash\"\npeer = {one}\nat_s = {at}\nrestart_after_s = 3.0"),
     };
     format!(
-        "seed = {seed}\npeers = {PEERS}\nrounds = 80\nsave_every_s = 1.0\nevaluate_every = 10\n\
+        "seed = {seed}\npeers = {PEERS}\nrounds = 80\nsave_every_s = 1.0\nevaluate_every = 1\n\
          [task]\nkind = \"quadratic\"\ndim = 2048\nheterogeneity = 0.5\n\
          [strategy]\npreset = \"local-sgd\"\n[strategy.synchronization]\ninner_steps = 20\n\
          [strategy.inner]\noptimizer = \"sgd\"\nlr = 0.02\n\
@@ -246,7 +246,7 @@ fn tensors(seed: u64) -> String {
 #[test]
 fn all_take_the_same_codec_whatever_happens_meanwhile() {
     let (mut down, mut up, mut count) = (0, 0, 0);
-    for seed in crate::common::seeds(20) {
+    for seed in crate::common::seeds(30) {
         let report = crate::common::run(&tensors(seed), None);
         let what = format!("seed {seed}: {report}");
         assert_eq!(
