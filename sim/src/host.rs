@@ -1,8 +1,8 @@
 //! A machine that is up: its Peer, the performer of its orders, and its slices.
 
 use crate::data::Feed;
-use crate::forward::Forward;
 use crate::lane::LaneState;
+use crate::pass::Forward;
 use crate::stores::Stores;
 use crate::timing::Timing;
 use bytes::Bytes;

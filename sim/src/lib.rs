@@ -39,6 +39,7 @@ mod lines;
 mod link;
 mod names;
 mod net;
+mod pass;
 pub mod plan;
 mod push;
 mod queue;

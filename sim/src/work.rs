@@ -243,8 +243,8 @@ impl Swarm<'_> {
 }
 
 /// Number of inner steps within a budget, at least one.
-/// How long a lane takes for an order that reads or writes so many values: of the inner steps with
-/// all of their forward passes, and of the share of the first one that is left to compute.
+/// How long a lane takes for an order that reads or writes this number of values. It gets the time of the
+/// inner steps, and the share of the forward pass that is left to compute.
 fn duration_of(
     order: &Order,
     compute: &ComputeSpec,

@@ -23,7 +23,7 @@ impl Peer {
                     .in_force(self.cx.round.next())
                     .training,
             };
-            self.life.ahead = Some(self.cx.order(order));
+            self.life.ahead.order = Some(self.cx.order(order));
         }
     }
 
@@ -43,13 +43,15 @@ impl Peer {
             blocks: None,
             rules: self.cx.directed.all().in_force(next).training,
         };
-        self.life.forward = true;
-        self.life.ahead = Some(self.cx.order(order));
+        self.life.ahead.forward = true;
+        self.life.ahead.order = Some(self.cx.order(order));
     }
 
-    /// This peer leaves the round: a forward pass must not wait for fragments that may never end.
+    /// Where this peer has left the round, a forward pass must not wait for fragments that may never end.
     pub(super) fn break_off_forward(&mut self) {
-        if self.life.ahead.is_some() && std::mem::take(&mut self.life.forward) {
+        let left = matches!(self.phase, Phase::Join | Phase::Leaving);
+        let ahead = &mut self.life.ahead;
+        if left && ahead.order.is_some() && std::mem::take(&mut ahead.forward) {
             let round = self.cx.round.next();
             self.cx.order(Order::BreakOff { round });
         }
@@ -57,7 +59,7 @@ impl Peer {
 
     /// How much of the round that begins is left to train.
     pub(super) fn rest_of_the_round(&self) -> StepBudget {
-        match (self.budget(), self.life.taken_ahead) {
+        match (self.budget(), self.life.ahead.taken) {
             (StepBudget::Steps(steps), Some(ahead)) => {
                 let taken = u32::try_from(ahead.steps).unwrap_or(u32::MAX);
                 StepBudget::Steps(steps.saturating_sub(taken))
@@ -68,7 +70,7 @@ impl Peer {
 
     /// All of a round's training: what was taken ahead and the rest.
     pub(super) fn with_ahead(&mut self, rest: TrainSummary) -> TrainSummary {
-        let Some(ahead) = self.life.taken_ahead.take() else {
+        let Some(ahead) = self.life.ahead.taken.take() else {
             return rest;
         };
         let steps = ahead.steps + rest.steps;
@@ -88,14 +90,14 @@ impl Peer {
     /// The beginning of the next round is trained, or this peer leaves and it was interrupted.
     pub(super) fn trained_ahead(&mut self, done: &Done) {
         let forward = self.cx.plan.overlap.layers.reach_forward();
-        self.life.forward = false;
+        (self.life.ahead.order, self.life.ahead.forward) = (None, false);
         match done {
             // A forward pass is no inner step, and its samples are counted with the gradient.
             Done::Trained(_) if forward => {}
             Done::Trained(summary) if matches!(self.phase, Phase::Exchange | Phase::Apply) => {
                 let next = self.cx.round.next();
                 self.cx.data.mine.finish(next, summary.blocks);
-                self.life.taken_ahead = Some(*summary);
+                self.life.ahead.taken = Some(*summary);
             }
             Done::Trained(_) => {}
             other => {
@@ -108,7 +110,7 @@ impl Peer {
 
     /// Training that ran ahead has ended. Continues what waited for its end.
     pub(super) fn go_on_after_training(&mut self) {
-        if self.life.held && self.phase == Phase::Join && self.catch_up.idle() {
+        if self.life.ahead.held && self.phase == Phase::Join && self.catch_up.idle() {
             self.begin();
             return;
         }
@@ -118,7 +120,7 @@ impl Peer {
     /// Ends the round once its result is applied and no training of the next one is under way.
     pub(super) fn go_on_when_done(&mut self) {
         let life = &self.life;
-        let training = life.train.is_some() || life.ahead.is_some();
+        let training = life.train.is_some() || life.ahead.order.is_some();
         if training || !life.applies.is_empty() || life.save.is_some() {
             return;
         }

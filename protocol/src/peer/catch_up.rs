@@ -296,7 +296,7 @@ impl Peer {
         }
         self.catch_up = CatchUp::Idle;
         // Inner steps that were taken ahead began from an anchor that is replaced now.
-        self.life.taken_ahead = None;
+        self.life.ahead.taken = None;
         // It may not know all peers yet, so it proposes no group until it has been in one.
         self.cx.this_life.newcomer = true;
         self.helpers = Helpers::default();

@@ -28,7 +28,7 @@ impl Peer {
             self.exchange.finish(&mut self.cx);
         }
         self.life.broken_off = matches!(was, Phase::Exchange | Phase::Join);
-        if self.life.train.is_some() || self.life.ahead.is_some() {
+        if self.life.train.is_some() || self.life.ahead.order.is_some() {
             self.cx.put(Output::Interrupt);
         } else if self.life.applies.is_empty() && self.life.save.is_none() {
             self.save_unless_saved();

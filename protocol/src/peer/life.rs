@@ -7,14 +7,7 @@ use std::collections::BTreeMap;
 #[derive(Debug, Default)]
 pub(super) struct Life {
     pub(super) train: Option<OrderId>,
-    /// The beginning of the next round's training.
-    pub(super) ahead: Option<OrderId>,
-    /// Whether that is a forward pass which waits for fragments of this round.
-    pub(super) forward: bool,
-    /// What it did, once it is done.
-    pub(super) taken_ahead: Option<TrainSummary>,
-    /// Whether the next round waits for training that is still under way.
-    pub(super) held: bool,
+    pub(super) ahead: TrainedAhead,
     pub(super) applies: BTreeMap<OrderId, FragmentId>,
     pub(super) evaluate: Option<OrderId>,
     pub(super) save: Option<OrderId>,
@@ -29,6 +22,18 @@ pub(super) struct Life {
     pub(super) saved_at: Time,
     pub(super) saved_round: Option<Round>,
     pub(super) evaluated_round: Option<Round>,
+}
+
+/// The beginning of the next round's training, while fragments of this one are still exchanged.
+#[derive(Debug, Default)]
+pub(super) struct TrainedAhead {
+    pub(super) order: Option<OrderId>,
+    /// Whether that is a forward pass which waits for fragments of this round.
+    pub(super) forward: bool,
+    /// What it did, once it is done.
+    pub(super) taken: Option<TrainSummary>,
+    /// Whether the next round waits for training that is still under way.
+    pub(super) held: bool,
 }
 
 /// What happens once in a life.

@@ -17,9 +17,7 @@ impl Peer {
             self.phase
         );
         self.phase = phase;
-        if matches!(phase, Phase::Join | Phase::Leaving) {
-            self.break_off_forward();
-        }
+        self.break_off_forward();
         self.cx.emit(Event::Phase {
             round: self.cx.round,
             phase,
@@ -52,7 +50,7 @@ impl Peer {
             self.cx.round = snapshot.round;
             self.share(&snapshot.roll, &snapshot.ledger);
             self.exchange.set_weights(&snapshot.weights);
-            self.life.taken_ahead = snapshot.ahead;
+            self.life.ahead.taken = snapshot.ahead;
             self.life.saved_round = Some(snapshot.round);
         }
         opened.into_iter().for_each(|base| self.donor.open(base));
@@ -79,8 +77,8 @@ impl Peer {
         self.life.once.begun = true;
         self.stop_waiting_for_peers();
         // The Executor trains one order at a time: a round that this peer has left must end first.
-        self.life.held = self.life.ahead.is_some() || self.life.train.is_some();
-        if self.life.held {
+        self.life.ahead.held = self.life.ahead.order.is_some() || self.life.train.is_some();
+        if self.life.ahead.held {
             return;
         }
         if self.is_over() || self.holds() {
@@ -230,8 +228,7 @@ impl Peer {
         if self.life.train == Some(order) {
             self.life.train = None;
             self.trained(done);
-        } else if self.life.ahead == Some(order) {
-            self.life.ahead = None;
+        } else if self.life.ahead.order == Some(order) {
             self.trained_ahead(done);
         } else if let Some(fragment) = self.life.applies.remove(&order) {
             self.applied(fragment, done);
@@ -367,7 +364,7 @@ impl Peer {
             plan: self.cx.directed.plan_hash,
             round: self.cx.round,
             weights,
-            ahead: self.life.taken_ahead,
+            ahead: self.life.ahead.taken,
             roll: self.shared().roll,
             ledger: self.shared().ledger,
         };

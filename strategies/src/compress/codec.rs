@@ -1,8 +1,17 @@
 //! What a codec is.
 
 use super::feedback;
-use super::{CodecError, CodecProperties, EncodeContext, Gathering, Named, TwoPasses};
+use super::{CodecError, CodecProperties, EncodeContext, Gathering, TwoPasses};
 use murmurate_protocol::BytesBound;
+
+/// Another codec than that of the configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Named {
+    /// The one with this byte, with its default parameters: the owner names it.
+    Tag(u8),
+    /// The one at this place of the run's ladder, in which the configured one is at zero: the members choose it.
+    Rung(u8),
+}
 
 /// What is done with the tiles of a sum while they are in a cache. They come in order; all but the
 /// last are a multiple of eight values long.

@@ -36,7 +36,7 @@ mod spec;
 mod switched;
 mod two_passes;
 
-pub use codec::{Codec, Tiles};
+pub use codec::{Codec, Named, Tiles};
 pub use context::{EncodeContext, Matrix, PLANES_MAX};
 pub(crate) use dense::bf16::{SPEC as BF16_SPEC, bf16_to_f32, f32_to_bf16};
 pub use dense::f32::F32;
@@ -49,7 +49,7 @@ pub use simd::without_vectors;
 pub use sparse::exact::Sparse;
 pub use spec::{CodecKind, CodecSpec, PARAMETERS_MAX, Parameter, ParameterError, Range};
 pub(crate) use switched::Switched;
-pub use switched::{Named, SwitchError, by_tag, may_replace};
+pub use switched::{SwitchError, by_tag, may_replace};
 
 use crate::kind::Spec;
 use crate::parameter::{self, Parameters};

@@ -1,7 +1,9 @@
 //! A codec that the owner of a run can change from a round on, without a new run, and that the members of a
 //! round can choose.
 
-use super::{CODECS, Codec, CodecError, CodecKind, CodecProperties, CodecSpec, EncodeContext};
+use super::{
+    CODECS, Codec, CodecError, CodecKind, CodecProperties, CodecSpec, EncodeContext, Named,
+};
 use super::{Reduction, Tiles, dense};
 use crate::parameter::Parameter;
 use murmurate_protocol::{BytesBound, TrainingRules};
@@ -28,15 +30,6 @@ pub enum SwitchError {
         "it sends more bytes than the codec of the configuration, for which the run reserves room"
     )]
     Larger,
-}
-
-/// Another codec than that of the configuration.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Named {
-    /// The one with this byte, with its default parameters: the owner names it.
-    Tag(u8),
-    /// The one at this place of the run's ladder, in which the configured one is at zero: the members choose it.
-    Rung(u8),
 }
 
 impl Named {

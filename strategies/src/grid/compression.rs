@@ -1,6 +1,7 @@
 //! How contributions are encoded, and from which codecs rounds choose: from the table of the configuration to
 //! the plan.
 
+use super::chosen::{Choice, Compression};
 use super::entry::hint;
 use super::error::refused;
 use super::registry::{CHOICES, CODECS, FROM_RANGE};
@@ -28,24 +29,6 @@ const THOUSAND: f64 = 1e3;
 
 /// Parts of a density, as a plan says it.
 const BILLION: f64 = 1e9;
-
-/// How contributions are encoded.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Compression {
-    pub(super) codec: CodecKind,
-    pub(super) error_feedback: bool,
-    pub(super) choice: Option<Choice>,
-}
-
-/// From which codecs the members of a round choose.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Choice {
-    every: u64,
-    /// The share of the time that training should have, in thousandths.
-    share: u16,
-    /// Those behind the configured one, the most exact first.
-    pub(super) codecs: Vec<CodecKind>,
-}
 
 /// Reads the table. By default error feedback is used if the codec needs it, except for differences to replicas,
 /// where the next difference contains what the codec left out, and where a part of the parameters is mixed, and

@@ -120,6 +120,7 @@ mod aggregation;
 mod agreement;
 mod architecture;
 mod catalogue;
+mod chosen;
 mod companions;
 mod compression;
 mod entry;

@@ -7,7 +7,7 @@ mod rounds;
 mod stores;
 mod written;
 
-use super::compression::{Choice, Compression};
+use super::chosen::{Choice, Compression};
 use super::overlap;
 use crate::aggregate::AggregationKind;
 use crate::compress::{CODECS, Codec, CodecKind, CodecSpec, may_replace};

@@ -1,25 +1,10 @@
 //! A forward pass that begins while its parameters are still exchanged.
 
+use super::gated::{Begun, Place};
 use super::{BurnTrainer, MODEL, gated};
 use crate::{Segments, Task, TaskError};
-use burn::tensor::Tensor;
 use murmurate_strategies::{Gate, TrainError};
 use std::sync::Arc;
-
-/// What a forward pass has computed, and where the data was before it.
-pub(super) struct Begun {
-    pub(super) value: f64,
-    pub(super) loss: Tensor<1>,
-    pub(super) segments: Segments,
-    pub(super) before: Place,
-}
-
-/// Where the next batch is.
-#[derive(Clone)]
-pub(super) struct Place {
-    pub(super) batches: u64,
-    pub(super) position: Vec<u8>,
-}
 
 impl<T: Task> BurnTrainer<T> {
     /// Where the next batch is; that of a forward pass that has begun counts as the next one.

@@ -17,8 +17,8 @@ use burn::optim::{GradientsAccumulator, GradientsParams};
 use burn::tensor::{Device, Tensor};
 pub use whole::{parameters, take_steps};
 
-use begun::Begun;
 use edits::{Initial, Visit};
+use gated::Begun;
 use inner::Inner;
 use murmurate_protocol::{Blocks, Digest, Evaluation, InnerStep, Participants, Pool, Round};
 use murmurate_strategies::inner::InnerKind;
