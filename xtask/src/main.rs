@@ -23,7 +23,7 @@ mod tool;
 mod zero_config;
 
 use crate::failure::Failure;
-use crate::steps::STEPS;
+use crate::steps::{APART, STEPS};
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -70,7 +70,7 @@ fn verify() -> Result<(), Failure> {
 }
 
 fn named(name: &str) -> Result<(), Failure> {
-    match STEPS.iter().find(|step| step.name == name) {
+    match STEPS.iter().chain(APART).find(|step| step.name == name) {
         Some(step) => step.run(),
         None => Err(Failure::new(format!(
             "there is no step {name:?}; `cargo xtask help` lists them"
@@ -93,6 +93,10 @@ fn help() {
     println!("cargo xtask nextest [ARGS]  the tests under cargo-nextest, if it is installed");
     println!("\nSteps:");
     for step in STEPS {
+        println!("  {:<14} {}", step.name, step.what);
+    }
+    println!("\nNot in `verify`:");
+    for step in APART {
         println!("  {:<14} {}", step.name, step.what);
     }
 }

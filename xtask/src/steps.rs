@@ -72,14 +72,19 @@ pub(crate) const STEPS: &[Step] = &[
         "a simulated scenario twice gives the same trace",
         determinism::check,
     ),
-    Step::new(
-        "devices",
-        "the feature wgpu, on a Vulkan driver for the processor",
-        devices::check,
-    ),
-    Step::new("features", "cargo check with cuda, and with otlp", features),
+    Step::new("features", "cargo check with wgpu, cuda and otlp", features),
     Step::new("deny", "licences, bans and sources", deny::check),
     Step::new("book", "the book by mdBook, every link in it", book::check),
+];
+
+/// Steps that `verify` leaves out.
+pub(crate) const APART: &[Step] = &[
+    // It builds burn and wgpu once more, for a test of the few files that know devices.
+    Step::new(
+        "devices",
+        "the feature wgpu, on a Vulkan driver for the processor; weekly",
+        devices::check,
+    ),
 ];
 
 fn tools() -> Result<(), Failure> {
@@ -124,7 +129,7 @@ fn features() -> Result<(), Failure> {
     // The whole workspace is checked, all targets, because clippy has checked the dependencies with the
     // features that this takes: only what depends on burn or on OpenTelemetry is checked again.
     let check = ["check", "--workspace", "--all-targets"];
-    let features = ["--features", "murmurate/cuda,murmurate/otlp"];
+    let features = ["--features", "murmurate/wgpu,murmurate/cuda,murmurate/otlp"];
     run_with(
         "cargo",
         &[&check[..], &features].concat(),
