@@ -4,7 +4,7 @@ use crate::command::{run, succeeds};
 use crate::failure::Failure;
 use crate::tool::Tool;
 
-const DENY: Tool = Tool {
+pub(crate) const DENY: Tool = Tool {
     name: "cargo-deny",
     version: "0.20.2",
     features: &[],

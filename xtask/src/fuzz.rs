@@ -79,24 +79,7 @@ pub(crate) fn fuzz(options: &Options) -> Result<(), Failure> {
     if targets.is_empty() {
         return Err(Failure::new("there is no such fuzz target"));
     }
-    let build = target().join("fuzz");
-    let host = host()?;
-    // With --target, build scripts and procedural macros are built without the counters.
-    let cargo = [
-        "build",
-        "--release",
-        "--locked",
-        "--manifest-path",
-        "fuzz/Cargo.toml",
-    ];
-    let to = build.to_string_lossy();
-    let place = ["--target", &host, "--target-dir", &to];
-    run_with(
-        "cargo",
-        &[&cargo[..], &place[..]].concat(),
-        &[("RUSTFLAGS", FLAGS)],
-    )?;
-    let binaries = build.join(&host).join("release");
+    let binaries = build()?;
     let left = Mutex::new(targets);
     let next = || left.lock().unwrap_or_else(PoisonError::into_inner).pop();
     let one_after_another = || -> Result<(), Failure> {
@@ -116,6 +99,28 @@ pub(crate) fn fuzz(options: &Options) -> Result<(), Failure> {
                 Err(panic) => std::panic::resume_unwind(panic),
             })
     })
+}
+
+/// Builds all targets. Returns the directory that they are in.
+pub(crate) fn build() -> Result<PathBuf, Failure> {
+    let build = target().join("fuzz");
+    let host = host()?;
+    // With --target, build scripts and procedural macros are built without the counters.
+    let cargo = [
+        "build",
+        "--release",
+        "--locked",
+        "--manifest-path",
+        "fuzz/Cargo.toml",
+    ];
+    let to = build.to_string_lossy();
+    let place = ["--target", &host, "--target-dir", &to];
+    run_with(
+        "cargo",
+        &[&cargo[..], &place[..]].concat(),
+        &[("RUSTFLAGS", FLAGS)],
+    )?;
+    Ok(build.join(&host).join("release"))
 }
 
 /// The names of all targets, which are those of their files.

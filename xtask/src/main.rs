@@ -16,6 +16,7 @@ mod fix;
 mod fuzz;
 mod links;
 mod paths;
+mod prepare;
 mod python;
 mod seeds;
 mod steps;
@@ -23,6 +24,7 @@ mod tool;
 mod zero_config;
 
 use crate::failure::Failure;
+use crate::prepare::Prepared;
 use crate::steps::{APART, STEPS};
 use std::process::ExitCode;
 use std::time::Instant;
@@ -49,6 +51,7 @@ fn run(arguments: &[String]) -> Result<(), Failure> {
         }
         ["verify"] => verify(),
         ["fix"] => fix::fix(),
+        ["prepare"] => prepare::all(),
         ["figures"] => figures::figures(),
         ["fuzz", options @ ..] => fuzz::Options::parse(options).and_then(|o| fuzz::fuzz(&o)),
         ["book-test", pages @ ..] if !pages.is_empty() => book_test::of_pages(pages),
@@ -63,7 +66,13 @@ fn run(arguments: &[String]) -> Result<(), Failure> {
 fn verify() -> Result<(), Failure> {
     let began = Instant::now();
     for step in STEPS {
-        step.run()?;
+        let prepared = match step.name {
+            "test" => prepare::begin()?,
+            _ => None,
+        };
+        let result = step.run();
+        prepared.map_or(Ok(()), Prepared::end)?;
+        result?;
     }
     println!("\nall passed in {} s", began.elapsed().as_secs());
     Ok(())
@@ -87,6 +96,7 @@ fn help() {
         "cargo xtask figures         remake the figures of docs/benchmarks.md on this machine"
     );
     println!("cargo xtask NAME [NAME ...] these steps");
+    println!("cargo xtask prepare         what the steps behind the tests build");
     println!("cargo xtask fuzz [TARGET] [--seconds N] [--keep]");
     println!("                            one target, longer, keeping the inputs that it finds");
     println!("cargo xtask book-test PAGE  the commands of one tutorial, such as friends");

@@ -19,7 +19,7 @@ const SUMMARY: &str = "docs/SUMMARY.md";
 const CONFIG: &str = "docs/book.toml";
 
 /// Its server and its watcher are not needed.
-const MDBOOK: Tool = Tool {
+pub(crate) const MDBOOK: Tool = Tool {
     name: "mdbook",
     version: "0.5.4",
     features: &["--no-default-features", "--features", "search"],
