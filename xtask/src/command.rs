@@ -56,11 +56,23 @@ pub(crate) fn host() -> Result<String, Failure> {
         .ok_or_else(|| Failure::new("`rustc -vV` names no host"))
 }
 
-/// A command without standard input, because a step must not wait for a keyboard.
+/// A command without standard input, because a step must not wait for a keyboard. It is not told of this
+/// package: build scripts that watch these variables, such as ring's, would run again whenever `cargo xtask`
+/// and cargo alternate.
 fn command(program: &OsStr, arguments: &[&str]) -> Command {
     let mut command = Command::new(program);
     command.args(arguments).stdin(Stdio::null());
+    for (name, _) in std::env::vars_os() {
+        if of_a_package(&name.to_string_lossy()) {
+            command.env_remove(name);
+        }
+    }
     command
+}
+
+/// Whether `cargo run` sets this variable to say which package runs.
+fn of_a_package(name: &str) -> bool {
+    name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_")
 }
 
 fn shown(program: &OsStr, arguments: &[&str]) -> String {
@@ -70,4 +82,18 @@ fn shown(program: &OsStr, arguments: &[&str]) -> String {
         text.push_str(argument);
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_are_not_told_of_this_package() {
+        // Cargo tells the tests of it too.
+        assert!(std::env::vars().any(|(name, _)| of_a_package(&name)));
+        let seen = output("env", &[]).unwrap();
+        let told = seen.lines().find(|line| of_a_package(line));
+        assert_eq!(told, None);
+    }
 }
