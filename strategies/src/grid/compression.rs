@@ -71,6 +71,13 @@ fn choice(codec: &CodecKind, table: &Table) -> Result<Choice, StrategyError> {
             "use codec \"f32\", \"bf16\", \"int8\" or \"top-k\", or leave it out",
         )?;
     }
+    if codec.build().properties().matrices {
+        refused(
+            KEY,
+            "what this codec sends depends on the shapes of the tensors, so no other is known to send less",
+            "use codec \"f32\", \"bf16\", \"int8\" or \"top-k\", or leave it out",
+        )?;
+    }
     let codecs = match &table.choose_from {
         Some(list) => listed(codec, list)?,
         None => usual(codec)?,

@@ -868,6 +868,11 @@ const REFUSED: &[(&str, &str, &[&str])] = &[
         &["`compression.choose`", "keeps a state", "top-k"],
     ),
     (
+        "local-sgd",
+        "[compression]\ncodec = \"power-sgd\"\nchoose = \"measured\"",
+        &["`compression.choose`", "shapes of the tensors", "top-k"],
+    ),
+    (
         "d-psgd",
         "[compression]\nchoose = \"measured\"",
         &["`compression.choose`", "agree on one", "all-reduce"],
