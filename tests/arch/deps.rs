@@ -1,7 +1,7 @@
 //! Which crate may depend on which, checked on the resolved graph of `cargo metadata`.
 
 use crate::files::root;
-use cargo_metadata::{DependencyKind, Metadata, MetadataCommand, PackageId};
+use cargo_metadata::{CargoOpt, DependencyKind, Metadata, MetadataCommand, PackageId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 
@@ -233,6 +233,66 @@ fn the_network_quinn_and_burn_have_few_users() {
     let quinn = ["murmurate-net", "murmurate-bench"];
     assert_eq!(direct_users(&graph, "quinn"), quinn);
     assert_eq!(direct_users(&graph, "burn"), ["murmurate-tasks"]);
+}
+
+/// The part of `deny.toml` that this file checks.
+#[derive(serde::Deserialize)]
+struct Deny {
+    licenses: Licenses,
+    bans: Bans,
+}
+
+#[derive(serde::Deserialize)]
+struct Licenses {
+    allow: Vec<String>,
+}
+
+#[derive(serde::Deserialize)]
+struct Bans {
+    deny: Vec<Banned>,
+}
+
+#[derive(serde::Deserialize)]
+struct Banned {
+    name: String,
+}
+
+/// cargo-deny checks this and more, but is compiled for minutes: CI runs it once a week.
+#[test]
+fn every_dependency_has_an_allowed_licence_and_source() {
+    let text = std::fs::read_to_string(root().join("deny.toml")).expect("deny.toml is there");
+    let deny: Deny = toml::from_str(&text).expect("deny.toml is as cargo-deny reads it");
+    let allowed: Vec<spdx::Licensee> = deny
+        .licenses
+        .allow
+        .iter()
+        .map(|licence| spdx::Licensee::parse(licence).expect("an SPDX licence"))
+        .collect();
+    let metadata = MetadataCommand::new()
+        .manifest_path(root().join("Cargo.toml"))
+        .features(CargoOpt::AllFeatures)
+        .other_options(vec!["--locked".into(), "--filter-platform".into(), host()])
+        .exec()
+        .expect("cargo metadata runs with Cargo.lock as it is");
+    let others = metadata.packages.iter().filter(|package| package.source.is_some());
+    let mut bad = Vec::new();
+    for package in others {
+        let name = &package.name;
+        if deny.bans.deny.iter().any(|banned| banned.name == name.as_str()) {
+            bad.push(format!("{name} is banned"));
+        }
+        if !package.source.as_ref().is_some_and(|source| source.is_crates_io()) {
+            bad.push(format!("{name} does not come from crates.io"));
+        }
+        let licence = package.license.as_deref().unwrap_or("none");
+        let may = spdx::Expression::parse_mode(licence, spdx::ParseMode::LAX).is_ok_and(|licence| {
+            licence.evaluate(|wanted| allowed.iter().any(|licensee| licensee.satisfies(wanted)))
+        });
+        if !may {
+            bad.push(format!("{name} has the licence {licence}"));
+        }
+    }
+    assert!(bad.is_empty(), "{}", bad.join("\n"));
 }
 
 #[test]

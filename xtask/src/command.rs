@@ -2,6 +2,7 @@
 
 use crate::failure::Failure;
 use std::ffi::OsStr;
+use std::io::Write as _;
 use std::process::{Command, Stdio};
 
 /// Runs a program and fails if it fails.
@@ -39,6 +40,31 @@ pub(crate) fn output(program: impl AsRef<OsStr>, arguments: &[&str]) -> Result<S
     }
     String::from_utf8(output.stdout)
         .map_err(|_| Failure::new(format!("`{shown}` printed something else than UTF-8")))
+}
+
+/// Runs a program that reads `input`, and returns what it writes to standard output.
+pub(crate) fn feed(program: &str, arguments: &[&str], input: &str) -> Result<String, Failure> {
+    let shown = shown(program.as_ref(), arguments);
+    let mut command = command(program.as_ref(), arguments);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let failed = |why: String| Failure::new(format!("`{shown}` {why}"));
+    let mut child = command
+        .spawn()
+        .map_err(|error| failed(format!("did not start: {error}")))?;
+    let mut stdin = child
+        .stdin
+        .take()
+        .ok_or_else(|| failed("reads nothing".to_owned()))?;
+    // Written beside the reading: a program that answers line by line would wait for its reader.
+    let output = std::thread::scope(|scope| {
+        scope.spawn(move || stdin.write_all(input.as_bytes()));
+        child.wait_with_output()
+    })?;
+    if !output.status.success() {
+        return Err(failed(format!("ended with {}", output.status)));
+    }
+    String::from_utf8(output.stdout)
+        .map_err(|_| failed("printed something else than UTF-8".to_owned()))
 }
 
 /// Whether a program starts and succeeds. Its output is discarded.

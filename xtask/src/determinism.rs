@@ -8,7 +8,7 @@ use serde_json::Value;
 const SCENARIO: &str = "sim/scenarios/all-reduce-crash.toml";
 
 pub(crate) fn check() -> Result<(), Failure> {
-    run("cargo", &["build", "--release"])?;
+    run("cargo", &["build", "-p", "murmurate"])?;
     let (first, second) = (trace()?, trace()?);
     println!("{first}\n{second}");
     if first == second {
@@ -18,7 +18,7 @@ pub(crate) fn check() -> Result<(), Failure> {
 }
 
 fn trace() -> Result<String, Failure> {
-    let report = output(murmurate(), &["sim", SCENARIO, "--json"])?;
+    let report = output(murmurate("debug"), &["sim", SCENARIO, "--json"])?;
     let traces = report.lines().filter_map(trace_in).collect::<Vec<_>>();
     match traces.as_slice() {
         [] => Err(Failure::new("the report has no trace")),

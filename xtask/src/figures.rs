@@ -25,7 +25,7 @@ const COMMANDS: &[&str] = &[
 /// Runs every command, prints what it prints, and writes all of it to [`FILE`].
 pub(crate) fn figures() -> Result<(), Failure> {
     command::run("cargo", &["build", "--release", "-p", "murmurate"])?;
-    let program = paths::murmurate();
+    let program = paths::murmurate("release");
     let file = paths::target().join(FILE);
     let mut text = format!("# Figures\n\n{}\n", machine());
     for words in COMMANDS {

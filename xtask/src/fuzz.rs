@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 
-/// Duration for each target in CI, seconds.
+/// Duration for each target in `verify-all`, seconds.
 const SECONDS: u32 = 30;
 
 /// Maximum size of one target's corpus in the repository, bytes. With nine targets this stays below
@@ -66,7 +66,16 @@ impl Options {
     }
 }
 
-/// The step of CI.
+/// The step for each change: all targets fit the code that they call. Dependencies are those that other steps
+/// have checked, as far as their versions are the same.
+pub(crate) fn compiles() -> Result<(), Failure> {
+    let to = target();
+    let to = to.to_string_lossy();
+    let check = ["check", "--locked", "--manifest-path", "fuzz/Cargo.toml"];
+    run("cargo", &[&check[..], &["--target-dir", &to]].concat())
+}
+
+/// The step of each week.
 pub(crate) fn all() -> Result<(), Failure> {
     fuzz(&Options::parse(&[])?)
 }
@@ -102,7 +111,7 @@ pub(crate) fn fuzz(options: &Options) -> Result<(), Failure> {
 }
 
 /// Builds all targets. Returns the directory that they are in.
-pub(crate) fn build() -> Result<PathBuf, Failure> {
+fn build() -> Result<PathBuf, Failure> {
     let build = target().join("fuzz");
     let host = host()?;
     // With --target, build scripts and procedural macros are built without the counters.

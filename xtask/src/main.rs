@@ -1,6 +1,7 @@
 //! `cargo xtask`: the checks that a change must pass, each by its name or all together.
 //!
-//! `verify` is what CI runs; it changes no file of the repository. `fix` applies automatic changes.
+//! `verify` is what CI runs for each change, `verify-all` what it runs once a week; both change no file of the
+//! repository. `fix` applies automatic changes.
 //! This crate is not part of the product.
 
 mod alerts;
@@ -15,8 +16,8 @@ mod figures;
 mod fix;
 mod fuzz;
 mod links;
+mod passed;
 mod paths;
-mod prepare;
 mod python;
 mod seeds;
 mod steps;
@@ -24,8 +25,7 @@ mod tool;
 mod zero_config;
 
 use crate::failure::Failure;
-use crate::prepare::Prepared;
-use crate::steps::{APART, STEPS};
+use crate::steps::{Lane, STEPS, Step};
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -49,9 +49,9 @@ fn run(arguments: &[String]) -> Result<(), Failure> {
             help();
             Ok(())
         }
-        ["verify"] => verify(),
+        ["verify"] => verify(&|step| step.lane == Lane::Fast),
+        ["verify-all"] => verify(&|_| true),
         ["fix"] => fix::fix(),
-        ["prepare"] => prepare::all(),
         ["figures"] => figures::figures(),
         ["fuzz", options @ ..] => fuzz::Options::parse(options).and_then(|o| fuzz::fuzz(&o)),
         ["book-test", pages @ ..] if !pages.is_empty() => book_test::of_pages(pages),
@@ -62,24 +62,17 @@ fn run(arguments: &[String]) -> Result<(), Failure> {
     }
 }
 
-/// Runs all steps of CI in order. The first failure ends it.
-fn verify() -> Result<(), Failure> {
+/// Runs steps of CI in order, those with changed inputs. The first failure ends it.
+fn verify(chosen: &dyn Fn(&Step) -> bool) -> Result<(), Failure> {
     let began = Instant::now();
-    for step in STEPS {
-        let prepared = match step.name {
-            "test" => prepare::begin()?,
-            _ => None,
-        };
-        let result = step.run();
-        prepared.map_or(Ok(()), Prepared::end)?;
-        result?;
-    }
+    let mut steps = STEPS.iter().filter(|step| chosen(step));
+    steps.try_for_each(Step::run_if_changed)?;
     println!("\nall passed in {} s", began.elapsed().as_secs());
     Ok(())
 }
 
 fn named(name: &str) -> Result<(), Failure> {
-    match STEPS.iter().chain(APART).find(|step| step.name == name) {
+    match STEPS.iter().find(|step| step.name == name) {
         Some(step) => step.run(),
         None => Err(Failure::new(format!(
             "there is no step {name:?}; `cargo xtask help` lists them"
@@ -88,7 +81,9 @@ fn named(name: &str) -> Result<(), Failure> {
 }
 
 fn help() {
-    println!("cargo xtask verify          every step below, as CI runs them; changes no file");
+    println!("cargo xtask verify          what a change can break, as CI runs it; changes no file");
+    println!("cargo xtask verify-all      every step, as CI runs them once a week");
+    println!("                            (both leave out what passed with the same files before)");
     println!(
         "cargo xtask fix             format, apply clippy's suggestions, write generated files"
     );
@@ -96,17 +91,17 @@ fn help() {
         "cargo xtask figures         remake the figures of docs/benchmarks.md on this machine"
     );
     println!("cargo xtask NAME [NAME ...] these steps");
-    println!("cargo xtask prepare         what the steps behind the tests build");
     println!("cargo xtask fuzz [TARGET] [--seconds N] [--keep]");
     println!("                            one target, longer, keeping the inputs that it finds");
     println!("cargo xtask book-test PAGE  the commands of one tutorial, such as friends");
     println!("cargo xtask nextest [ARGS]  the tests under cargo-nextest, if it is installed");
-    println!("\nSteps:");
-    for step in STEPS {
-        println!("  {:<14} {}", step.name, step.what);
-    }
-    println!("\nNot in `verify`:");
-    for step in APART {
-        println!("  {:<14} {}", step.name, step.what);
+    for (lane, title) in [
+        (Lane::Fast, "Steps of `verify`"),
+        (Lane::Slow, "Steps that only `verify-all` has"),
+    ] {
+        println!("\n{title}:");
+        for step in STEPS.iter().filter(|step| step.lane == lane) {
+            println!("  {:<14} {}", step.name, step.what);
+        }
     }
 }

@@ -16,7 +16,7 @@ pub(crate) fn target() -> PathBuf {
     }
 }
 
-/// The `murmurate` command of a release build.
-pub(crate) fn murmurate() -> PathBuf {
-    target().join("release").join("murmurate")
+/// The `murmurate` command in a profile's folder: `debug`, which tests build and start, or `release`.
+pub(crate) fn murmurate(folder: &str) -> PathBuf {
+    target().join(folder).join("murmurate")
 }

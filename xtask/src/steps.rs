@@ -1,30 +1,39 @@
-//! The steps of CI in the order in which they run: cheap ones first, and those that share a build
-//! profile next to each other, so that nothing is built twice.
+//! The steps of CI in the order in which they run: cheap ones first. Steps that share a build profile are
+//! next to each other, so that nothing is built twice.
+//!
+//! A step belongs to one of two lanes. [`Lane::Fast`] has what a change of the source can break;
+//! [`Lane::Slow`] has what only a dependency, another feature or a release can break.
 
 use crate::command::{host, run, run_with};
 use crate::failure::Failure;
+use crate::passed::Passed;
 use crate::{
     alerts, book, book_test, deny, determinism, devices, fuzz, links, python, zero_config,
 };
 use std::io::Write as _;
 use std::time::Instant;
 
+/// When a step runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lane {
+    /// `verify`, which CI runs for every change.
+    Fast,
+    /// `verify-all`, which CI runs once a week.
+    Slow,
+}
+
 /// One check, with the name that starts it.
 pub(crate) struct Step {
     pub(crate) name: &'static str,
     pub(crate) what: &'static str,
+    pub(crate) lane: Lane,
+    /// What it checks, as paths for git: it runs only if one of these files has changed since it passed. The
+    /// step's own code counts too. Without paths it always runs.
+    inputs: &'static [&'static str],
     check: fn() -> Result<(), Failure>,
 }
 
 impl Step {
-    const fn new(
-        name: &'static str,
-        what: &'static str,
-        check: fn() -> Result<(), Failure>,
-    ) -> Self {
-        Self { name, what, check }
-    }
-
     /// Runs the step. Prints a heading before it and its duration in seconds after it.
     pub(crate) fn run(&self) -> Result<(), Failure> {
         println!("\n==> {}: {}", self.name, self.what);
@@ -39,52 +48,171 @@ impl Step {
         }
         result.map_err(|failure| failure.within(self.name))
     }
+
+    /// Runs the step unless it passed before with the same inputs.
+    pub(crate) fn run_if_changed(&self) -> Result<(), Failure> {
+        if self.inputs.is_empty() {
+            return self.run();
+        }
+        let passed = Passed::of(self.name, self.inputs)?;
+        if passed.is_recorded() {
+            println!("\n==> {}: passed before with the same files", self.name);
+            return Ok(());
+        }
+        self.run()?;
+        passed.record()
+    }
 }
+
+/// Tests read documents, examples and deployment files too.
+const EVERYTHING: &[&str] = &["."];
+
+/// All that a compiler may read. It says what is left out, so that a new folder counts.
+const COMPILED: &[&str] = &[
+    ".",
+    ":!*.md",
+    ":!docs",
+    ":!deploy",
+    ":!python",
+    ":!.github",
+    ":!.ci",
+];
 
 /// All steps, in order.
 pub(crate) const STEPS: &[Step] = &[
-    Step::new("tools", "the versions of the tools", tools),
-    Step::new("links", "relative links in Markdown files", links::check),
-    Step::new("fmt", "cargo fmt --check", fmt),
-    Step::new("fetch", "dependencies, as locked", fetch),
-    Step::new("clippy", "cargo clippy, warnings denied", clippy),
-    Step::new("doc", "cargo doc, warnings denied", doc),
-    Step::new("python", "the Python package", python::check),
-    Step::new(
-        "alerts",
-        "alert rules and the dashboard, by promtool",
-        alerts::check,
-    ),
-    Step::new("test", "cargo test --workspace", test),
-    Step::new("fuzz", "every fuzz target for 30 s", fuzz::all),
-    Step::new(
-        "zero-config",
-        "cargo run --release -- local --nodes 4 --json",
-        zero_config::check,
-    ),
-    Step::new(
-        "book-test",
-        "every command of the tutorials",
-        book_test::check,
-    ),
-    Step::new(
-        "determinism",
-        "a simulated scenario twice gives the same trace",
-        determinism::check,
-    ),
-    Step::new("features", "cargo check with wgpu, cuda and otlp", features),
-    Step::new("deny", "licences, bans and sources", deny::check),
-    Step::new("book", "the book by mdBook, every link in it", book::check),
-];
-
-/// Steps that `verify` leaves out.
-pub(crate) const APART: &[Step] = &[
-    // It builds burn and wgpu once more, for a test of the few files that know devices.
-    Step::new(
-        "devices",
-        "the feature wgpu, on a Vulkan driver for the processor; weekly",
-        devices::check,
-    ),
+    Step {
+        name: "tools",
+        what: "the versions of the tools",
+        lane: Lane::Fast,
+        inputs: &[],
+        check: tools,
+    },
+    Step {
+        name: "links",
+        what: "relative links in Markdown files",
+        lane: Lane::Fast,
+        inputs: &[],
+        check: links::check,
+    },
+    Step {
+        name: "fmt",
+        what: "cargo fmt --check",
+        lane: Lane::Fast,
+        inputs: &["*.rs", "rustfmt.toml"],
+        check: fmt,
+    },
+    Step {
+        name: "fetch",
+        what: "dependencies, as locked",
+        lane: Lane::Fast,
+        inputs: &[],
+        check: fetch,
+    },
+    Step {
+        name: "python",
+        what: "the Python package",
+        lane: Lane::Fast,
+        inputs: &["python"],
+        check: python::check,
+    },
+    Step {
+        name: "alerts",
+        what: "alert rules and the dashboard, by promtool",
+        lane: Lane::Fast,
+        inputs: &["deploy"],
+        check: alerts::check,
+    },
+    Step {
+        name: "clippy",
+        what: "cargo clippy, warnings denied",
+        lane: Lane::Fast,
+        inputs: COMPILED,
+        check: clippy,
+    },
+    Step {
+        name: "doc",
+        what: "cargo doc, warnings denied",
+        lane: Lane::Fast,
+        inputs: COMPILED,
+        check: doc,
+    },
+    Step {
+        name: "fuzz-check",
+        what: "cargo check of the fuzz targets",
+        lane: Lane::Fast,
+        inputs: COMPILED,
+        check: fuzz::compiles,
+    },
+    Step {
+        name: "test",
+        what: "cargo test --workspace",
+        lane: Lane::Fast,
+        inputs: EVERYTHING,
+        check: test,
+    },
+    Step {
+        name: "zero-config",
+        what: "murmurate local --nodes 4 --json, as the tests built it",
+        lane: Lane::Fast,
+        inputs: COMPILED,
+        check: zero_config::check,
+    },
+    Step {
+        name: "determinism",
+        what: "a simulated scenario twice gives the same trace",
+        lane: Lane::Fast,
+        inputs: COMPILED,
+        check: determinism::check,
+    },
+    Step {
+        name: "release",
+        what: "cargo run --release -- local --nodes 4 --json",
+        lane: Lane::Slow,
+        inputs: COMPILED,
+        check: zero_config::release,
+    },
+    Step {
+        name: "book-test",
+        what: "every command of the tutorials",
+        lane: Lane::Slow,
+        inputs: EVERYTHING,
+        check: book_test::check,
+    },
+    Step {
+        name: "fuzz",
+        what: "every fuzz target for 30 s",
+        lane: Lane::Slow,
+        inputs: COMPILED,
+        check: fuzz::all,
+    },
+    Step {
+        name: "features",
+        what: "cargo check with wgpu, cuda and otlp",
+        lane: Lane::Slow,
+        inputs: COMPILED,
+        check: features,
+    },
+    Step {
+        name: "devices",
+        what: "the feature wgpu, on a Vulkan driver for the processor",
+        lane: Lane::Slow,
+        inputs: COMPILED,
+        check: devices::check,
+    },
+    Step {
+        name: "deny",
+        what: "licences, bans, sources and advisories, by cargo-deny",
+        lane: Lane::Slow,
+        inputs: &[],
+        check: deny::check,
+    },
+    Step {
+        name: "book",
+        what: "the book by mdBook, every link in it",
+        lane: Lane::Slow,
+        inputs: &["*.md", "docs"],
+        check: book::check,
+    },
 ];
 
 fn tools() -> Result<(), Failure> {

@@ -18,7 +18,7 @@ mod session;
 
 use crate::command::{output, run};
 use crate::failure::Failure;
-use crate::paths::{root, target};
+use crate::paths::{murmurate, root, target};
 use page::{Page, Step};
 use session::Session;
 use std::fs;
@@ -83,7 +83,7 @@ fn tried(path: &str, page: &Page, program: &Path) -> Result<usize, Failure> {
 
 /// The command `murmurate`, built now: in the release profile if another step did so before.
 fn built() -> Result<PathBuf, Failure> {
-    let folder = |profile: &str| root().join(target()).join(profile).join("murmurate");
+    let folder = |profile: &str| root().join(murmurate(profile));
     let release = folder("release");
     if release.exists() {
         run("cargo", &["build", "--release", "-p", "murmurate"])?;
