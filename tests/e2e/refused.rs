@@ -1,7 +1,7 @@
 //! Daemons that do not fit a run, and starts that cannot work. Each ends with one line that names the
 //! file or flag and what to do, and an exit code other than 0. Nothing is overwritten.
 //!
-//! `command/tests/cli.rs` tests bad input that needs no second process.
+//! `command/tests/all/cli.rs` tests bad input that needs no second process.
 
 use murmurate_tests::{Daemon, Settings, failure, turn};
 use std::net::{TcpListener, UdpSocket};

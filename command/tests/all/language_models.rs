@@ -1,10 +1,6 @@
 //! A language model from training to text, by the commands of docs/language-models.md.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests may panic too")]
-
-mod common;
-
-use common::{failure, success};
+use crate::common::{failure, success};
 
 /// A folder with a text and a configuration of two rounds.
 fn prepared(task: &str) -> tempfile::TempDir {

@@ -1,7 +1,5 @@
 //! Forward passes whose parameters come through gates: they are those of parameters that were all there.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests may panic too")]
-
 use murmurate_strategies::inner::InnerKind;
 use murmurate_strategies::state::MemoryState;
 use murmurate_strategies::{Gate, Trainer};

@@ -2,8 +2,6 @@
 //! on with the next batch.
 //! `examples/read_text.rs` measures the same on a file of your own.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests may panic too")]
-
 use burn::tensor::{Device, Int, Tensor};
 use murmurate_protocol::{Participants, PeerId};
 use murmurate_strategies::Trainer;

@@ -1,11 +1,7 @@
 //! The command as users run it: help, init, and every bad input that needs no network. One clear
 //! line, exit code not 0, nothing overwritten.
 
-#![allow(clippy::unwrap_used, reason = "helpers of tests may, as tests do")]
-
-mod common;
-
-use common::{murmurate, serve};
+use crate::common::{murmurate, serve};
 use murmurate_net::congestion::MaxRate;
 use murmurate_node::api::Token;
 use std::collections::BTreeSet;

@@ -1,11 +1,5 @@
 //! An island of built-in trainers: what its ranks train, and that it is their mean.
 
-#![allow(
-    clippy::unwrap_used,
-    missing_docs,
-    reason = "tests fail with a message of their own"
-)]
-
 use murmurate_protocol::{InnerStep, Participants, PeerId};
 use murmurate_strategies::inner::InnerKind;
 use murmurate_strategies::state::MemoryState;

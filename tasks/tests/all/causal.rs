@@ -1,7 +1,5 @@
 //! The task `causal-lm` as the configuration builds it.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests may panic too")]
-
 use murmurate_strategies::Trainer;
 use murmurate_strategies::inner::InnerKind;
 use murmurate_strategies::state::MemoryState;

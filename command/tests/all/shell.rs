@@ -1,10 +1,6 @@
 //! The command in a shell: readers that end early, exit codes, `--quiet` and `NO_COLOR`.
 
-#![allow(clippy::unwrap_used, reason = "helpers of tests may, as tests do")]
-
-mod common;
-
-use common::{murmurate, serve};
+use crate::common::{murmurate, serve};
 use murmurate_net::congestion::MaxRate;
 use murmurate_node::api::Token;
 use std::io::pipe;

@@ -1,7 +1,5 @@
 //! The trainer of the built-in tasks: layouts, gradients, repetition, resumption, files.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests may panic too")]
-
 use burn::module::Module;
 use burn::optim::{GradientsParams, ModuleOptimizer, SgdConfig};
 use burn::tensor::Device;

@@ -1,11 +1,7 @@
 //! A daemon that watches its run: metrics in files, the best parameters, the moving average, and leaving by
 //! itself.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests may panic too")]
-
-mod common;
-
-use common::{failure, success};
+use crate::common::{failure, success};
 use serde_json::Value;
 use std::path::Path;
 

@@ -1,10 +1,6 @@
 //! Faults of a daemon and its machine, each provoked, with the code and the advice that it must get.
 
-#![allow(clippy::unwrap_used, reason = "helpers of tests may, as tests do")]
-
-mod common;
-
-use common::murmurate;
+use crate::common::murmurate;
 use murmurate_node::store::DirectoryLock;
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};

@@ -1,7 +1,5 @@
 //! Models of Hugging Face directories against PyTorch: fixtures/make.py made what is expected.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests may panic too")]
-
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use murmurate_strategies::inner::InnerKind;
 use murmurate_strategies::{TensorSpec, Trainer};

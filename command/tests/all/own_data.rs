@@ -1,10 +1,6 @@
 //! Models of one's own images and tables, by the commands of docs/data.md.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests may panic too")]
-
-mod common;
-
-use common::{failure, success};
+use crate::common::{failure, success};
 use image::{GrayImage, Luma, Rgb, RgbImage};
 use std::path::Path;
 

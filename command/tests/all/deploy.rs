@@ -1,7 +1,5 @@
 //! The configurations in deploy/: each can be used, and the one of the containers trains.
 
-#![allow(clippy::unwrap_used, reason = "helpers of tests may, as tests do")]
-
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
