@@ -20,9 +20,9 @@ import sysconfig
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 from hatchling.metadata.plugin.interface import MetadataHookInterface
 
-try:
+if sys.version_info >= (3, 11):
     import tomllib
-except ImportError:  # before Python 3.11; hatchling needs it too
+else:  # hatchling needs it too
     import tomli as tomllib
 
 # What a build of the command takes on an empty disk.
@@ -160,21 +160,23 @@ def platform(binary):
     if not here.startswith("linux"):
         return here
     from elftools.common.exceptions import ELFError
+    from elftools.elf.dynamic import DynamicSection
     from elftools.elf.elffile import ELFFile
+    from elftools.elf.gnuversions import GNUVerNeedSection
 
     with open(binary, "rb") as file:
         try:
             elf = ELFFile(file)
         except ELFError:
             return here
-        machine = MACHINES.get(elf["e_machine"])
-        if machine is None:
+        if elf["e_machine"] not in MACHINES:
             return here
+        machine = MACHINES[elf["e_machine"]]
         needs, dynamic = elf.get_section_by_name(".gnu.version_r"), elf.get_section_by_name(".dynamic")
-        if needs is None or dynamic is None:
+        if not isinstance(needs, GNUVerNeedSection) or not isinstance(dynamic, DynamicSection):
             # Without a C library of the system it runs on any Linux.
             return f"linux_{machine}"
-        libraries = [tag.needed for tag in dynamic.iter_tags("DT_NEEDED")]
+        libraries = [getattr(tag, "needed") for tag in dynamic.iter_tags("DT_NEEDED")]
         names = [version.name for _, versions in needs.iter_versions() for version in versions]
         minors = [int(name.split(".")[1]) for name in names if re.match(r"GLIBC_2\.\d", name)]
         if not minors or not all(map(ON_EVERY_LINUX.fullmatch, libraries)):

@@ -17,6 +17,8 @@ Where several processes are one loop (`_ranks.py`), each has a `Swarm`, and an a
 process holds.
 """
 
+from __future__ import annotations
+
 import faulthandler
 import math
 import mmap
@@ -25,34 +27,38 @@ import signal
 import sys
 import time
 import traceback
+from typing import Any, Literal, Mapping, SupportsFloat, SupportsInt
 
 import numpy as np
 
 from . import _state
 from ._errors import MurmurateError, NoDaemon, Refused
+from ._types import Place
 from ._wire import VERSION, Gone, Wire, read_run, socket_path
 
 # How long a trainer that is started by hand waits for its daemon, and for it to come back, in seconds.
 PATIENCE = 600.0
 
+Mode = Literal["deltas", "gradients"]
 
-def run_info(socket=None, patience=60.0):
+
+def run_info(socket: Place | None = None, patience: float = 60.0) -> dict[str, Any]:
     """What the daemon says of its run: a dict with run, seed, shard, shards and mode."""
     return read_run(socket_path(socket), patience)
 
 
-def seed(socket=None):
+def seed(socket: Place | None = None) -> int:
     """The run's seed. Initialise the model with it, so that all daemons start from the same values."""
     return int(run_info(socket)["seed"])
 
 
-def shard(socket=None):
+def shard(socket: Place | None = None) -> tuple[int, int]:
     """This daemon's part of the data: its number from zero, and the number of parts."""
     info = run_info(socket)
     return int(info["shard"]), int(info["shards"])
 
 
-def mode(socket=None):
+def mode(socket: Place | None = None) -> Mode:
     """What the run exchanges, before a loop attaches: see `Swarm.mode`."""
     return run_info(socket)["mode"]
 
@@ -60,13 +66,15 @@ def mode(socket=None):
 class Swarm:
     """A training loop that is attached to a daemon; `attach` makes one."""
 
-    def __init__(self, adapter, socket=None, patience=PATIENCE, team=None):
+    def __init__(
+        self, adapter: Any, socket: Place | None = None, patience: float = PATIENCE, team: Any = None
+    ) -> None:
         self._adapter = adapter
         self._team = team
         self._path = socket_path(socket)
         self._patience = float(patience)
         self._supervised = os.environ.get("MURMURATE_SUPERVISED") == "1"
-        self._wire = None
+        self._wire: Any = None
         self._over = False
         self._steps = 0
         self._rate = 1.0
@@ -85,12 +93,12 @@ class Swarm:
     # What the user needs.
 
     @property
-    def seed(self):
+    def seed(self) -> int:
         """The run's seed."""
         return self._welcome["seed"]
 
     @property
-    def shard(self):
+    def shard(self) -> tuple[int, int]:
         """This daemon's part of the data: its number from zero, and the number of parts.
 
         With `shards.kind = "dealt"` (the default) it changes when daemons come and go.
@@ -99,16 +107,16 @@ class Swarm:
         return of["index"], of["of"]
 
     @property
-    def mode(self):
+    def mode(self) -> Mode:
         """`deltas`: this loop steps with its own optimizer. `gradients`: it passes gradients to `step`."""
         return self._welcome["mode"]
 
     @property
-    def steps(self):
+    def steps(self) -> int:
         """Inner steps of this daemon in the run up to the last round, those before a restart too."""
         return self._steps
 
-    def lr_scale(self):
+    def lr_scale(self) -> float:
         """The factor of the run's learning-rate schedule for the inner step that comes now, 0 to 1.
 
         Set your learning rate to your base rate times this before every `optimizer.step()`. It is 1
@@ -117,11 +125,13 @@ class Swarm:
         return self._rate
 
     @property
-    def over(self):
+    def over(self) -> bool:
         """Whether training is over."""
         return self._over
 
-    def step(self, samples, loss, gradients=None):
+    def step(
+        self, samples: SupportsInt, loss: SupportsFloat, gradients: Mapping[str, Any] | None = None
+    ) -> bool:
         """Call it after every inner step: `samples` it saw, their mean `loss`.
 
         Returns True when training is over. The parameters may have changed when it returns. In mode
@@ -148,7 +158,7 @@ class Swarm:
 
     # The session.
 
-    def _connect(self):
+    def _connect(self) -> None:
         connect = Wire if self._team is None else self._team.connect
         wire = connect(self._path, self._patience)
         try:
@@ -158,7 +168,7 @@ class Swarm:
             raise
         wire.send({"t": "ready"})
 
-    def _introduce(self, wire):
+    def _introduce(self, wire: Any) -> None:
         """Says what is trained, maps the memory that the daemon gives, and fills it where asked to."""
         adapter = self._adapter
         tensors = adapter.tensors()
@@ -194,7 +204,7 @@ class Swarm:
         if welcome["write"] is not None:
             adapter.write(self._slots[welcome["write"]])
 
-    def _serve(self):
+    def _serve(self) -> None:
         """Performs the daemon's orders until it asks for the next inner step or training is over."""
         while True:
             try:
@@ -217,8 +227,9 @@ class Swarm:
             except Gone:
                 self._come_back()
 
-    def _perform(self, kind, message):
+    def _perform(self, kind: str, message: dict[str, Any]) -> None:
         adapter = self._adapter
+        answer: dict[str, Any]
         try:
             if kind == "install":
                 view = self._slots[message["slot"]]
@@ -248,11 +259,11 @@ class Swarm:
             raise
         self._wire.send(answer)
 
-    def _own_state(self):
+    def _own_state(self) -> Any:
         """What this process keeps of the state; None where another one keeps it."""
         return self._adapter.state() if self._wire.keeps_state() else None
 
-    def _small_state(self, file):
+    def _small_state(self, file: Any) -> int | None:
         if file is None:
             return None
         state = self._own_state()
@@ -260,7 +271,7 @@ class Swarm:
             return None
         return self._write_state(file, state)
 
-    def _write_state(self, file, state):
+    def _write_state(self, file: Any, state: Any) -> int:
         pieces = [] if state is None else _state.dump(state)
         fd = self._files[file]
         at, total = self._wire.place(fd, sum(map(len, pieces)))
@@ -271,7 +282,7 @@ class Swarm:
                 view, at = view[written:], at + written
         return total
 
-    def _load_state(self, data):
+    def _load_state(self, data: bytearray) -> None:
         part = self._wire.part_of(data)
         if part is not None:
             self._adapter.load_state(_state.load(part))
@@ -279,7 +290,7 @@ class Swarm:
             text = "the optimizer begins afresh: its state in the checkpoint is of another number of ranks"
             print(f"murmurate: {text}", file=sys.stderr)
 
-    def _come_back(self):
+    def _come_back(self) -> None:
         """The daemon is gone. A supervised loop ends with it, another one waits for it."""
         self._wire.close()
         leads = self._wire.leads
@@ -299,14 +310,14 @@ class Swarm:
                     raise NoDaemon("the daemon closes every connection; see what it says") from None
                 time.sleep(0.2)
 
-    def _forget(self):
+    def _forget(self) -> None:
         """In a forked worker: its copy of the socket would hide the end of this process."""
         if self._wire is not None:
             self._wire.close()
         self._over = True
 
 
-def _number(loss):
+def _number(loss: Any) -> float:
     # A loss of PyTorch carries its graph, and warns where it becomes a number.
     plain = loss.detach() if hasattr(loss, "detach") else loss
     try:
@@ -317,7 +328,7 @@ def _number(loss):
         raise MurmurateError(f"step(loss=...): give the mean loss as one number, not {found}") from None
 
 
-def _score(found):
+def _score(found: Any) -> dict[str, Any]:
     try:
         loss, accuracy, samples = found
     except (TypeError, ValueError):
@@ -331,7 +342,7 @@ def _score(found):
     }
 
 
-def _read_all(fd, count):
+def _read_all(fd: int, count: int) -> bytearray:
     data = bytearray()
     while len(data) < count:
         piece = os.pread(fd, min(count - len(data), 1 << 30), len(data))
@@ -341,7 +352,7 @@ def _read_all(fd, count):
     return data
 
 
-def _print_stacks_on_sigusr1():
+def _print_stacks_on_sigusr1() -> bool:
     """The daemon sends this signal where the loop hangs. Returns whether that works here."""
     try:
         faulthandler.register(signal.SIGUSR1, all_threads=True)

@@ -26,6 +26,10 @@ Where the run exchanges gradients (`mode()` is "gradients"), attach without an o
 `loss.backward()` and then `swarm.step`, which takes the gradients and clears them.
 """
 
+from __future__ import annotations
+
+from typing import Any, Callable, Sequence
+
 import numpy as np
 import torch
 
@@ -35,11 +39,19 @@ from ._errors import MurmurateError
 from ._numpy import Flat
 from ._sharded import Part, bare, is_taken_apart, plain, put_together, reshard, taken_apart
 from ._swarm import PATIENCE, Swarm, mode, seed, shard
+from ._types import Evaluate, Place, Score, Stateful
 
 __all__ = ["attach", "mode", "seed", "shard"]
 
 
-def attach(model, optimizer=None, evaluate=None, *, socket=None, patience=PATIENCE):
+def attach(
+    model: torch.nn.Module,
+    optimizer: Stateful | None = None,
+    evaluate: Callable[[Any], Score] | None = None,
+    *,
+    socket: Place | None = None,
+    patience: float = PATIENCE,
+) -> Swarm:
     """Attaches a module to the daemon; see `murmurate.attach`.
 
     optimizer: one of torch.optim, or anything with `state_dict()` and `load_state_dict()`; checkpoints keep
@@ -57,8 +69,9 @@ def attach(model, optimizer=None, evaluate=None, *, socket=None, patience=PATIEN
 class TorchAdapter:
     """The parameters of a module that require gradients."""
 
-    def __init__(self, model, optimizer, evaluate):
-        self._model, self._optimizer, self._evaluate = bare(model), optimizer, evaluate
+    def __init__(self, model: Any, optimizer: Any, evaluate: Evaluate | None) -> None:
+        self._model, self._optimizer = bare(model), optimizer
+        self._evaluate: Any = evaluate
         reshard(self._model)
         named = [(plain(n), p) for n, p in self._model.named_parameters() if p.requires_grad]
         for name, parameter in named:
@@ -83,13 +96,13 @@ class TorchAdapter:
         self.has_state = optimizer is not None or bool(self._buffers)
         self.hands_gradients = optimizer is None
 
-    def tensors(self):
+    def tensors(self) -> list[tuple[str, tuple[int, ...]]]:
         return self._flat.tensors
 
-    def mapped(self, memory):
+    def mapped(self, memory: np.ndarray) -> None:
         self._copies.pin("shared memory", memory)
 
-    def _make_masters(self):
+    def _make_masters(self) -> dict[int, torch.Tensor]:
         """Copies in float32 in this machine's memory of parameters of another type, outermost first
         whatever their strides."""
         held = enumerate(part.values() for part in self._parts)
@@ -106,7 +119,7 @@ class TorchAdapter:
         return masters
 
     @torch.no_grad()
-    def write(self, view):
+    def write(self, view: np.ndarray) -> None:
         for index, (start, end) in enumerate(self._held.places):
             part = self._parts[index]
             if part.written_elsewhere:
@@ -125,7 +138,7 @@ class TorchAdapter:
         self._copies.finish()
 
     @torch.no_grad()
-    def install(self, view, start, end):
+    def install(self, view: np.ndarray, start: int, end: int) -> None:
         # A pass without a backward one may have left parameters of FSDP2 gathered.
         reshard(self._model)
         for index, low, high, place in self._held.pieces(start, end):
@@ -147,11 +160,11 @@ class TorchAdapter:
                     parameter.copy_(flat.view(parameter.shape))
         self._copies.finish()
 
-    def own_gradients(self):
+    def own_gradients(self) -> Any:
         return self._parameters
 
     @torch.no_grad()
-    def gradients(self, given, view):
+    def gradients(self, given: Any, view: np.ndarray) -> None:
         if isinstance(given, dict):
             found = [given.get(name) for name, _ in self._flat.tensors]
         else:
@@ -172,7 +185,7 @@ class TorchAdapter:
         for parameter in self._parameters:
             parameter.grad = None
 
-    def evaluate(self):
+    def evaluate(self) -> Any:
         was_training = self._model.training
         self._model.eval()
         try:
@@ -182,12 +195,12 @@ class TorchAdapter:
             self._model.train(was_training)
             reshard(self._model)
 
-    def state(self):
+    def state(self) -> Any:
         optimizer = None if self._optimizer is None else _to_numpy(self._optimizer.state_dict())
         return {"optimizer": optimizer, "buffers": _to_numpy(self._buffers)}
 
     @torch.no_grad()
-    def load_state(self, tree):
+    def load_state(self, tree: Any) -> None:
         for name, buffer in self._buffers.items():
             saved = tree["buffers"].get(name)
             if saved is not None:
@@ -197,7 +210,7 @@ class TorchAdapter:
             self._optimizer.load_state_dict(_to_torch(tree["optimizer"], meshes))
 
 
-def _check(name, parameter):
+def _check(name: str, parameter: Any) -> None:
     """Refuses what cannot be trained, by name."""
     if not parameter.is_floating_point():
         raise MurmurateError(f"parameter `{name}` is {parameter.dtype}, only real numbers travel")
@@ -207,7 +220,7 @@ def _check(name, parameter):
         raise MurmurateError(f"parameter `{name}` of shape {tuple(parameter.shape)} has no values")
 
 
-def _to_numpy(tree):
+def _to_numpy(tree: Any) -> Any:
     if isinstance(tree, torch.Tensor):
         if hasattr(tree, "placements"):
             return taken_apart(tree, _to_numpy)
@@ -222,7 +235,7 @@ def _to_numpy(tree):
     return tree
 
 
-def _to_torch(tree, meshes=()):
+def _to_torch(tree: Any, meshes: Sequence[Any] = ()) -> Any:
     if isinstance(tree, np.ndarray):
         return torch.from_numpy(tree)
     if isinstance(tree, dict):
