@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import ipaddress
 import json
 import os
 import time
-import urllib.error
+import urllib.parse
 import urllib.request
 from typing import Any, TextIO
 
@@ -54,6 +55,9 @@ class HttpRounds:
 
     def __init__(self, url: str, patience: float = 30.0) -> None:
         self.url, self.patience = url.rstrip("/"), patience
+        # A proxy does not reach this machine's own addresses.
+        proxies = [urllib.request.ProxyHandler({})] if _is_here(url) else []
+        self._open = urllib.request.build_opener(*proxies).open
         self._since = -1
         self._silent_since: float | None = None
         self.ended, self.complete = False, False
@@ -96,7 +100,7 @@ class HttpRounds:
 
     def _ask(self, path: str) -> Any:
         try:
-            with urllib.request.urlopen(self.url + path, timeout=_ANSWER_S) as answer:
+            with self._open(self.url + path, timeout=_ANSWER_S) as answer:
                 return json.loads(answer.read(_ANSWER_BYTES_MAX))
         except (OSError, ValueError) as error:
             raise NoDaemon(f"no daemon answers at {self.url}: {error}") from None
@@ -156,6 +160,16 @@ class FileRounds:
         """The complete lines; the beginning of the next one is kept."""
         *lines, self._torn = (self._torn + text).split("\n")
         return lines
+
+
+def _is_here(url: str) -> bool:
+    """Whether an address of this machine alone is meant."""
+    host = urllib.parse.urlsplit(url).hostname or ""
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return host == "localhost"
+    return address.is_loopback or address.is_unspecified
 
 
 def _parsed(line: str) -> dict[str, Any] | None:

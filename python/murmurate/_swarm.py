@@ -8,6 +8,7 @@ framework and flat float32 views. `_numpy.py` has the smallest one.
     write(view)          copies all parameters into `view`, flat float32
     install(view, start, end)  takes the parameters from `start` to `end` over from `view`
     gradients(given, view)     copies gradients into `view`; only if `hands_gradients`
+    changed()            -> what is no longer as it was when the loop attached, in words; else None. Cheap
     own_gradients()      -> what `given` is where step(gradients=...) was not given; None if nothing
     evaluate()           -> loss, accuracy or None, samples; only if `evaluates`
     state()              -> a tree for `_state.dump`; only if `has_state`
@@ -41,6 +42,9 @@ PATIENCE = 600.0
 
 Mode = Literal["deltas", "gradients"]
 
+# What an evaluation is, in the order in which it may be returned.
+SCORE = ("loss", "accuracy", "samples")
+
 
 def run_info(socket: Place | None = None, patience: float = 60.0) -> dict[str, Any]:
     """What the daemon says of its run: a dict with run, seed, shard, shards and mode."""
@@ -56,6 +60,23 @@ def shard(socket: Place | None = None) -> tuple[int, int]:
     """This daemon's part of the data: its number from zero, and the number of parts."""
     info = run_info(socket)
     return int(info["shard"]), int(info["shards"])
+
+
+def fixed_shard(socket: Place | None = None, *, whole: bool = False) -> tuple[int, int]:
+    """As `murmurate.shard`, for a loop that divides its data once, when it starts.
+
+    It raises where the daemon has no fixed part, because all daemons would train the same samples.
+
+    whole: this daemon trains on all of its data, which other daemons do not have.
+    """
+    index, of = shard(socket)
+    if of == 1 and not whole:
+        raise MurmurateError(
+            "this daemon has no fixed part of the data, so all daemons would train the same samples: set "
+            "`shards.index` and `shards.of` in the configuration of each, or call shard(whole=True) where it "
+            "trains on all of its data"
+        )
+    return index, of
 
 
 def mode(socket: Place | None = None) -> Mode:
@@ -79,6 +100,7 @@ class Swarm:
         self._steps = 0
         self._rate = 1.0
         self._installed = False
+        self._ignored: set[str] = set()
         self._handler = _print_stacks_on_sigusr1()
         os.register_at_fork(after_in_child=self._forget)
         try:
@@ -143,6 +165,12 @@ class Swarm:
         loss = _number(loss)
         if samples < 1:
             raise MurmurateError(f"step(samples={samples}): give the samples of the inner step, at least 1")
+        changed = self._adapter.changed()
+        if changed is not None:
+            # So that another loop can attach.
+            self._wire.close()
+            self._over = True
+            raise MurmurateError(f"step(): {changed} since this loop attached: attach again")
         if self.mode == "gradients":
             if gradients is None:
                 gradients = self._adapter.own_gradients()
@@ -243,7 +271,7 @@ class Swarm:
                 self._current = message["slot"]
                 answer = {"t": "cut", "state": self._small_state(message["state"])}
             elif kind == "evaluate":
-                answer = _score(adapter.evaluate())
+                answer = self._score(adapter.evaluate())
             elif kind == "save":
                 answer = {"t": "saved", "bytes": self._write_state(message["file"], self._own_state())}
             elif kind == "load":
@@ -258,6 +286,32 @@ class Swarm:
             self._wire.close()
             raise
         self._wire.send(answer)
+
+    def _score(self, found: Any) -> dict[str, Any]:
+        """The message of what `evaluate` returned."""
+        if isinstance(found, Mapping):
+            more = [str(key) for key in found if key not in SCORE and key not in self._ignored]
+            if more and self._wire.leads:
+                names = ", ".join(f"`{name}`" for name in more)
+                text = f"evaluate() returns {names} too; only loss, accuracy and samples are kept"
+                print(f"murmurate: {text}", file=sys.stderr)
+            self._ignored.update(more)
+            values: Any = [found.get(key) for key in SCORE]
+        else:
+            values = found
+        try:
+            loss, accuracy, samples = values
+            score = {
+                "loss": _finite(loss),
+                "accuracy": None if accuracy is None else float(accuracy),
+                "samples": int(samples),
+            }
+        except (TypeError, ValueError, RuntimeError):
+            raise TypeError(
+                "evaluate() must return (loss, accuracy or None, samples), or a dict with `loss`, `samples` and "
+                f"perhaps `accuracy`, all numbers; it returned {_shown(found)}"
+            ) from None
+        return {"t": "score", **score}
 
     def _own_state(self) -> Any:
         """What this process keeps of the state; None where another one keeps it."""
@@ -328,18 +382,19 @@ def _number(loss: Any) -> float:
         raise MurmurateError(f"step(loss=...): give the mean loss as one number, not {found}") from None
 
 
-def _score(found: Any) -> dict[str, Any]:
-    try:
-        loss, accuracy, samples = found
-    except (TypeError, ValueError):
-        raise MurmurateError("evaluate() must return (loss, accuracy or None, samples)") from None
-    loss = float(loss)
-    return {
-        "t": "score",
-        "loss": loss if math.isfinite(loss) else None,
-        "accuracy": None if accuracy is None else float(accuracy),
-        "samples": int(samples),
-    }
+def _finite(loss: Any) -> float | None:
+    number = float(loss)
+    return number if math.isfinite(number) else None
+
+
+def _shown(found: Any) -> str:
+    """What it is, for a message: its kind, and those of the things within it."""
+    kind = type(found).__name__
+    if isinstance(found, Mapping):
+        return f"a {kind} of " + (", ".join(f"{key!r}: {type(v).__name__}" for key, v in found.items()) or "nothing")
+    if isinstance(found, (tuple, list)):
+        return f"a {kind} of ({', '.join(type(value).__name__ for value in found)})"
+    return "None" if found is None else f"a {kind}"
 
 
 def _read_all(fd: int, count: int) -> bytearray:

@@ -11,7 +11,8 @@ its accumulated batches, and ends when training is over. A checkpoint keeps the 
 and of the learning rate's schedule. For another trainer: `class Mine(SwarmMixin, SFTTrainer): pass`.
 
 - `max_steps` must be more than the inner steps of the run; the schedule counts to it.
-- The dataset is divided once, when the script starts, and its order begins again after a restart.
+- The dataset is divided once, when the script starts, and its order begins again after a restart. So each
+  daemon needs `shards.index` and `shards.of`; without them `mh.shard()` raises.
 - The preset must exchange deltas; the daemon refuses one that exchanges gradients.
 - Started by torchrun, the ranks are one loop, see `murmurate.torch`.
 """
@@ -25,7 +26,8 @@ from accelerate.utils import find_batch_size
 from transformers import Trainer, TrainerCallback
 
 from . import torch as _torch
-from ._swarm import Swarm, seed, shard
+from ._swarm import Swarm, seed
+from ._swarm import fixed_shard as shard
 from ._types import Score
 
 __all__ = ["SwarmMixin", "SwarmTrainer", "seed", "shard"]

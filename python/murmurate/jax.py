@@ -23,7 +23,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ._errors import MurmurateError
-from ._numpy import Flat
+from ._numpy import Flat, differing
 from ._swarm import PATIENCE, Mode, Swarm, seed, shard
 from ._types import Evaluate, Place, Score
 
@@ -146,6 +146,7 @@ class JaxAdapter:
                 found = getattr(leaf, "dtype", type(leaf).__name__)
                 raise MurmurateError(f"parameter `{name}` is {found}, only float32 travels")
         self._flat = Flat([(name, leaf.shape) for name, leaf in named])
+        self._shape = jax.tree_util.tree_structure(params)
         self.evaluates = evaluate is not None
         self.has_state = trees is not None
         # With a state the loop steps by itself.
@@ -167,6 +168,16 @@ class JaxAdapter:
                 values = whole
             leaves[index] = jnp.array(values.reshape(leaves[index].shape), copy=True)
         self.params = jax.tree_util.tree_unflatten(shape, leaves)
+
+    def changed(self) -> str | None:
+        leaves, shape = jax.tree_util.tree_flatten(self.params)
+        if shape != self._shape:
+            now, _ = jax.tree_util.tree_flatten_with_path(self.params)
+            return differing([name for name, _ in self.tensors()], [jax.tree_util.keystr(path) for path, _ in now])
+        for (name, before), leaf in zip(self.tensors(), leaves):
+            if np.shape(leaf) != before:
+                return f"the shape of `{name}` changed from {before} to {np.shape(leaf)}"
+        return None
 
     def own_gradients(self) -> Any:
         return None

@@ -14,7 +14,8 @@ packages work, `lightning` and the older `pytorch_lightning`.
 
 - Give no limit that the Trainer reaches before the run ends, and no `min_epochs` or `min_steps`, which
   make it go on after that.
-- Divide the data by `ml.shard()` when the script starts. Its order begins again after a restart.
+- Divide the data by `ml.shard()` when the script starts; it raises where the daemon has no `shards.index` and
+  `shards.of`. The order of the data begins again after a restart.
 - The preset must exchange deltas: Lightning steps by itself. A run that exchanges gradients is refused.
 - With several devices every rank reports, see `murmurate.torch`; `evaluate` is called on all of them.
 """
@@ -27,7 +28,8 @@ from typing import TYPE_CHECKING, Any, Callable
 
 from . import torch as _torch
 from ._errors import MurmurateError
-from ._swarm import PATIENCE, Swarm, seed, shard
+from ._swarm import PATIENCE, Swarm, seed
+from ._swarm import fixed_shard as shard
 from ._types import Evaluate, Place
 
 __all__ = ["SwarmCallback", "seed", "shard"]

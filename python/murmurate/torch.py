@@ -36,7 +36,7 @@ import torch
 from . import _ranks
 from ._copies import Copies
 from ._errors import MurmurateError
-from ._numpy import Flat
+from ._numpy import Flat, listed
 from ._sharded import Part, bare, is_taken_apart, plain, put_together, reshard, taken_apart
 from ._swarm import PATIENCE, Swarm, mode, seed, shard
 from ._types import Evaluate, Place, Score, Stateful
@@ -79,6 +79,12 @@ class TorchAdapter:
         if not named:
             raise MurmurateError("no parameter of the model requires a gradient")
         self._parameters = [parameter for _, parameter in named]
+        # With every name of tied weights.
+        self._seen = {
+            name: (parameter, parameter.dtype, parameter.device, parameter.shape)
+            for name, parameter in self._model.named_parameters(remove_duplicate=False)
+            if parameter.requires_grad
+        }
         self._parts = [Part(name, parameter) for name, parameter in named]
         self.sharded = any(part.sharded for part in self._parts)
         self._flat = Flat([(name, parameter.shape) for name, parameter in named])
@@ -159,6 +165,32 @@ class TorchAdapter:
                 if not parameter.is_contiguous():
                     parameter.copy_(flat.view(parameter.shape))
         self._copies.finish()
+
+    def changed(self) -> str | None:
+        """Frozen parameters may come, go and change, and one that travels may be frozen for a while."""
+        if self.sharded:
+            reshard(self._model)
+        missing, changes = len(self._seen), []
+        for name, parameter in self._model.named_parameters(remove_duplicate=False):
+            seen = self._seen.get(name)
+            if seen is None:
+                if parameter.requires_grad:
+                    changes.append(f"`{plain(name)}` came to require a gradient")
+                continue
+            missing -= 1
+            before, dtype, device, shape = seen
+            if parameter is not before:
+                changes.append(f"`{plain(name)}` became another parameter")
+            elif parameter.dtype != dtype:
+                changes.append(f"`{plain(name)}` became {parameter.dtype}")
+            elif parameter.device != device:
+                changes.append(f"`{plain(name)}` moved to {parameter.device}")
+            elif parameter.shape != shape:
+                changes.append(f"the shape of `{plain(name)}` changed to {tuple(parameter.shape)}")
+        if missing:
+            names = {name for name, _ in self._model.named_parameters(remove_duplicate=False)}
+            changes += [f"`{plain(name)}` went" for name in self._seen if name not in names]
+        return listed(changes) if changes else None
 
     def own_gradients(self) -> Any:
         return self._parameters
