@@ -146,7 +146,7 @@ class JaxAdapter:
                 found = getattr(leaf, "dtype", type(leaf).__name__)
                 raise MurmurateError(f"parameter `{name}` is {found}, only float32 travels")
         self._flat = Flat([(name, leaf.shape) for name, leaf in named])
-        self._shape = jax.tree_util.tree_structure(params)
+        self._shape: Any = jax.tree_util.tree_structure(params)
         self.evaluates = evaluate is not None
         self.has_state = trees is not None
         # With a state the loop steps by itself.
