@@ -19,8 +19,8 @@ import murmurate.hf as mh  # noqa: E402
 LENGTH = 64
 with open(sys.argv[1], "rb") as file:
     text = np.frombuffer(file.read(), np.uint8).astype(np.int64)
-rows = text[: len(text) // LENGTH * LENGTH].reshape(-1, LENGTH)
-rows = [{"input_ids": row, "labels": row} for row in rows]
+pieces = text[: len(text) // LENGTH * LENGTH].reshape(-1, LENGTH)
+rows = [{"input_ids": piece, "labels": piece} for piece in pieces]
 index, of = mh.shard()
 train, held = rows[:-32][index::of], rows[-32:]
 

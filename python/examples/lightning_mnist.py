@@ -46,6 +46,11 @@ L.seed_everything(ml.seed())
 module = Digits()
 index, of = ml.shard()
 data = TensorDataset(*(a[index::of] for a in train))
-quiet = {"logger": False, "enable_checkpointing": False, "enable_progress_bar": False}
-trainer = L.Trainer(max_epochs=-1, callbacks=[ml.SwarmCallback(evaluate)], **quiet)
+trainer = L.Trainer(
+    max_epochs=-1,
+    callbacks=[ml.SwarmCallback(evaluate)],
+    logger=False,
+    enable_checkpointing=False,
+    enable_progress_bar=False,
+)
 trainer.fit(module, DataLoader(data, batch_size=64, shuffle=True))

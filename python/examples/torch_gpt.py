@@ -26,8 +26,9 @@ class Gpt(nn.Module):
     def __init__(self):
         super().__init__()
         self.bytes, self.places = nn.Embedding(256, WIDTH), nn.Embedding(LENGTH, WIDTH)
-        kind = {"activation": "gelu", "batch_first": True, "norm_first": True}
-        layer = nn.TransformerEncoderLayer(WIDTH, HEADS, 4 * WIDTH, dropout=0.0, **kind)
+        layer = nn.TransformerEncoderLayer(
+            WIDTH, HEADS, 4 * WIDTH, dropout=0.0, activation="gelu", batch_first=True, norm_first=True
+        )
         self.blocks = nn.TransformerEncoder(layer, LAYERS, nn.LayerNorm(WIDTH), enable_nested_tensor=False)
         self.register_buffer("mask", nn.Transformer.generate_square_subsequent_mask(LENGTH), persistent=False)
         for parameter in self.parameters():

@@ -26,9 +26,9 @@ if CUDA:
 device = "cuda" if CUDA else "cpu"
 train, held = ([torch.from_numpy(a) for a in pair] for pair in mnist.load())
 torch.manual_seed(mm.seed())
-model = nn.Sequential(nn.Linear(784, 64), nn.ReLU(), nn.Linear(64, 10)).to(device)
+model: nn.Module = nn.Sequential(nn.Linear(784, 64), nn.ReLU(), nn.Linear(64, 10)).to(device)
 if sys.argv[1:] == ["fsdp"]:
-    for layer in model:
+    for layer in model.children():
         fully_shard(layer)
     fully_shard(model)
 else:

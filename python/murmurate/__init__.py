@@ -14,15 +14,29 @@ started with `murmurate run --trainer attach`. PyTorch modules: `murmurate.torch
 `murmurate.jax`.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Callable, Mapping, TypeVar
+
 from ._errors import MurmurateError, NoDaemon, Refused
 from ._numpy import NumpyAdapter
 from ._swarm import PATIENCE, Swarm, mode, run_info, seed, shard
+from ._types import Place, Score, Stateful
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Params = TypeVar("Params", bound=Mapping[str, NDArray[np.float32]])
+
+__version__: str
 
 __all__ = [
     "MurmurateError",
     "NoDaemon",
     "Refused",
     "Swarm",
+    "__version__",
     "attach",
     "mode",
     "run_info",
@@ -31,7 +45,14 @@ __all__ = [
 ]
 
 
-def attach(params, optimizer=None, evaluate=None, *, socket=None, patience=PATIENCE):
+def attach(
+    params: Params,
+    optimizer: Mapping[str, Any] | Stateful | None = None,
+    evaluate: Callable[[Params], Score] | None = None,
+    *,
+    socket: Place | None = None,
+    patience: float = PATIENCE,
+) -> Swarm:
     """Attaches a training loop to the daemon of this machine and waits until the first step is due.
 
     params: a dict of names and float32 NumPy arrays, which are updated in place.
@@ -45,3 +66,12 @@ def attach(params, optimizer=None, evaluate=None, *, socket=None, patience=PATIE
     Raises NoDaemon where no daemon is found, Refused where it has a reason to refuse this loop.
     """
     return Swarm(NumpyAdapter(params, optimizer, evaluate), socket=socket, patience=patience)
+
+
+def __getattr__(name: str) -> str:
+    if name == "__version__":
+        from ._version import version
+
+        globals()[name] = found = version()
+        return found
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,5 +1,7 @@
 """What can go wrong with an attached trainer: one line each that says what to do."""
 
+from __future__ import annotations
+
 
 class MurmurateError(RuntimeError):
     """An attached trainer cannot go on."""

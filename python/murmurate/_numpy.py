@@ -40,6 +40,7 @@ class NumpyAdapter:
         self._optimizer = optimizer
         self._evaluate = evaluate
         self._flat = Flat([(name, array.shape) for name, array in params.items()])
+        self._names = list(params)
         self.evaluates = evaluate is not None
         self.has_state = optimizer is not None
         if optimizer is not None:
@@ -73,6 +74,9 @@ class NumpyAdapter:
                 )
             np.copyto(view[start:end].reshape(array.shape), gradient)
 
+    def changed(self):
+        return None if list(self._params) == self._names else differing(self._names, self._params)
+
     def own_gradients(self):
         return None
 
@@ -88,6 +92,21 @@ class NumpyAdapter:
             _put(self._optimizer, tree)
         else:
             self._optimizer.load_state_dict(tree)
+
+
+def differing(before, now):
+    """In words, which names came, went, or changed places."""
+    came = [f"`{name}`" for name in now if name not in before]
+    went = [f"`{name}`" for name in before if name not in now]
+    parts = [f"{listed(came)} came"] if came else []
+    parts += [f"{listed(went)} went"] if went else []
+    return " and ".join(parts) or "the order of the parameters changed"
+
+
+def listed(names):
+    """The first of these names."""
+    shown = ", ".join(names[:5])
+    return shown if len(names) <= 5 else f"{shown} and {len(names) - 5} more"
 
 
 def check(name, array):

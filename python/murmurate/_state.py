@@ -4,6 +4,8 @@ No pickle: what is read back is data and never code. The bytes are a magic numbe
 text, the text, and the arrays that it refers to, back to back.
 """
 
+from __future__ import annotations
+
 import json
 import struct
 
@@ -23,7 +25,7 @@ def size(tree):
 
 def dump(tree):
     """The tree as a list of pieces of bytes. Arrays are not copied: write them before they change."""
-    arrays = []
+    arrays: list[np.ndarray] = []
     text = json.dumps(_plain(tree, arrays)).encode()
     return [MAGIC + struct.pack("<Q", len(text)) + text] + arrays
 

@@ -8,6 +8,7 @@ framework and flat float32 views. `_numpy.py` has the smallest one.
     write(view)          copies all parameters into `view`, flat float32
     install(view, start, end)  takes the parameters from `start` to `end` over from `view`
     gradients(given, view)     copies gradients into `view`; only if `hands_gradients`
+    changed()            -> what is no longer as it was when the loop attached, in words; else None. Cheap
     own_gradients()      -> what `given` is where step(gradients=...) was not given; None if nothing
     evaluate()           -> loss, accuracy or None, samples; only if `evaluates`
     state()              -> a tree for `_state.dump`; only if `has_state`
@@ -17,6 +18,8 @@ Where several processes are one loop (`_ranks.py`), each has a `Swarm`, and an a
 process holds.
 """
 
+from __future__ import annotations
+
 import faulthandler
 import math
 import mmap
@@ -25,34 +28,58 @@ import signal
 import sys
 import time
 import traceback
+from typing import Any, Literal, Mapping, SupportsFloat, SupportsInt
 
 import numpy as np
 
 from . import _state
 from ._errors import MurmurateError, NoDaemon, Refused
+from ._types import Place
 from ._wire import VERSION, Gone, Wire, read_run, socket_path
 
 # How long a trainer that is started by hand waits for its daemon, and for it to come back, in seconds.
 PATIENCE = 600.0
 
+Mode = Literal["deltas", "gradients"]
 
-def run_info(socket=None, patience=60.0):
+# What an evaluation is, in the order in which it may be returned.
+SCORE = ("loss", "accuracy", "samples")
+
+
+def run_info(socket: Place | None = None, patience: float = 60.0) -> dict[str, Any]:
     """What the daemon says of its run: a dict with run, seed, shard, shards and mode."""
     return read_run(socket_path(socket), patience)
 
 
-def seed(socket=None):
+def seed(socket: Place | None = None) -> int:
     """The run's seed. Initialise the model with it, so that all daemons start from the same values."""
     return int(run_info(socket)["seed"])
 
 
-def shard(socket=None):
+def shard(socket: Place | None = None) -> tuple[int, int]:
     """This daemon's part of the data: its number from zero, and the number of parts."""
     info = run_info(socket)
     return int(info["shard"]), int(info["shards"])
 
 
-def mode(socket=None):
+def fixed_shard(socket: Place | None = None, *, whole: bool = False) -> tuple[int, int]:
+    """As `murmurate.shard`, for a loop that divides its data once, when it starts.
+
+    It raises where the daemon has no fixed part, because all daemons would train the same samples.
+
+    whole: this daemon trains on all of its data, which other daemons do not have.
+    """
+    index, of = shard(socket)
+    if of == 1 and not whole:
+        raise MurmurateError(
+            "this daemon has no fixed part of the data, so all daemons would train the same samples: set "
+            "`shards.index` and `shards.of` in the configuration of each, or call shard(whole=True) where it "
+            "trains on all of its data"
+        )
+    return index, of
+
+
+def mode(socket: Place | None = None) -> Mode:
     """What the run exchanges, before a loop attaches: see `Swarm.mode`."""
     return run_info(socket)["mode"]
 
@@ -60,17 +87,20 @@ def mode(socket=None):
 class Swarm:
     """A training loop that is attached to a daemon; `attach` makes one."""
 
-    def __init__(self, adapter, socket=None, patience=PATIENCE, team=None):
+    def __init__(
+        self, adapter: Any, socket: Place | None = None, patience: float = PATIENCE, team: Any = None
+    ) -> None:
         self._adapter = adapter
         self._team = team
         self._path = socket_path(socket)
         self._patience = float(patience)
         self._supervised = os.environ.get("MURMURATE_SUPERVISED") == "1"
-        self._wire = None
+        self._wire: Any = None
         self._over = False
         self._steps = 0
         self._rate = 1.0
         self._installed = False
+        self._ignored: set[str] = set()
         self._handler = _print_stacks_on_sigusr1()
         os.register_at_fork(after_in_child=self._forget)
         try:
@@ -85,12 +115,12 @@ class Swarm:
     # What the user needs.
 
     @property
-    def seed(self):
+    def seed(self) -> int:
         """The run's seed."""
         return self._welcome["seed"]
 
     @property
-    def shard(self):
+    def shard(self) -> tuple[int, int]:
         """This daemon's part of the data: its number from zero, and the number of parts.
 
         With `shards.kind = "dealt"` (the default) it changes when daemons come and go.
@@ -99,16 +129,16 @@ class Swarm:
         return of["index"], of["of"]
 
     @property
-    def mode(self):
+    def mode(self) -> Mode:
         """`deltas`: this loop steps with its own optimizer. `gradients`: it passes gradients to `step`."""
         return self._welcome["mode"]
 
     @property
-    def steps(self):
+    def steps(self) -> int:
         """Inner steps of this daemon in the run up to the last round, those before a restart too."""
         return self._steps
 
-    def lr_scale(self):
+    def lr_scale(self) -> float:
         """The factor of the run's learning-rate schedule for the inner step that comes now, 0 to 1.
 
         Set your learning rate to your base rate times this before every `optimizer.step()`. It is 1
@@ -117,11 +147,13 @@ class Swarm:
         return self._rate
 
     @property
-    def over(self):
+    def over(self) -> bool:
         """Whether training is over."""
         return self._over
 
-    def step(self, samples, loss, gradients=None):
+    def step(
+        self, samples: SupportsInt, loss: SupportsFloat, gradients: Mapping[str, Any] | None = None
+    ) -> bool:
         """Call it after every inner step: `samples` it saw, their mean `loss`.
 
         Returns True when training is over. The parameters may have changed when it returns. In mode
@@ -133,6 +165,12 @@ class Swarm:
         loss = _number(loss)
         if samples < 1:
             raise MurmurateError(f"step(samples={samples}): give the samples of the inner step, at least 1")
+        changed = self._adapter.changed()
+        if changed is not None:
+            # So that another loop can attach.
+            self._wire.close()
+            self._over = True
+            raise MurmurateError(f"step(): {changed} since this loop attached: attach again")
         if self.mode == "gradients":
             if gradients is None:
                 gradients = self._adapter.own_gradients()
@@ -148,7 +186,7 @@ class Swarm:
 
     # The session.
 
-    def _connect(self):
+    def _connect(self) -> None:
         connect = Wire if self._team is None else self._team.connect
         wire = connect(self._path, self._patience)
         try:
@@ -158,7 +196,7 @@ class Swarm:
             raise
         wire.send({"t": "ready"})
 
-    def _introduce(self, wire):
+    def _introduce(self, wire: Any) -> None:
         """Says what is trained, maps the memory that the daemon gives, and fills it where asked to."""
         adapter = self._adapter
         tensors = adapter.tensors()
@@ -194,7 +232,7 @@ class Swarm:
         if welcome["write"] is not None:
             adapter.write(self._slots[welcome["write"]])
 
-    def _serve(self):
+    def _serve(self) -> None:
         """Performs the daemon's orders until it asks for the next inner step or training is over."""
         while True:
             try:
@@ -217,8 +255,9 @@ class Swarm:
             except Gone:
                 self._come_back()
 
-    def _perform(self, kind, message):
+    def _perform(self, kind: str, message: dict[str, Any]) -> None:
         adapter = self._adapter
+        answer: dict[str, Any]
         try:
             if kind == "install":
                 view = self._slots[message["slot"]]
@@ -232,7 +271,7 @@ class Swarm:
                 self._current = message["slot"]
                 answer = {"t": "cut", "state": self._small_state(message["state"])}
             elif kind == "evaluate":
-                answer = _score(adapter.evaluate())
+                answer = self._score(adapter.evaluate())
             elif kind == "save":
                 answer = {"t": "saved", "bytes": self._write_state(message["file"], self._own_state())}
             elif kind == "load":
@@ -248,11 +287,37 @@ class Swarm:
             raise
         self._wire.send(answer)
 
-    def _own_state(self):
+    def _score(self, found: Any) -> dict[str, Any]:
+        """The message of what `evaluate` returned."""
+        if isinstance(found, Mapping):
+            more = [str(key) for key in found if key not in SCORE and key not in self._ignored]
+            if more and self._wire.leads:
+                names = ", ".join(f"`{name}`" for name in more)
+                text = f"evaluate() returns {names} too; only loss, accuracy and samples are kept"
+                print(f"murmurate: {text}", file=sys.stderr)
+            self._ignored.update(more)
+            values: Any = [found.get(key) for key in SCORE]
+        else:
+            values = found
+        try:
+            loss, accuracy, samples = values
+            score = {
+                "loss": _finite(loss),
+                "accuracy": None if accuracy is None else float(accuracy),
+                "samples": int(samples),
+            }
+        except (TypeError, ValueError, RuntimeError):
+            raise TypeError(
+                "evaluate() must return (loss, accuracy or None, samples), or a dict with `loss`, `samples` and "
+                f"perhaps `accuracy`, all numbers; it returned {_shown(found)}"
+            ) from None
+        return {"t": "score", **score}
+
+    def _own_state(self) -> Any:
         """What this process keeps of the state; None where another one keeps it."""
         return self._adapter.state() if self._wire.keeps_state() else None
 
-    def _small_state(self, file):
+    def _small_state(self, file: Any) -> int | None:
         if file is None:
             return None
         state = self._own_state()
@@ -260,7 +325,7 @@ class Swarm:
             return None
         return self._write_state(file, state)
 
-    def _write_state(self, file, state):
+    def _write_state(self, file: Any, state: Any) -> int:
         pieces = [] if state is None else _state.dump(state)
         fd = self._files[file]
         at, total = self._wire.place(fd, sum(map(len, pieces)))
@@ -271,7 +336,7 @@ class Swarm:
                 view, at = view[written:], at + written
         return total
 
-    def _load_state(self, data):
+    def _load_state(self, data: bytearray) -> None:
         part = self._wire.part_of(data)
         if part is not None:
             self._adapter.load_state(_state.load(part))
@@ -279,7 +344,7 @@ class Swarm:
             text = "the optimizer begins afresh: its state in the checkpoint is of another number of ranks"
             print(f"murmurate: {text}", file=sys.stderr)
 
-    def _come_back(self):
+    def _come_back(self) -> None:
         """The daemon is gone. A supervised loop ends with it, another one waits for it."""
         self._wire.close()
         leads = self._wire.leads
@@ -299,14 +364,14 @@ class Swarm:
                     raise NoDaemon("the daemon closes every connection; see what it says") from None
                 time.sleep(0.2)
 
-    def _forget(self):
+    def _forget(self) -> None:
         """In a forked worker: its copy of the socket would hide the end of this process."""
         if self._wire is not None:
             self._wire.close()
         self._over = True
 
 
-def _number(loss):
+def _number(loss: Any) -> float:
     # A loss of PyTorch carries its graph, and warns where it becomes a number.
     plain = loss.detach() if hasattr(loss, "detach") else loss
     try:
@@ -317,21 +382,22 @@ def _number(loss):
         raise MurmurateError(f"step(loss=...): give the mean loss as one number, not {found}") from None
 
 
-def _score(found):
-    try:
-        loss, accuracy, samples = found
-    except (TypeError, ValueError):
-        raise MurmurateError("evaluate() must return (loss, accuracy or None, samples)") from None
-    loss = float(loss)
-    return {
-        "t": "score",
-        "loss": loss if math.isfinite(loss) else None,
-        "accuracy": None if accuracy is None else float(accuracy),
-        "samples": int(samples),
-    }
+def _finite(loss: Any) -> float | None:
+    number = float(loss)
+    return number if math.isfinite(number) else None
 
 
-def _read_all(fd, count):
+def _shown(found: Any) -> str:
+    """What it is, for a message: its kind, and those of the things within it."""
+    kind = type(found).__name__
+    if isinstance(found, Mapping):
+        return f"a {kind} of " + (", ".join(f"{key!r}: {type(v).__name__}" for key, v in found.items()) or "nothing")
+    if isinstance(found, (tuple, list)):
+        return f"a {kind} of ({', '.join(type(value).__name__ for value in found)})"
+    return "None" if found is None else f"a {kind}"
+
+
+def _read_all(fd: int, count: int) -> bytearray:
     data = bytearray()
     while len(data) < count:
         piece = os.pread(fd, min(count - len(data), 1 << 30), len(data))
@@ -341,7 +407,7 @@ def _read_all(fd, count):
     return data
 
 
-def _print_stacks_on_sigusr1():
+def _print_stacks_on_sigusr1() -> bool:
     """The daemon sends this signal where the loop hangs. Returns whether that works here."""
     try:
         faulthandler.register(signal.SIGUSR1, all_threads=True)

@@ -1,8 +1,11 @@
 """Where values of rounds go: MLflow and Weights & Biases, each by the client that the user installed."""
 
+from __future__ import annotations
+
 import contextlib
 import math
 import time
+from typing import Any, Iterator, Mapping, Sequence
 
 from ._errors import MurmurateError
 from ._rounds import NOT_METRICS
@@ -14,7 +17,7 @@ _BATCH = 1000
 class Mlflow:
     """A run of MLflow. `uri` is a server's URL or the path of a local store."""
 
-    def __init__(self, uri, about, experiment=None):
+    def __init__(self, uri: str, about: Mapping[str, Any], experiment: str | None = None) -> None:
         try:
             import mlflow
             from mlflow.entities import Metric, Param
@@ -25,7 +28,7 @@ class Mlflow:
         with self._in_one_line():
             self._begin(mlflow.MlflowClient(tracking_uri=uri), about, experiment, Param)
 
-    def _begin(self, client, about, experiment, param):
+    def _begin(self, client: Any, about: Any, experiment: Any, param: Any) -> None:
         self._client = client
         name = experiment or about.get("run") or "murmurate"
         found = self._client.get_experiment_by_name(name)
@@ -35,7 +38,7 @@ class Mlflow:
         params = [param(key, str(value)) for key, value in about.items()]
         self._client.log_batch(self.id, params=params)
 
-    def log(self, rounds):
+    def log(self, rounds: Sequence[Mapping[str, Any]]) -> None:
         """Logs these rounds; the step is the round."""
         values = [
             self._metric(key, value, int(1000 * values.get("unix_s", time.time())), int(values["round"]))
@@ -46,13 +49,13 @@ class Mlflow:
             for start in range(0, len(values), _BATCH):
                 self._client.log_batch(self.id, metrics=values[start : start + _BATCH])
 
-    def finish(self, complete):
+    def finish(self, complete: bool) -> None:
         """Ends the run: finished, or killed if the daemon went away before."""
         with self._in_one_line():
             self._client.set_terminated(self.id, status="FINISHED" if complete else "KILLED")
 
     @contextlib.contextmanager
-    def _in_one_line(self):
+    def _in_one_line(self) -> Iterator[None]:
         """MLflow's client has tried again for minutes before it gives up."""
         try:
             yield
@@ -63,7 +66,7 @@ class Mlflow:
 class Wandb:
     """A run of Weights & Biases. `WANDB_MODE=offline` keeps it on this machine."""
 
-    def __init__(self, project, about, experiment=None):
+    def __init__(self, project: str, about: Mapping[str, Any], experiment: str | None = None) -> None:
         try:
             import wandb
         except ImportError:
@@ -75,17 +78,17 @@ class Wandb:
             raise MurmurateError(f"wandb: {error}") from None
         self.id = self._run.id
 
-    def log(self, rounds):
+    def log(self, rounds: Sequence[Mapping[str, Any]]) -> None:
         """Logs these rounds; the step is the round."""
         for values in rounds:
             self._run.log(dict(_metrics(values)), step=int(values["round"]))
 
-    def finish(self, complete):
+    def finish(self, complete: bool) -> None:
         """Ends the run."""
         self._run.finish(exit_code=0 if complete else 1)
 
 
-def _metrics(values):
+def _metrics(values: Any) -> Iterator[tuple[str, float]]:
     """The values to plot. Neither tracker takes infinity and NaN everywhere."""
     for key, value in values.items():
         if key not in NOT_METRICS and math.isfinite(value):

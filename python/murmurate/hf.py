@@ -11,33 +11,47 @@ its accumulated batches, and ends when training is over. A checkpoint keeps the 
 and of the learning rate's schedule. For another trainer: `class Mine(SwarmMixin, SFTTrainer): pass`.
 
 - `max_steps` must be more than the inner steps of the run; the schedule counts to it.
-- The dataset is divided once, when the script starts, and its order begins again after a restart.
+- The dataset is divided once, when the script starts, and its order begins again after a restart. So each
+  daemon needs `shards.index` and `shards.of`; without them `mh.shard()` raises.
 - The preset must exchange deltas; the daemon refuses one that exchanges gradients.
 - Started by torchrun, the ranks are one loop, see `murmurate.torch`.
 """
 
+from __future__ import annotations
+
 import sys
+from typing import TYPE_CHECKING, Any
 
 from accelerate.utils import find_batch_size
 from transformers import Trainer, TrainerCallback
 
 from . import torch as _torch
-from ._swarm import seed, shard
+from ._swarm import Swarm, seed
+from ._swarm import fixed_shard as shard
+from ._types import Score
 
 __all__ = ["SwarmMixin", "SwarmTrainer", "seed", "shard"]
 
 
-class SwarmMixin:
+if TYPE_CHECKING:
+    # A mixin is what it is mixed into.
+    from transformers import Trainer as _Base
+else:
+    _Base = object
+
+
+class SwarmMixin(_Base):
     """Attaches a Trainer to the daemon when `train()` starts. Name it before the Trainer's class."""
 
-    swarm = None
+    swarm: Swarm | None = None
 
-    def __init__(self, *args, **kwargs):
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._step_loss, self._step_samples = 0.0, 0
+        self._step_loss: Any = 0.0
+        self._step_samples = 0
         self.add_callback(_Steps(self))
 
-    def training_step(self, model, inputs, *args, **kwargs):
+    def training_step(self, model: Any, inputs: Any, *args: Any, **kwargs: Any) -> Any:
         samples = find_batch_size(inputs)
         # The Trainer has divided it by the number of accumulated batches, or by all their tokens.
         loss = super().training_step(model, inputs, *args, **kwargs)
@@ -45,14 +59,15 @@ class SwarmMixin:
         self._step_samples += samples
         return loss
 
-    def swarm_evaluate(self, model):
+    def swarm_evaluate(self, model: Any) -> Score:
         """Mean loss on `eval_dataset`, each batch weighted by its samples. Override it to return an
         accuracy too."""
         total, samples = 0.0, 0
         for inputs in self.get_eval_dataloader():
             inputs = self._prepare_inputs(inputs)
             count = find_batch_size(inputs)
-            total += float(self.compute_loss(model, inputs)) * count
+            loss: Any = self.compute_loss(model, inputs)
+            total += float(loss) * count
             samples += count
         return total / samples, None, samples
 
@@ -64,15 +79,17 @@ class SwarmTrainer(SwarmMixin, Trainer):
 class _Steps(TrainerCallback):
     """Attaches when optimizer and schedule exist, and reports the end of every optimizer step."""
 
-    def __init__(self, trainer):
+    def __init__(self, trainer: Any) -> None:
         self._trainer = trainer
 
-    def on_train_begin(self, args, state, control, model=None, optimizer=None, lr_scheduler=None, **_):
+    def on_train_begin(
+        self, args: Any, state: Any, control: Any, optimizer: Any = None, lr_scheduler: Any = None, **_: Any
+    ) -> None:
         evaluate = self._trainer.swarm_evaluate if self._trainer.eval_dataset is not None else None
         both = _Both(optimizer, lr_scheduler)
         self._trainer.swarm = _torch.attach(self._trainer.model_wrapped, both, evaluate)
 
-    def on_step_end(self, args, state, control, **_):
+    def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> Any:
         trainer = self._trainer
         loss, samples = trainer._step_loss, trainer._step_samples
         trainer._step_loss, trainer._step_samples = 0.0, 0
@@ -80,7 +97,7 @@ class _Steps(TrainerCallback):
             control.should_training_stop = True
         return control
 
-    def on_train_end(self, args, state, control, **_):
+    def on_train_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         if not self._trainer.swarm.over:
             print("murmurate: the Trainer ended before the run: give more max_steps", file=sys.stderr)
 
@@ -88,12 +105,12 @@ class _Steps(TrainerCallback):
 class _Both:
     """The states of optimizer and schedule as one."""
 
-    def __init__(self, optimizer, schedule):
+    def __init__(self, optimizer: Any, schedule: Any) -> None:
         self._parts = {"optimizer": optimizer, "schedule": schedule}
 
-    def state_dict(self):
+    def state_dict(self) -> dict[str, Any]:
         return {name: part.state_dict() for name, part in self._parts.items()}
 
-    def load_state_dict(self, states):
+    def load_state_dict(self, states: Any) -> None:
         for name, part in self._parts.items():
             part.load_state_dict(states[name])

@@ -14,24 +14,30 @@ packages work, `lightning` and the older `pytorch_lightning`.
 
 - Give no limit that the Trainer reaches before the run ends, and no `min_epochs` or `min_steps`, which
   make it go on after that.
-- Divide the data by `ml.shard()` when the script starts. Its order begins again after a restart.
+- Divide the data by `ml.shard()` when the script starts; it raises where the daemon has no `shards.index` and
+  `shards.of`. The order of the data begins again after a restart.
 - The preset must exchange deltas: Lightning steps by itself. A run that exchanges gradients is refused.
 - With several devices every rank reports, see `murmurate.torch`; `evaluate` is called on all of them.
 """
 
+from __future__ import annotations
+
 import importlib
 import sys
+from typing import TYPE_CHECKING, Any, Callable
 
 from . import torch as _torch
 from ._errors import MurmurateError
-from ._swarm import PATIENCE, seed, shard
+from ._swarm import PATIENCE, Swarm, seed
+from ._swarm import fixed_shard as shard
+from ._types import Evaluate, Place
 
 __all__ = ["SwarmCallback", "seed", "shard"]
 
 _PACKAGES = ["lightning.pytorch", "pytorch_lightning"]
 
 
-def _packages():
+def _packages() -> list[Any]:
     """The packages of Lightning that are imported, else the first that is installed."""
     imported = [name for name in _PACKAGES if name in sys.modules]
     if imported:
@@ -46,8 +52,15 @@ def _packages():
 
 _LIGHTNING = _packages()
 
+if TYPE_CHECKING:
+    from lightning.pytorch import Callback
+else:
 
-class SwarmCallback(*[package.Callback for package in _LIGHTNING]):
+    class Callback(*[package.Callback for package in _LIGHTNING]):
+        """One of each package that is in use."""
+
+
+class SwarmCallback(Callback):
     """Attaches a Trainer to the daemon while it trains.
 
     evaluate: a function of the LightningModule that returns the mean loss, the accuracy or None, and the
@@ -57,26 +70,36 @@ class SwarmCallback(*[package.Callback for package in _LIGHTNING]):
     socket, patience: as those of `murmurate.attach`.
     """
 
-    def __init__(self, evaluate=None, *, samples=None, socket=None, patience=PATIENCE):
+    def __init__(
+        self,
+        evaluate: Evaluate | None = None,
+        *,
+        samples: Callable[[Any], int] | None = None,
+        socket: Place | None = None,
+        patience: float = PATIENCE,
+    ) -> None:
         super().__init__()
-        self.swarm = None
+        self.swarm: Swarm | None = None  # from the start of training on
         self._evaluate, self._socket, self._patience = evaluate, socket, patience
         self._samples = samples or _batch_size
         self._clear()
 
-    def _clear(self):
+    def _clear(self) -> None:
         self._loss_sum, self._sample_count = 0.0, 0
 
-    def on_train_start(self, trainer, pl_module):
+    def on_train_start(self, trainer: Any, pl_module: Any) -> None:
         self._clear()
         self._steps_seen = trainer.global_step
         parts = _Parts(trainer)
-        evaluate = self._evaluate and (lambda _: self._evaluate(pl_module))
+        chosen = self._evaluate
+        evaluate = chosen and (lambda _: chosen(pl_module))
         # The strategy's module is the wrapped one, such as that of DistributedDataParallel.
         model = trainer.strategy.model or pl_module
         self.swarm = _torch.attach(model, parts, evaluate, socket=self._socket, patience=self._patience)
 
-    def on_train_batch_end(self, trainer, pl_module, outputs, batch, batch_idx):
+    def on_train_batch_end(
+        self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int
+    ) -> None:
         loss = outputs.get("loss") if isinstance(outputs, dict) else outputs
         if loss is not None:
             samples = self._samples(batch)
@@ -92,10 +115,11 @@ class SwarmCallback(*[package.Callback for package in _LIGHTNING]):
             raise MurmurateError("training_step() must return the loss, or a dict with `loss`")
         samples, mean = self._sample_count, self._loss_sum / self._sample_count
         self._clear()
+        assert self.swarm is not None, "training has started"
         if self.swarm.step(samples, mean):
             trainer.should_stop = True
 
-    def on_train_end(self, trainer, pl_module):
+    def on_train_end(self, trainer: Any, pl_module: Any) -> None:
         if self.swarm is not None and not self.swarm.over:
             text = "murmurate: the Trainer ended before the run: give more max_epochs or max_steps"
             print(text, file=sys.stderr)
@@ -104,20 +128,20 @@ class SwarmCallback(*[package.Callback for package in _LIGHTNING]):
 class _Parts:
     """What a checkpoint keeps beside the parameters, as one: optimizers, schedules, the loss scale."""
 
-    def __init__(self, trainer):
+    def __init__(self, trainer: Any) -> None:
         schedules = [config.scheduler for config in trainer.lr_scheduler_configs]
         self._parts = [*trainer.optimizers, *schedules, trainer.precision_plugin]
 
-    def state_dict(self):
+    def state_dict(self) -> dict[str, Any]:
         return {"parts": [part.state_dict() for part in self._parts]}
 
-    def load_state_dict(self, states):
+    def load_state_dict(self, states: Any) -> None:
         if len(states["parts"]) != len(self._parts):
             raise MurmurateError("the checkpoint is of other optimizers or learning rate schedules")
         for part, state in zip(self._parts, states["parts"]):
             part.load_state_dict(state)
 
 
-def _batch_size(batch):
+def _batch_size(batch: Any) -> int:
     name = f"{_LIGHTNING[0].__name__}.utilities.data"
     return importlib.import_module(name).extract_batch_size(batch)

@@ -26,20 +26,32 @@ Where the run exchanges gradients (`mode()` is "gradients"), attach without an o
 `loss.backward()` and then `swarm.step`, which takes the gradients and clears them.
 """
 
+from __future__ import annotations
+
+from typing import Any, Callable, Sequence
+
 import numpy as np
 import torch
 
 from . import _ranks
 from ._copies import Copies
 from ._errors import MurmurateError
-from ._numpy import Flat
+from ._numpy import Flat, listed
 from ._sharded import Part, bare, is_taken_apart, plain, put_together, reshard, taken_apart
 from ._swarm import PATIENCE, Swarm, mode, seed, shard
+from ._types import Evaluate, Place, Score, Stateful
 
 __all__ = ["attach", "mode", "seed", "shard"]
 
 
-def attach(model, optimizer=None, evaluate=None, *, socket=None, patience=PATIENCE):
+def attach(
+    model: torch.nn.Module,
+    optimizer: Stateful | None = None,
+    evaluate: Callable[[Any], Score] | None = None,
+    *,
+    socket: Place | None = None,
+    patience: float = PATIENCE,
+) -> Swarm:
     """Attaches a module to the daemon; see `murmurate.attach`.
 
     optimizer: one of torch.optim, or anything with `state_dict()` and `load_state_dict()`; checkpoints keep
@@ -57,8 +69,9 @@ def attach(model, optimizer=None, evaluate=None, *, socket=None, patience=PATIEN
 class TorchAdapter:
     """The parameters of a module that require gradients."""
 
-    def __init__(self, model, optimizer, evaluate):
-        self._model, self._optimizer, self._evaluate = bare(model), optimizer, evaluate
+    def __init__(self, model: Any, optimizer: Any, evaluate: Evaluate | None) -> None:
+        self._model, self._optimizer = bare(model), optimizer
+        self._evaluate: Any = evaluate
         reshard(self._model)
         named = [(plain(n), p) for n, p in self._model.named_parameters() if p.requires_grad]
         for name, parameter in named:
@@ -66,6 +79,12 @@ class TorchAdapter:
         if not named:
             raise MurmurateError("no parameter of the model requires a gradient")
         self._parameters = [parameter for _, parameter in named]
+        # With every name of tied weights.
+        self._seen = {
+            name: (parameter, parameter.dtype, parameter.device, parameter.shape)
+            for name, parameter in self._model.named_parameters(remove_duplicate=False)
+            if parameter.requires_grad
+        }
         self._parts = [Part(name, parameter) for name, parameter in named]
         self.sharded = any(part.sharded for part in self._parts)
         self._flat = Flat([(name, parameter.shape) for name, parameter in named])
@@ -83,13 +102,13 @@ class TorchAdapter:
         self.has_state = optimizer is not None or bool(self._buffers)
         self.hands_gradients = optimizer is None
 
-    def tensors(self):
+    def tensors(self) -> list[tuple[str, tuple[int, ...]]]:
         return self._flat.tensors
 
-    def mapped(self, memory):
+    def mapped(self, memory: np.ndarray) -> None:
         self._copies.pin("shared memory", memory)
 
-    def _make_masters(self):
+    def _make_masters(self) -> dict[int, torch.Tensor]:
         """Copies in float32 in this machine's memory of parameters of another type, outermost first
         whatever their strides."""
         held = enumerate(part.values() for part in self._parts)
@@ -106,7 +125,7 @@ class TorchAdapter:
         return masters
 
     @torch.no_grad()
-    def write(self, view):
+    def write(self, view: np.ndarray) -> None:
         for index, (start, end) in enumerate(self._held.places):
             part = self._parts[index]
             if part.written_elsewhere:
@@ -125,7 +144,7 @@ class TorchAdapter:
         self._copies.finish()
 
     @torch.no_grad()
-    def install(self, view, start, end):
+    def install(self, view: np.ndarray, start: int, end: int) -> None:
         # A pass without a backward one may have left parameters of FSDP2 gathered.
         reshard(self._model)
         for index, low, high, place in self._held.pieces(start, end):
@@ -147,11 +166,37 @@ class TorchAdapter:
                     parameter.copy_(flat.view(parameter.shape))
         self._copies.finish()
 
-    def own_gradients(self):
+    def changed(self) -> str | None:
+        """Frozen parameters may come, go and change, and one that travels may be frozen for a while."""
+        if self.sharded:
+            reshard(self._model)
+        missing, changes = len(self._seen), []
+        for name, parameter in self._model.named_parameters(remove_duplicate=False):
+            seen = self._seen.get(name)
+            if seen is None:
+                if parameter.requires_grad:
+                    changes.append(f"`{plain(name)}` came to require a gradient")
+                continue
+            missing -= 1
+            before, dtype, device, shape = seen
+            if parameter is not before:
+                changes.append(f"`{plain(name)}` became another parameter")
+            elif parameter.dtype != dtype:
+                changes.append(f"`{plain(name)}` became {parameter.dtype}")
+            elif parameter.device != device:
+                changes.append(f"`{plain(name)}` moved to {parameter.device}")
+            elif parameter.shape != shape:
+                changes.append(f"the shape of `{plain(name)}` changed to {tuple(parameter.shape)}")
+        if missing:
+            names = {name for name, _ in self._model.named_parameters(remove_duplicate=False)}
+            changes += [f"`{plain(name)}` went" for name in self._seen if name not in names]
+        return listed(changes) if changes else None
+
+    def own_gradients(self) -> Any:
         return self._parameters
 
     @torch.no_grad()
-    def gradients(self, given, view):
+    def gradients(self, given: Any, view: np.ndarray) -> None:
         if isinstance(given, dict):
             found = [given.get(name) for name, _ in self._flat.tensors]
         else:
@@ -172,7 +217,7 @@ class TorchAdapter:
         for parameter in self._parameters:
             parameter.grad = None
 
-    def evaluate(self):
+    def evaluate(self) -> Any:
         was_training = self._model.training
         self._model.eval()
         try:
@@ -182,12 +227,12 @@ class TorchAdapter:
             self._model.train(was_training)
             reshard(self._model)
 
-    def state(self):
+    def state(self) -> Any:
         optimizer = None if self._optimizer is None else _to_numpy(self._optimizer.state_dict())
         return {"optimizer": optimizer, "buffers": _to_numpy(self._buffers)}
 
     @torch.no_grad()
-    def load_state(self, tree):
+    def load_state(self, tree: Any) -> None:
         for name, buffer in self._buffers.items():
             saved = tree["buffers"].get(name)
             if saved is not None:
@@ -197,7 +242,7 @@ class TorchAdapter:
             self._optimizer.load_state_dict(_to_torch(tree["optimizer"], meshes))
 
 
-def _check(name, parameter):
+def _check(name: str, parameter: Any) -> None:
     """Refuses what cannot be trained, by name."""
     if not parameter.is_floating_point():
         raise MurmurateError(f"parameter `{name}` is {parameter.dtype}, only real numbers travel")
@@ -207,7 +252,7 @@ def _check(name, parameter):
         raise MurmurateError(f"parameter `{name}` of shape {tuple(parameter.shape)} has no values")
 
 
-def _to_numpy(tree):
+def _to_numpy(tree: Any) -> Any:
     if isinstance(tree, torch.Tensor):
         if hasattr(tree, "placements"):
             return taken_apart(tree, _to_numpy)
@@ -222,7 +267,7 @@ def _to_numpy(tree):
     return tree
 
 
-def _to_torch(tree, meshes=()):
+def _to_torch(tree: Any, meshes: Sequence[Any] = ()) -> Any:
     if isinstance(tree, np.ndarray):
         return torch.from_numpy(tree)
     if isinstance(tree, dict):

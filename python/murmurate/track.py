@@ -8,12 +8,15 @@ It runs beside the daemon, on any machine that reaches it, and changes nothing t
 its URL, its directory, or its folder below `daemon.metrics_dir`. Ctrl+C ends it.
 """
 
+from __future__ import annotations
+
 import argparse
 import sys
 import time
+from typing import Sequence
 
 from ._errors import MurmurateError
-from ._rounds import source
+from ._rounds import FileRounds, HttpRounds, source
 from ._trackers import Mlflow, Wandb
 
 __all__ = ["Mlflow", "Wandb", "follow", "source"]
@@ -22,7 +25,12 @@ __all__ = ["Mlflow", "Wandb", "follow", "source"]
 INTERVAL_S = 1.0
 
 
-def follow(rounds, trackers, once=False, interval=INTERVAL_S):
+def follow(
+    rounds: HttpRounds | FileRounds,
+    trackers: Sequence[Mlflow | Wandb],
+    once: bool = False,
+    interval: float = INTERVAL_S,
+) -> int:
     """Logs the rounds of a source to all trackers until it has ended, or once. Returns how many."""
     count = 0
     try:
@@ -40,7 +48,7 @@ def follow(rounds, trackers, once=False, interval=INTERVAL_S):
             tracker.finish(once or rounds.complete)
 
 
-def main(arguments=None):
+def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m murmurate.track", description=__doc__.split("\n")[0])
     parser.add_argument("daemon", help="its URL, its directory, or its folder below daemon.metrics_dir")
     parser.add_argument("--mlflow", metavar="URI", help="an MLflow server, or the path of a local store")
@@ -53,7 +61,7 @@ def main(arguments=None):
     try:
         rounds = source(chosen.daemon)
         about = rounds.about()
-        trackers = []
+        trackers: list[Mlflow | Wandb] = []
         if chosen.mlflow:
             trackers.append(Mlflow(chosen.mlflow, about, chosen.experiment))
         if chosen.wandb:

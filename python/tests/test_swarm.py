@@ -1,5 +1,8 @@
 """What a training loop says where it cannot go on: one line that says what to do."""
 
+import contextlib
+import io
+import json
 import os
 import sys
 import tempfile
@@ -14,6 +17,7 @@ sys.path.insert(0, os.path.dirname(__file__))
 import murmurate  # noqa: E402
 from daemon import Daemon  # noqa: E402
 from murmurate import MurmurateError, NoDaemon, Refused  # noqa: E402
+from murmurate._swarm import fixed_shard  # noqa: E402
 
 
 class Swarm(unittest.TestCase):
@@ -24,12 +28,13 @@ class Swarm(unittest.TestCase):
 
     def attach(self, orders, **more):
         """A loop of one array, attached to a daemon that performs `orders` in a thread."""
-        daemon = Daemon(self.folder)
+        daemon = Daemon(tempfile.mkdtemp(dir=self.folder))
         thread = threading.Thread(target=orders, args=[daemon])
         thread.start()
         self.addCleanup(daemon.close)
         self.addCleanup(thread.join)
-        return murmurate.attach({"w": np.zeros((2, 2), np.float32)}, socket=daemon.path, patience=1, **more)
+        self.params = {"w": np.zeros((2, 2), np.float32)}
+        return murmurate.attach(self.params, socket=daemon.path, patience=1, **more)
 
     def test_what_is_no_number_is_named(self):
         def orders(daemon):
@@ -42,6 +47,72 @@ class Swarm(unittest.TestCase):
                 swarm.step(samples=1, loss=loss)
         with self.assertRaisesRegex(MurmurateError, r"step\(samples=0\): .* at least 1"):
             swarm.step(samples=0, loss=1.0)
+
+    def scores(self, returned):
+        """What the daemon is told of what `evaluate` returns, and what is said beside it."""
+        told = []
+
+        def orders(daemon):
+            daemon.attach()
+            told.extend(daemon.ask("evaluate") for _ in range(2))
+            daemon.tell("go")
+
+        with contextlib.redirect_stderr(io.StringIO()) as said:
+            self.attach(orders, evaluate=lambda _: returned)
+        return told, said.getvalue()
+
+    def test_an_evaluation_may_be_a_dict(self):
+        told, said = self.scores({"samples": 4, "loss": np.float32(0.5), "f1": 0.25})
+        self.assertEqual(told, 2 * [{"t": "score", "loss": 0.5, "accuracy": None, "samples": 4}])
+        self.assertEqual(said, "murmurate: evaluate() returns `f1` too; only loss, accuracy and samples are kept\n")
+        told, said = self.scores([1, 0.75, 9])
+        self.assertEqual((told[0]["accuracy"], said), (0.75, ""))
+
+    def test_another_evaluation_is_named(self):
+        for returned, words in [
+            ({"loss": 1.0}, "a dict of 'loss': float"),
+            ((1.0, 2), r"a tuple of \(float, int\)"),
+            (("x", None, 3), r"a tuple of \(str, NoneType, int\)"),
+            (1.0, "a float"),
+            (None, "None"),
+        ]:
+            with self.subTest(returned=returned), self.assertRaisesRegex(
+                TypeError, rf"must return \(loss, accuracy or None, samples\), or a dict .* it returned {words}$"
+            ):
+                self.attach(lambda daemon: (daemon.attach(), daemon.ask("evaluate")), evaluate=lambda _: returned)
+
+    def test_parameters_that_came_or_went_are_named(self):
+        def orders(daemon):
+            daemon.attach()
+            daemon.tell("go")
+
+        def add(params):
+            params["b"] = np.zeros(1, np.float32)
+
+        def swap(params):
+            params["x"] = params.pop("w")
+
+        for change, words in [
+            (add, "`b` came since"),
+            (swap, "`x` came and `w` went since"),
+        ]:
+            swarm = self.attach(orders)
+            change(self.params)
+            with self.assertRaisesRegex(MurmurateError, f"{words} this loop attached: attach again"):
+                swarm.step(samples=1, loss=1.0)
+
+    def test_a_loop_that_divides_its_data_once_needs_a_fixed_part(self):
+        def says(index, of):
+            with open(os.path.join(self.folder, "run.json"), "w", encoding="utf-8") as file:
+                json.dump({"shard": index, "shards": of}, file)
+
+        socket = os.path.join(self.folder, "socket")
+        says(1, 3)
+        self.assertEqual(fixed_shard(socket), (1, 3))
+        says(0, 1)
+        self.assertEqual(fixed_shard(socket, whole=True), murmurate.shard(socket))
+        with self.assertRaisesRegex(MurmurateError, "set `shards.index` and `shards.of`"):
+            fixed_shard(socket)
 
     def test_a_daemon_that_closes_at_once_is_told(self):
         def orders(daemon):

@@ -131,6 +131,49 @@ class Torch(unittest.TestCase):
         model = nn.Sequential(nn.Linear(4, 6), nn.BatchNorm1d(6), nn.Linear(6, 1)).to(dtype)
         return model, torch.optim.AdamW(model.parameters(), lr=0.01)
 
+    def test_what_changed_after_the_loop_attached_is_named(self):
+        def unfreeze(model):
+            model[1].bias.requires_grad = True
+
+        def replace(model):
+            model[1].weight = nn.Parameter(torch.ones(3, 3))
+
+        def untie(model):
+            model[2].weight = nn.Parameter(model[2].weight.detach().clone())
+
+        def cast(model):
+            model[1].to(torch.bfloat16)
+
+        def grow(model):
+            model[0].weight.data = torch.zeros(6, 3)
+
+        def add(model):
+            model.append(nn.Linear(5, 1, bias=False))
+
+        def remove(model):
+            del model[2]
+
+        for change, words in [
+            (unfreeze, "`1.bias` came to require a gradient"),
+            (replace, "`1.weight` became another parameter"),
+            (untie, "`2.weight` became another parameter"),
+            (cast, "`1.weight` became torch.bfloat16"),
+            (grow, "the shape of `0.weight` changed to (6, 3), the shape of `2.weight` changed to (6, 3)"),
+            (add, "`3.weight` came to require a gradient"),
+            (remove, "`2.weight` went"),
+        ]:
+            with self.subTest(change=change.__name__):
+                model = nn.Sequential(nn.Embedding(5, 3), nn.Linear(3, 3), nn.Linear(3, 5, bias=False))
+                model[2].weight = model[0].weight
+                model[1].bias.requires_grad = False
+                adapter = TorchAdapter(model, None, None)
+                model[1].bias = nn.Parameter(torch.ones(3), requires_grad=False)
+                model[1].weight.requires_grad = False
+                adapter.install(np.arange(24, dtype=np.float32), 0, 24)
+                self.assertIsNone(adapter.changed())
+                change(model)
+                self.assertEqual(adapter.changed(), words)
+
     def test_what_cannot_be_trained_is_named(self):
         whole = nn.Parameter(torch.ones(2), requires_grad=False)
         for module, words in [

@@ -1,6 +1,7 @@
 """Rounds of a daemon in MLflow and in Weights & Biases, read back. `tests/e2e/tracking.rs` follows a daemon
 that runs."""
 
+import http.server
 import importlib.util
 import json
 import os
@@ -8,6 +9,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import threading
 import unittest
 from unittest import mock
 
@@ -77,6 +79,31 @@ class Files(unittest.TestCase):
         os.replace(path, os.path.join(self.folder, "metrics.1.jsonl"))
         self.write(line(3) + "\n")
         self.assertEqual(self.taken(rounds), [2, 3])
+
+    def test_no_proxy_comes_between_it_and_a_daemon_of_this_machine(self):
+        class Status(http.server.BaseHTTPRequestHandler):
+            def do_GET(self):
+                status = {key: 1 for key in ("run", "peer", "plan", "preset", "version", "rounds", "ranks")}
+                self.send_response(200)
+                self.end_headers()
+                self.wfile.write(json.dumps(status | {"memory": {"parameters": 7}}).encode())
+
+            def log_message(self, *_):
+                pass
+
+        server = http.server.HTTPServer(("127.0.0.1", 0), Status)
+        self.addCleanup(server.server_close)
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        self.addCleanup(thread.join)
+        self.addCleanup(server.shutdown)
+        # Nothing listens at the proxy.
+        with mock.patch.dict(os.environ, {"http_proxy": "http://127.0.0.1:9", "no_proxy": ""}):
+            for host in ("127.0.0.1", "localhost"):
+                self.assertEqual(self.source(f"http://{host}:{server.server_port}").about()["parameters"], 7)
+            elsewhere = self.source("http://murmurate.invalid:80")
+            with self.assertRaisesRegex(MurmurateError, "refused"):
+                elsewhere.about()
 
     def test_what_is_no_daemon_is_named(self):
         code, said = self.main("--mlflow", self.home, self.home)

@@ -1,6 +1,6 @@
-//! The Python package: NumPy in an environment of its own below the target directory, and the package's
-//! tests, with MLflow and Weights & Biases where they can be installed. The end-to-end tests of
-//! `tests/e2e/attach.rs` and `tracking.rs` use the same environment.
+//! The Python package: NumPy in an environment of its own below the target directory, the package's tests, with
+//! MLflow, Weights & Biases and what builds a wheel where they can be installed, and mypy on the package and its
+//! examples. The end-to-end tests of `tests/e2e/attach.rs` and `tracking.rs` use the same environment.
 
 use crate::command::{run, run_with, succeeds};
 use crate::failure::Failure;
@@ -19,20 +19,47 @@ pub(crate) fn check() -> Result<(), Failure> {
         &python,
         &["-m", "unittest", "discover", &tests],
         &[("PYTHONPYCACHEPREFIX", &cache.to_string_lossy())],
-    )
+    )?;
+    check_types(&python)
 }
 
-/// The clients that `murmurate.track` logs to. Their tests are skipped without them.
-const TRACKERS: [&str; 2] = ["mlflow-skinny", "wandb"];
+/// Pinned, because a newer one may find more. Frameworks need not be installed: what comes from them has any type.
+const MYPY: &str = "mypy==2.4.1";
 
-fn add_trackers(python: &Path) {
-    if succeeds(python, &["-c", "import mlflow, wandb"]) {
-        return;
+fn check_types(python: &Path) -> Result<(), Failure> {
+    if !add(python, "mypy", &[MYPY]) {
+        println!("skipped: types are not checked without mypy");
+        return Ok(());
     }
-    let install = ["-m", "pip", "install", "--quiet"];
-    if run(python, &[&install[..], &TRACKERS].concat()).is_err() {
-        println!("{} cannot be installed", TRACKERS.join(" and "));
+    let home = root().join("python");
+    let path = |name: &str| home.join(name).to_string_lossy().into_owned();
+    let cache = target().join("tools").join("mypy");
+    let settings = [
+        format!("--config-file={}", path("pyproject.toml")),
+        format!("--cache-dir={}", cache.display()),
+    ];
+    let checked = ["murmurate", "examples", "hatch_build.py"].map(path);
+    let arguments = settings.iter().chain(&checked).map(String::as_str);
+    let mypy: Vec<&str> = ["-m", "mypy"].into_iter().chain(arguments).collect();
+    run(python, &mypy)
+}
+
+/// Installs packages that a part of the tests needs. Whether `modules` can be imported then.
+fn add(python: &Path, modules: &str, packages: &[&str]) -> bool {
+    let install = ["-m", "pip", "install", "--quiet", "--require-virtualenv"];
+    let there = succeeds(python, &["-c", &format!("import {modules}")])
+        || run(python, &[&install[..], packages].concat()).is_ok();
+    if !there {
+        println!("{} cannot be installed", packages.join(" and "));
     }
+    there
+}
+
+/// What `murmurate.track` logs to, and what a wheel is built with. Their tests are skipped without them.
+fn add_all(python: &Path) {
+    add(python, "mlflow, wandb", &["mlflow-skinny", "wandb"]);
+    let builders = ["hatchling>=1.27,<2", "pyelftools>=0.30"];
+    add(python, "hatchling, elftools", &builders);
 }
 
 /// A Python that can import NumPy; installs it if need be.
@@ -41,13 +68,13 @@ fn installed() -> Option<PathBuf> {
     let python = home.join("bin").join("python");
     let can = ["-c", "import numpy"];
     if succeeds(&python, &can) {
-        add_trackers(&python);
+        add_all(&python);
         return Some(python);
     }
     let made = run("python3", &["-m", "venv", &home.to_string_lossy()]).is_ok();
     let pip = ["-m", "pip", "install", "--quiet", "numpy>=1.22"];
     if made && run(&python, &pip).is_ok() && succeeds(&python, &can) {
-        add_trackers(&python);
+        add_all(&python);
         return Some(python);
     }
     succeeds("python3", &can).then(|| PathBuf::from("python3"))
