@@ -68,7 +68,8 @@ get() {
 }
 
 bin=${PREFIX:-${HOME:?}/.local}/bin
-mkdir -p "$bin" 2> /dev/null && [ -w "$bin" ] || refuse "no permission to write to $bin; set PREFIX to another folder"
+{ mkdir -p "$bin" 2> /dev/null && [ -w "$bin" ]; } ||
+    refuse "no permission to write to $bin; set PREFIX to another folder"
 # Beside its place, so that it gets there by one rename, with room for the archive and the command.
 work=$(mktemp -d "$bin/.murmurate.XXXXXX" 2> /dev/null) || refuse "no room or no permission in $bin"
 trap 'rm -rf "$work"' EXIT
