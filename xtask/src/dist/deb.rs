@@ -31,7 +31,7 @@ pub(super) fn deb(release: &Release, binary: &Binary) -> Result<(), Failure> {
         .replace("@SIZE@", size);
     fs::write(control.join("control"), text)?;
     // The sums by which `dpkg --verify` finds changed files.
-    let sums = "cd \"$1\" && find usr -type f | LC_ALL=C sort | xargs md5sum > DEBIAN/md5sums";
+    let sums = "cd \"$1\" && find usr lib -type f | LC_ALL=C sort | xargs md5sum > DEBIAN/md5sums";
     run("sh", &["-c", sums, "sh", &stage.to_string_lossy()])?;
     rights(&stage)?;
     let file = release.out.join(format!("murmurate_{VERSION}_{arch}.deb"));
@@ -54,7 +54,8 @@ fn tree(stage: &Path, binary: &Binary) -> Result<(), Failure> {
         copy(from, &about.join(to))?;
     }
     copy("LICENSE-MIT", &about.join("copyright"))?;
-    copy("CHANGELOG.md", &about.join("CHANGELOG.md"))?;
+    copy("CHANGELOG.md", &about.join("changelog"))?;
+    run("gzip", &["-9n", &about.join("changelog").to_string_lossy()])?;
     copy(
         "deploy/config/node.example.toml",
         &about.join("examples/node.toml"),

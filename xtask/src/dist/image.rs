@@ -41,21 +41,20 @@ pub(super) fn image(release: &Release, binary: &Binary) -> Result<(), Failure> {
     archive::tar(release, &program, &["usr"], &added)?;
 
     let layout = stage.join("layout");
-    let image = format!("{}:{VERSION}", layout.display());
+    let image = format!("{}:murmurate:{VERSION}", layout.display());
+    let date = format!("@{}", release.epoch);
+    let created = output("date", &["-u", "-d", &date, "+%FT%TZ"])?;
+    let created = created.trim();
     let umoci = |words: &[&str]| run("umoci", words);
     umoci(&["init", "--layout", &layout.to_string_lossy()])?;
     umoci(&["new", "--image", &image])?;
-    for layer in [&base, &added] {
-        umoci(&[
-            "raw",
-            "add-layer",
-            "--no-history",
-            "--image",
-            &image,
-            &layer.to_string_lossy(),
-        ])?;
+    let at = format!("--history.created={created}");
+    for (layer, what) in [(&base, SUITE), (&added, "murmurate")] {
+        let by = format!("--history.created_by={what}");
+        let layer = layer.to_string_lossy();
+        umoci(&["raw", "add-layer", &at, &by, "--image", &image, &layer])?;
     }
-    configure(release, arch, &image)?;
+    configure(arch, created, &image)?;
     umoci(&["gc", "--layout", &layout.to_string_lossy()])?;
     let file = release
         .out
@@ -92,44 +91,15 @@ fn debian(release: &Release, arch: &str, to: &Path) -> Result<(), Failure> {
 }
 
 /// What a container starts, and as whom. As in deploy/docker/Dockerfile.
-fn configure(release: &Release, arch: &str, image: &str) -> Result<(), Failure> {
-    let created = output(
-        "date",
-        &["-u", "-d", &format!("@{}", release.epoch), "+%FT%TZ"],
-    )?;
-    let version = format!("--config.label=org.opencontainers.image.version={VERSION}");
-    let (created, arch) = (
-        format!("--created={}", created.trim()),
-        format!("--architecture={arch}"),
+fn configure(arch: &str, created: &str, image: &str) -> Result<(), Failure> {
+    let set = format!(
+        "--os=linux --architecture={arch} --created={created} --config.user=10001:10001 \
+         --config.label=org.opencontainers.image.version={VERSION} --config.workingdir=/state \
+         --config.volume=/state --config.env=PATH=/usr/local/bin:/usr/bin:/bin \
+         --config.stopsignal=SIGTERM --config.entrypoint=murmurate --config.cmd=run \
+         --config.cmd=--dir --config.cmd=/state --config.cmd=--no-mdns"
     );
-    let start = [
-        "--config.entrypoint=murmurate",
-        "--config.cmd=run",
-        "--config.cmd=--dir",
-    ];
-    let arguments = [
-        "--config.cmd=/state",
-        "--config.cmd=--no-mdns",
-        "--config.stopsignal=SIGTERM",
-    ];
-    let place = [
-        "--config.user=10001:10001",
-        "--config.workingdir=/state",
-        "--config.volume=/state",
-    ];
-    let path = ["--config.env=PATH=/usr/local/bin:/usr/bin:/bin"];
-    let about = [
-        "config",
-        "--no-history",
-        "--os=linux",
-        &arch,
-        &created,
-        &version,
-        "--image",
-        image,
-    ];
-    run(
-        "umoci",
-        &[&about[..], &start, &arguments, &place, &path].concat(),
-    )
+    let set: Vec<&str> = set.split_whitespace().collect();
+    let what = ["config", "--no-history", "--image", image];
+    run("umoci", &[&what[..], &set].concat())
 }
