@@ -58,7 +58,7 @@ get() {
             if command -v curl > /dev/null; then
                 curl --fail --silent --show-error --location --output "$2" "$from/$1"
             elif command -v wget > /dev/null; then
-                wget -q -O "$2" "$from/$1"
+                wget --no-verbose -O "$2" "$from/$1"
             else
                 refuse "install curl or wget first, or download the files and set MURMURATE_FROM to their folder"
             fi

@@ -12,7 +12,8 @@ use std::path::Path;
 /// The scripts of the package.
 const SCRIPTS: [&str; 3] = ["postinst", "prerm", "postrm"];
 
-pub(super) fn deb(release: &Release, binary: &Binary) -> Result<(), Failure> {
+pub(super) fn deb(release: &Release) -> Result<(), Failure> {
+    let binary = release.binary()?;
     needs("dpkg-deb", "dpkg")?;
     let arch = release.debian_arch()?;
     let stage = release.fresh("deb")?;

@@ -23,7 +23,8 @@ pub(super) const SHELLS: [(&str, &str); 3] = [
 ];
 
 /// The binary, and everything that a package of a distribution is made from.
-pub(super) fn tarball(release: &Release, binary: &Binary) -> Result<(), Failure> {
+pub(super) fn tarball(release: &Release) -> Result<(), Failure> {
+    let binary = release.binary()?;
     let name = format!("murmurate-{VERSION}-{}", release.target);
     let stage = release.fresh("tarball")?;
     let folder = stage.join(&name);
@@ -70,7 +71,8 @@ pub(super) fn completions(binary: &Binary, shell: &str, file: &Path) -> Result<(
 }
 
 /// The wheel, by the package's own build, which takes the binary from a variable.
-pub(super) fn wheel(release: &Release, binary: &Binary) -> Result<(), Failure> {
+pub(super) fn wheel(release: &Release) -> Result<(), Failure> {
+    let binary = release.binary()?;
     let python = python(&["pip"])?.join("python");
     let out = release.out.to_string_lossy();
     let wheel = ["-m", "pip", "wheel", "--no-deps", "./python", "-w", &out];

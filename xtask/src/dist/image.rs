@@ -1,6 +1,5 @@
 //! The container image: a small Debian and the binary, put together without a daemon and without a context.
 
-use super::binary::Binary;
 use super::files::NOTICES;
 use super::{Release, VERSION, archive, copy, needs};
 use crate::command::{output, run, run_with};
@@ -24,7 +23,8 @@ const LEFT_OUT: [&str; 5] = [
 const USER: &str = "echo murmurate:x:10001:10001::/state:/usr/sbin/nologin >> \"$1/etc/passwd\"; \
                     echo murmurate:x:10001: >> \"$1/etc/group\"; install -d -o 10001 -g 10001 \"$1/state\"";
 
-pub(super) fn image(release: &Release, binary: &Binary) -> Result<(), Failure> {
+pub(super) fn image(release: &Release) -> Result<(), Failure> {
+    let binary = release.binary()?;
     needs("mmdebstrap", "mmdebstrap")?;
     needs("umoci", "umoci")?;
     let arch = release.debian_arch()?;

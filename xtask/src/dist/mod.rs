@@ -10,7 +10,7 @@ mod image;
 #[cfg(test)]
 mod tests;
 
-use crate::command::{host, output, run_with};
+use crate::command::{host, output, run, run_with};
 use crate::failure::Failure;
 use crate::paths::{root, target};
 use crate::tool::Tool;
@@ -23,33 +23,21 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// What can be made.
 const ITEMS: &[Item] = &[
-    Item::new(
+    Item::packed(
         "tarball",
-        "the binary, manual pages, completions, deploy",
-        Make::Packed(files::tarball),
+        "the binary, manual pages, completions",
+        files::tarball,
     ),
-    Item::new(
+    Item::packed(
         "wheel",
         "the Python package with the binary in it",
-        Make::Packed(files::wheel),
+        files::wheel,
     ),
-    Item::new(
-        "deb",
-        "a Debian package with a service",
-        Make::Packed(deb::deb),
-    ),
-    Item::new(
-        "image",
-        "a container image as an OCI archive",
-        Make::Packed(image::image),
-    ),
-    Item::new("chart", "the Helm chart", Make::Plain(files::chart)),
-    Item::new(
-        "install",
-        "install.sh for this version",
-        Make::Plain(files::install),
-    ),
-    Item::new("sbom", "the dependencies, as CycloneDX", Make::Plain(sbom)),
+    Item::packed("deb", "a Debian package with a service", deb::deb),
+    Item::packed("image", "a container image as an OCI archive", image::image),
+    Item::plain("chart", "the Helm chart", files::chart),
+    Item::plain("install", "install.sh for this version", files::install),
+    Item::plain("sbom", "the dependencies, as CycloneDX", sbom),
 ];
 
 /// Reads the dependencies of the binary. Its build takes a minute.
@@ -67,19 +55,32 @@ const PACK_MIB: u64 = 1 << 10;
 struct Item {
     name: &'static str,
     what: &'static str,
+    /// Whether the binary goes into it.
+    packs: bool,
     make: Make,
 }
 
-/// How an item is made: with the binary, or without.
-#[derive(Clone, Copy)]
-enum Make {
-    Packed(fn(&Release, &Binary) -> Result<(), Failure>),
-    Plain(fn(&Release) -> Result<(), Failure>),
-}
+type Make = fn(&Release) -> Result<(), Failure>;
 
 impl Item {
-    const fn new(name: &'static str, what: &'static str, make: Make) -> Self {
-        Self { name, what, make }
+    const fn packed(name: &'static str, what: &'static str, make: Make) -> Self {
+        let packs = true;
+        Self {
+            name,
+            what,
+            packs,
+            make,
+        }
+    }
+
+    const fn plain(name: &'static str, what: &'static str, make: Make) -> Self {
+        let packs = false;
+        Self {
+            name,
+            what,
+            packs,
+            make,
+        }
     }
 }
 
@@ -139,26 +140,18 @@ pub(crate) fn help() {
 /// Makes what is asked for, and the checksums of all that is there.
 pub(crate) fn dist(words: &[&str]) -> Result<(), Failure> {
     let options = Options::parse(words)?;
-    let release = Release::new(options.target)?;
-    let packed = options
-        .items
-        .iter()
-        .any(|item| matches!(item.make, Make::Packed(_)));
-    let builds = packed && options.binary.is_none();
+    let mut release = Release::new(options.target)?;
+    let packs = options.items.iter().any(|item| item.packs);
+    let builds = packs && options.binary.is_none();
     room(&release.out, if builds { BUILD_MIB } else { PACK_MIB })?;
-    let binary = match options.binary {
-        _ if !packed => None,
-        Some(given) => Some(Binary::read(Path::new(given))?),
-        None => Some(binary::build(&release.target)?),
-    };
+    if builds {
+        release.binary = Some(binary::build(&release.target)?);
+    } else if let Some(given) = options.binary {
+        release.binary = Some(Binary::read(Path::new(given))?);
+    }
     for item in &options.items {
         println!("\n==> {}: {}", item.name, item.what);
-        let made = match (item.make, &binary) {
-            (Make::Packed(make), Some(binary)) => make(&release, binary),
-            (Make::Plain(make), _) => make(&release),
-            (Make::Packed(_), None) => Err(Failure::new("there is no binary")),
-        };
-        made.map_err(|failure| failure.within(item.name))?;
+        (item.make)(&release).map_err(|failure| failure.within(item.name))?;
     }
     let sums = archive::checksums(&release.out)?;
     println!("\n{sums}in {}", release.out.display());
@@ -192,6 +185,8 @@ struct Release {
     target: String,
     /// The time in all archives, in seconds since 1970: that of the commit.
     epoch: String,
+    /// If something is asked for that it goes into.
+    binary: Option<Binary>,
 }
 
 impl Release {
@@ -212,7 +207,13 @@ impl Release {
             stage,
             target,
             epoch,
+            binary: None,
         })
+    }
+
+    fn binary(&self) -> Result<&Binary, Failure> {
+        let binary = self.binary.as_ref();
+        binary.ok_or_else(|| Failure::new("there is no binary: give --binary"))
     }
 
     /// The name of Debian, and of images, for the processor.
@@ -285,21 +286,10 @@ fn sbom(release: &Release) -> Result<(), Failure> {
     )?;
     let written = Path::new("command/murmurate_bin.cdx.json");
     let text = fs::read_to_string(written)?;
-    for package in fs::read_dir(".")? {
-        let package = package?.path();
-        let Ok(files) = fs::read_dir(&package) else {
-            continue;
-        };
-        for file in files.filter_map(Result::ok) {
-            if file
-                .file_name()
-                .to_string_lossy()
-                .ends_with("_bin.cdx.json")
-            {
-                fs::remove_file(file.path())?;
-            }
-        }
-    }
+    run(
+        "git",
+        &["clean", "--quiet", "--force", "--", "*_bin.cdx.json"],
+    )?;
     // Where the clone is says nothing about the binary.
     let here = format!("file://{}/", root().display());
     let file = format!("murmurate-{VERSION}-{}.cdx.json", release.target);

@@ -23,6 +23,7 @@ fn release(folder: &Path) -> Release {
         stage: folder.to_owned(),
         target: "x86_64-unknown-linux-gnu".to_owned(),
         epoch: "1700000000".to_owned(),
+        binary: None,
     }
 }
 
