@@ -48,10 +48,10 @@ impl Binary {
         let shown = path.display();
         let bytes = fs::read(path).map_err(|error| Failure::new(format!("{shown}: {error}")))?;
         let said = output(path, &["--version"])?;
-        if said.trim() != format!("murmurate {VERSION}") {
-            let said = said.trim();
+        let said = said.lines().next().unwrap_or_default();
+        if said != format!("murmurate {VERSION}") {
             return Err(Failure::new(format!(
-                "{shown} is {said}, not murmurate {VERSION}: build it again"
+                "{shown} is {said:?}, not murmurate {VERSION}: build it again"
             )));
         }
         let glibc = Glibc::of(&bytes);
