@@ -32,7 +32,7 @@ pub(super) fn deb(release: &Release) -> Result<(), Failure> {
         .replace("@SIZE@", size);
     fs::write(control.join("control"), text)?;
     // The sums by which `dpkg --verify` finds changed files.
-    let sums = "cd \"$1\" && find usr lib -type f | LC_ALL=C sort | xargs md5sum > DEBIAN/md5sums";
+    let sums = "cd \"$1\" && find usr -type f | LC_ALL=C sort | xargs md5sum > DEBIAN/md5sums";
     run("sh", &["-c", sums, "sh", &stage.to_string_lossy()])?;
     rights(&stage)?;
     let file = release.out.join(format!("murmurate_{VERSION}_{arch}.deb"));
@@ -54,24 +54,18 @@ fn tree(stage: &Path, binary: &Binary) -> Result<(), Failure> {
     for (from, to) in NOTICES {
         copy(from, &about.join(to))?;
     }
-    copy("LICENSE-MIT", &about.join("copyright"))?;
-    copy("CHANGELOG.md", &about.join("changelog"))?;
+    for (from, to) in [
+        ("LICENSE-MIT", "usr/share/doc/murmurate/copyright"),
+        ("CHANGELOG.md", "usr/share/doc/murmurate/changelog"),
+        ("deploy/config/node.example.toml", "etc/murmurate/node.toml"),
+        ("deploy/debian/environment", "etc/murmurate/environment"),
+    ] {
+        copy(from, &stage.join(to))?;
+    }
     run("gzip", &["-9n", &about.join("changelog").to_string_lossy()])?;
-    copy(
-        "deploy/config/node.example.toml",
-        &about.join("examples/node.toml"),
-    )?;
-    copy(
-        "deploy/config/node.example.toml",
-        &stage.join("etc/murmurate/node.toml"),
-    )?;
-    copy(
-        "deploy/debian/environment",
-        &stage.join("etc/murmurate/environment"),
-    )?;
     let unit = fs::read_to_string("deploy/systemd/murmurate.service")?;
     let (_, unit) = unit.split_once("\n\n").unwrap_or(("", &unit));
-    let to = stage.join("lib/systemd/system/murmurate.service");
+    let to = stage.join("usr/lib/systemd/system/murmurate.service");
     fs::create_dir_all(to.parent().unwrap_or(stage))?;
     fs::write(&to, unit.replace("/usr/local/bin/", "/usr/bin/"))?;
     let pages = share.join("man/man1");

@@ -29,38 +29,28 @@ pub(super) fn tarball(release: &Release) -> Result<(), Failure> {
     let stage = release.fresh("tarball")?;
     let folder = stage.join(&name);
     copy(&binary.path, &folder.join("murmurate"))?;
-    for (from, to) in NOTICES
-        .iter()
-        .chain(&[("README.md", "README.md"), ("CHANGELOG.md", "CHANGELOG.md")])
-    {
+    for (from, to) in NOTICES {
         copy(from, &folder.join(to))?;
+    }
+    for file in ["README.md", "CHANGELOG.md"] {
+        copy(file, &folder.join(file))?;
     }
     for file in ["systemd/murmurate.service", "config/node.example.toml"] {
         copy(Path::new("deploy").join(file), &folder.join(file))?;
     }
     manual(binary, &folder.join("man"))?;
     for (shell, _) in SHELLS {
-        completions(
-            binary,
-            shell,
-            &folder.join(format!("completions/murmurate.{shell}")),
-        )?;
+        let file = folder.join(format!("completions/murmurate.{shell}"));
+        completions(binary, shell, &file)?;
     }
-    archive::tar(
-        release,
-        &stage,
-        &[&name],
-        &release.out.join(format!("{name}.tar.gz")),
-    )
+    let to = release.out.join(format!("{name}.tar.gz"));
+    archive::tar(release, &stage, &[&name], &to)
 }
 
 /// Writes the manual pages into a folder.
 pub(super) fn manual(binary: &Binary, folder: &Path) -> Result<(), Failure> {
     fs::create_dir_all(folder)?;
-    run(
-        &binary.path,
-        &["--quiet", "man", "--out", &folder.to_string_lossy()],
-    )
+    run(&binary.path, &["man", "--out", &folder.to_string_lossy()])
 }
 
 /// Writes the completions of a shell into a file.
@@ -88,36 +78,29 @@ pub(super) fn wheel(release: &Release) -> Result<(), Failure> {
 pub(super) fn chart(release: &Release) -> Result<(), Failure> {
     let stage = release.fresh("chart")?;
     let chart = root().join("deploy").join("helm").join("murmurate");
-    run(
-        "cp",
-        &["-R", &chart.to_string_lossy(), &stage.to_string_lossy()],
-    )?;
+    let (from, to) = (chart.to_string_lossy(), stage.to_string_lossy());
+    run("cp", &["-R", &from, &to])?;
     let about = stage.join("murmurate").join("Chart.yaml");
     let text = fs::read_to_string(&about)?;
-    fs::write(
-        &about,
-        text.replace("ersion: 0.0.0", &format!("ersion: {VERSION}")),
-    )?;
-    archive::tar(
-        release,
-        &stage,
-        &["murmurate"],
-        &release.out.join(format!("murmurate-{VERSION}.tgz")),
-    )
+    let text = text.replace("ersion: 0.0.0", &format!("ersion: {VERSION}"));
+    fs::write(&about, text)?;
+    let to = release.out.join(format!("murmurate-{VERSION}.tgz"));
+    archive::tar(release, &stage, &["murmurate"], &to)
 }
 
 /// install.sh with this version in it, and the place of releases, if the variable `MURMURATE_RELEASES` has it.
 pub(super) fn install(release: &Release) -> Result<(), Failure> {
     let releases = std::env::var("MURMURATE_RELEASES").unwrap_or_default();
+    let binary = release.binary.as_ref();
+    let glibc = binary.and_then(|binary| binary.glibc).max(Some(OLDEST));
+    let glibc = glibc.unwrap_or(OLDEST).to_string();
     let text = fs::read_to_string("deploy/install.sh")?;
-    let text = stamped(
-        &text,
-        &[
-            ("release", VERSION),
-            ("releases", &releases),
-            ("glibc", &OLDEST.to_string()),
-        ],
-    )?;
+    let values = [
+        ("release", VERSION),
+        ("releases", &releases),
+        ("glibc", &glibc),
+    ];
+    let text = stamped(&text, &values)?;
     Ok(fs::write(release.out.join("install.sh"), text)?)
 }
 

@@ -149,6 +149,11 @@ pub(crate) fn dist(words: &[&str]) -> Result<(), Failure> {
     } else if let Some(given) = options.binary {
         release.binary = Some(Binary::read(Path::new(given))?);
     }
+    if options.items.len() == ITEMS.len() {
+        // Files of another version would stay in the list of checksums.
+        fs::remove_dir_all(&release.out)?;
+        fs::create_dir_all(&release.out)?;
+    }
     for item in &options.items {
         println!("\n==> {}: {}", item.name, item.what);
         (item.make)(&release).map_err(|failure| failure.within(item.name))?;
