@@ -1,4 +1,4 @@
-//! `cargo xtask dist`: everything that a release offers to install, in `dist` in the directory of build
+//! `cargo xtask dist`: everything that a release offers to install, in `packages` in the directory of build
 //! results. Each item needs the tools of its format. An item whose tool is missing fails and says what to
 //! install; the others can be asked for by name.
 
@@ -196,7 +196,8 @@ struct Release {
 
 impl Release {
     fn new(triple: Option<&str>) -> Result<Self, Failure> {
-        let out = target().join("dist");
+        // Cargo builds the profile `dist` in `dist`.
+        let out = target().join("packages");
         let stage = target().join("xtask").join("dist");
         fs::create_dir_all(&out)?;
         fs::create_dir_all(&stage)?;
