@@ -1,7 +1,9 @@
 //! The exit codes of the command. docs/operations.md explains them to users.
 
 use crate::out::ReaderGone;
+use murmurate_node::config::ConfigError;
 use murmurate_node::daemon::DaemonError;
+use murmurate_node::membership::MembershipError;
 use std::process::ExitCode;
 
 /// The table at the end of `murmurate --help`.
@@ -12,6 +14,7 @@ pub(crate) const TABLE: &str = "Exit codes:
   3    the target of --until-accuracy or --until-loss was not reached
   4    refused: the peers to join do not accept this daemon
   5    no daemon to join could be reached
+  6    the configuration, the invite or the key of a daemon cannot be used
   130  interrupted before the work was done";
 
 /// How the command ended.
@@ -29,6 +32,8 @@ pub(crate) enum Exit {
     Refused,
     /// No peer to join could be reached.
     Unreachable,
+    /// What the daemon was started with cannot be used, so another start does not help.
+    Unusable,
     /// The user interrupted it before the work was done.
     Interrupted,
 }
@@ -43,6 +48,7 @@ impl Exit {
             Self::Missed => 3,
             Self::Refused => 4,
             Self::Unreachable => 5,
+            Self::Unusable => 6,
             // As shells do: 128 and the number of SIGINT.
             Self::Interrupted => 130,
         }
@@ -56,10 +62,19 @@ impl Exit {
         if let Some(ended) = error.downcast_ref::<Ended>() {
             return ended.exit;
         }
+        if let Some(ConfigError::Unreadable { .. } | ConfigError::Invalid { .. }) =
+            error.downcast_ref()
+        {
+            return Self::Unusable;
+        }
         match error.downcast_ref::<DaemonError>() {
             Some(DaemonError::Missed { .. }) => Self::Missed,
             Some(DaemonError::Refused(_) | DaemonError::TurnedAway { .. }) => Self::Refused,
             Some(DaemonError::Unreachable { .. }) => Self::Unreachable,
+            Some(DaemonError::Membership(MembershipError::Store(_))) => Self::Failed,
+            Some(DaemonError::Membership(_) | DaemonError::Strategy(_) | DaemonError::Plan(_)) => {
+                Self::Unusable
+            }
             Some(error) if error.was_interrupted() => Self::Interrupted,
             _ => Self::Failed,
         }
@@ -95,6 +110,10 @@ mod tests {
 
     #[test]
     fn each_end_has_a_code_of_its_own() {
+        let path = std::path::PathBuf::from("node.toml");
+        let there = ConfigError::Exists { path: path.clone() };
+        let reason = "it is a folder".to_owned();
+        let unreadable = ConfigError::Unreadable { path, reason };
         let unreachable = DaemonError::Unreachable { bootstrap: None };
         let cases = [
             (ReaderGone.into(), 0),
@@ -102,6 +121,9 @@ mod tests {
             (Ended::new(Exit::Usage, "give a file").into(), 2),
             (Ended::new(Exit::Missed, "ended at 0.5").into(), 3),
             (unreachable.into(), 5),
+            (DaemonError::from(MembershipError::NoInvite).into(), 6),
+            (unreadable.into(), 6),
+            (there.into(), 1),
             (DaemonError::Interrupted.into(), 130),
             (DaemonError::NetworkEnded.into(), 1),
         ];
@@ -122,6 +144,7 @@ mod tests {
             Missed,
             Refused,
             Unreachable,
+            Unusable,
             Interrupted,
         ] {
             let line = format!("\n  {:<5}", exit.code());

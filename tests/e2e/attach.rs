@@ -2,7 +2,9 @@
 //! `MURMURATE_TEST_PYTHON`, of `target/tools/python`, or `python3`. Without one they say so and end.
 
 use crate::swarm::{nodes, same_digest};
-use murmurate_tests::{Daemon, Settings, failure, local, murmurate, program, success, turn};
+use murmurate_tests::{
+    Daemon, Settings, failure, failure_with, local, murmurate, program, success, turn,
+};
 use rustix::process::Signal;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -216,7 +218,11 @@ fn what_an_attached_trainer_cannot_do_is_refused_with_the_reason() {
         assert!(line.contains(reason), "{line}");
         assert!(line.contains("or take another preset"), "{line}");
     }
-    let line = failure(dir.path(), &["run", "--trainer", "attach", "--data", "x"]);
+    let line = failure_with(
+        6,
+        dir.path(),
+        &["run", "--trainer", "attach", "--data", "x"],
+    );
     assert!(line.contains("no key of kind = \"attached\""), "{line}");
     let shown = success(dir.path(), &["run", "--trainer", "attach", "--show-config"]);
     assert!(shown.contains("kind = \"attached\""), "{shown}");

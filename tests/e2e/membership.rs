@@ -168,7 +168,7 @@ fn wrong_invites_and_keys_are_refused_in_one_line() {
     let always = ["run", "--no-mdns", "--rounds", "1", "--config", &hasty];
     let run_with =
         |code, args: &[&str]| failure_with(code, Path::new("."), &[&always, args].concat());
-    let run = |args: &[&str]| run_with(1, args);
+    let run = |args: &[&str]| run_with(6, args);
     let address = "/ip4/127.0.0.1/udp/1/quic-v1";
     says(
         run(&["--dir", &dir("a"), "--join", address]),

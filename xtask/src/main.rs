@@ -11,6 +11,7 @@ mod command;
 mod deny;
 mod determinism;
 mod devices;
+mod dist;
 mod failure;
 mod figures;
 mod fix;
@@ -53,6 +54,7 @@ fn run(arguments: &[String]) -> Result<(), Failure> {
         ["verify-all"] => verify(&|_| true),
         ["fix"] => fix::fix(),
         ["figures"] => figures::figures(),
+        ["dist", options @ ..] => dist::dist(options),
         ["fuzz", options @ ..] => fuzz::Options::parse(options).and_then(|o| fuzz::fuzz(&o)),
         ["book-test", pages @ ..] if !pages.is_empty() => book_test::of_pages(pages),
         ["nextest", options @ ..] => {
@@ -93,6 +95,7 @@ fn help() {
     println!("cargo xtask NAME [NAME ...] these steps");
     println!("cargo xtask fuzz [TARGET] [--seconds N] [--keep]");
     println!("                            one target, longer, keeping the inputs that it finds");
+    dist::help();
     println!("cargo xtask book-test PAGE  the commands of one tutorial, such as friends");
     println!("cargo xtask nextest [ARGS]  the tests under cargo-nextest, if it is installed");
     for (lane, title) in [

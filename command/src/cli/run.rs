@@ -28,7 +28,8 @@ pub(crate) struct RunArgs {
     /// Strategy preset, such as diloco; `murmurate strategies` lists all
     #[arg(long)]
     pub(crate) preset: Option<String>,
-    /// Enter a run with this invite, a line that `murmurate invite` printed, or a file with it
+    /// Enter a run with this invite, a line that `murmurate invite` printed, or a file with it; the variable
+    /// MURMURATE_INVITE does the same
     #[arg(long, value_name = "LINE")]
     pub(crate) invite: Option<String>,
     /// Enter a run with its key, as the owner; `murmurate run-key` makes one

@@ -1,7 +1,7 @@
 //! `murmurate doctor`: checks a daemon and its machine.
 
 use crate::cli::DoctorArgs;
-use crate::commands::environment;
+use crate::commands::{environment, invite};
 use crate::doctor::{Question, examine};
 use crate::exit::{Ended, Exit};
 use crate::out;
@@ -11,7 +11,7 @@ pub(crate) fn run(args: &DoctorArgs) -> anyhow::Result<()> {
         dir: args.dir.clone(),
         file: args.config.clone(),
         join: args.join.clone(),
-        invite: args.invite.clone(),
+        invite: invite(args.invite.clone()),
         environment: environment(),
         open: args.open,
         bundle: args.bundle.clone(),

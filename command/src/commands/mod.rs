@@ -36,6 +36,13 @@ pub(crate) fn environment() -> Vec<Variable> {
     )
 }
 
+/// The invite of the command line, or else that of the variable `MURMURATE_INVITE`. A service has no better
+/// place for it: the processes of a machine show their command lines to everyone.
+pub(crate) fn invite(given: Option<String>) -> Option<String> {
+    let set = || std::env::var("MURMURATE_INVITE").ok();
+    given.or_else(set).filter(|invite| !invite.is_empty())
+}
+
 /// An error with its causes in one line.
 pub(crate) fn one_line(error: &anyhow::Error) -> String {
     error

@@ -1,10 +1,10 @@
 //! `murmurate run`: runs one daemon.
 
 use crate::cli::RunArgs;
-use crate::commands::environment;
+use crate::commands::{environment, invite};
 use crate::out;
 use murmurate_node::config::{Config, Overrides};
-use murmurate_node::daemon::{self, RunOptions};
+use murmurate_node::daemon::{self, DaemonError, RunOptions};
 use murmurate_node::local;
 use murmurate_node::membership::invite_from;
 use murmurate_node::progress::LogMode;
@@ -45,7 +45,13 @@ pub(crate) fn run(args: RunArgs) -> anyhow::Result<()> {
     if args.show_config {
         return out::text(config.effective);
     }
-    let invite = args.invite.as_deref().map(invite_from).transpose()?;
+    // It lets one daemon in, so it is not for the daemons of `murmurate local`.
+    let invite = match args.parent {
+        None => invite(args.invite),
+        Some(_) => args.invite,
+    };
+    let invite = invite.as_deref().map(invite_from).transpose();
+    let invite = invite.map_err(DaemonError::from)?;
     daemon::run(
         config,
         RunOptions {

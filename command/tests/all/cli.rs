@@ -10,9 +10,14 @@ use std::sync::Arc;
 
 /// The one line on stderr of a command that must fail.
 fn failure(dir: &Path, args: &[&str]) -> String {
+    failure_with(1, dir, args)
+}
+
+/// As [`failure`], with another exit code.
+fn failure_with(code: i32, dir: &Path, args: &[&str]) -> String {
     let output = murmurate(dir, args);
     let stderr = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(1), "{args:?}: {stderr}");
+    assert_eq!(output.status.code(), Some(code), "{args:?}: {stderr}");
     assert_eq!(stderr.lines().count(), 1, "{args:?}: {stderr}");
     assert!(output.stdout.is_empty(), "{args:?}");
     stderr
@@ -249,9 +254,11 @@ fn init_writes_what_run_reads_and_never_overwrites() {
         "mine"
     );
     success(dir.path(), &["init", "--force"]);
-    let line = failure(dir.path(), &["init", "--to", "no/such/node.toml"]);
+    // The folder is made, unless something is in the way.
+    success(dir.path(), &["init", "--to", "new/folder/node.toml"]);
+    let line = failure(dir.path(), &["init", "--to", "node.toml/node.toml"]);
     assert!(
-        line.starts_with("no/such/node.toml: cannot be written: "),
+        line.starts_with("node.toml/node.toml: cannot be written: "),
         "{line}"
     );
 }
@@ -285,22 +292,22 @@ fn a_bad_configuration_is_one_line_with_its_place() {
     ];
     for (text, start) in cases {
         std::fs::write(&config, text).unwrap();
-        let line = failure(dir.path(), &["run", "--config", "node.toml"]);
+        let line = failure_with(6, dir.path(), &["run", "--config", "node.toml"]);
         assert!(line.starts_with(start), "{line}");
         assert_eq!(std::fs::read_to_string(&config).unwrap(), text);
     }
-    let line = failure(dir.path(), &["run", "--config", "none.toml"]);
+    let line = failure_with(6, dir.path(), &["run", "--config", "none.toml"]);
     assert!(line.starts_with("none.toml: "), "{line}");
     assert!(
         line.ends_with("`murmurate init --to none.toml` writes one"),
         "{line}"
     );
-    let line = failure(dir.path(), &["run", "--join", "10.0.0.1:4001"]);
+    let line = failure_with(6, dir.path(), &["run", "--join", "10.0.0.1:4001"]);
     assert!(
         line.starts_with("--join: `10.0.0.1:4001` is not a multiaddress"),
         "{line}"
     );
-    let line = failure(dir.path(), &["run", "--device", "gpu"]);
+    let line = failure_with(6, dir.path(), &["run", "--device", "gpu"]);
     assert!(
         line.starts_with("--device: there is no device `gpu`"),
         "{line}"

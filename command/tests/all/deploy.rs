@@ -19,22 +19,39 @@ fn murmurate(dir: &Path, args: &[&str]) -> Command {
     command
 }
 
+/// The default of the Helm chart: the lines under `config: |`.
+fn config_of_the_chart() -> String {
+    let values = std::fs::read_to_string(deploy("helm/murmurate/values.yaml")).unwrap();
+    let (_, after) = values.split_once("\nconfig: |\n").unwrap();
+    let lines = after.lines();
+    let block = lines.take_while(|line| line.is_empty() || line.starts_with("  "));
+    block
+        .map(|line| format!("{}\n", line.trim_start()))
+        .collect()
+}
+
 #[test]
 fn containers_are_asked_under_their_names() {
     let dir = tempfile::tempdir().unwrap();
+    let chart = dir.path().join("chart.toml");
+    std::fs::write(&chart, config_of_the_chart()).unwrap();
     for (file, name) in [
-        ("compose/node.toml", "node-0"),
-        ("kubernetes/node.toml", "murmurate"),
+        (deploy("compose/node.toml"), "node-0"),
+        (deploy("kubernetes/node.toml"), "murmurate"),
+        (chart, "birds-0"),
     ] {
-        let path = deploy(file);
-        let path = path.to_str().unwrap();
-        let shown = murmurate(dir.path(), &["run", "--config", path, "--show-config"]);
-        let shown = { shown }.output().unwrap();
+        let path = file.to_str().unwrap();
+        let mut shown = murmurate(dir.path(), &["run", "--config", path, "--show-config"]);
+        if path.ends_with("chart.toml") {
+            // The chart sets it by this variable, because the names depend on the release.
+            shown.env("MURMURATE_DAEMON_HTTP_NAMES", "birds-0,birds");
+        }
+        let shown = shown.output().unwrap();
         let text = String::from_utf8(shown.stdout).unwrap();
-        assert!(shown.status.success(), "{file}");
+        assert!(shown.status.success(), "{path}");
         let config: toml::Table = toml::from_str(&text).unwrap();
         let names = config["daemon"]["http_names"].as_array().unwrap();
-        assert!(names.iter().any(|n| n.as_str() == Some(name)), "{file}");
+        assert!(names.iter().any(|n| n.as_str() == Some(name)), "{path}");
         assert_eq!(config["daemon"]["http"].as_str(), Some("0.0.0.0:9100"));
     }
     // The other pods' names come from a variable.

@@ -172,6 +172,19 @@ fn exit_codes_tell_the_ends_apart() {
         code(&[&run[..], &["--until-loss", "0.0"]].concat()),
         Some(3)
     );
+    assert_eq!(code(&["run", "--config", "none.toml"]), Some(6));
+    // A service gets its invite from a variable.
+    let mut invited = Command::new(env!("CARGO_BIN_EXE_murmurate"));
+    invited
+        .args(["run", "--dir", "b", "--no-mdns"])
+        .current_dir(dir.path());
+    let output = invited.env("MURMURATE_INVITE", "hello").output().unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        stderr.starts_with("error: --invite: this is not an invite"),
+        "{stderr}"
+    );
+    assert_eq!(output.status.code(), Some(6));
 }
 
 #[test]

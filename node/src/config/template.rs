@@ -9,7 +9,7 @@ pub fn template() -> &'static str {
     include_str!("template.toml")
 }
 
-/// Writes the commented configuration to `path`.
+/// Writes the commented configuration to `path`, in a folder that it makes if need be.
 ///
 /// # Errors
 /// If the file exists and `replace` is [`Replace::Never`], or if it cannot be written.
@@ -19,10 +19,14 @@ pub fn write_template(path: &Path, replace: Replace) -> Result<(), ConfigError> 
             path: path.to_owned(),
         });
     }
-    write_atomically(path, template().as_bytes()).map_err(|e| ConfigError::Unwritable {
+    let unwritable = |reason: String| ConfigError::Unwritable {
         path: path.to_owned(),
-        reason: e.to_string(),
-    })
+        reason,
+    };
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder).map_err(|e| unwritable(e.to_string()))?;
+    }
+    write_atomically(path, template().as_bytes()).map_err(|e| unwritable(e.to_string()))
 }
 
 /// What to do if the file exists already.

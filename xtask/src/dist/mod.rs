@@ -1,0 +1,306 @@
+//! `cargo xtask dist`: everything that a release offers to install, in `packages` in the directory of build
+//! results. Each item needs the tools of its format. An item whose tool is missing fails and says what to
+//! install; the others can be asked for by name.
+
+mod archive;
+mod binary;
+mod deb;
+mod files;
+mod image;
+#[cfg(test)]
+mod tests;
+
+use crate::command::{host, output, run, run_with};
+use crate::failure::Failure;
+use crate::paths::{root, target};
+use crate::tool::Tool;
+use binary::Binary;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The version of the workspace.
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// What can be made.
+const ITEMS: &[Item] = &[
+    Item::packed(
+        "tarball",
+        "the binary, manual pages, completions",
+        files::tarball,
+    ),
+    Item::packed(
+        "wheel",
+        "the Python package with the binary in it",
+        files::wheel,
+    ),
+    Item::packed("deb", "a Debian package with a service", deb::deb),
+    Item::packed("image", "a container image as an OCI archive", image::image),
+    Item::plain("chart", "the Helm chart", files::chart),
+    Item::plain("install", "install.sh for this version", files::install),
+    Item::plain("sbom", "the dependencies, as CycloneDX", sbom),
+];
+
+/// Reads the dependencies of the binary. Its build takes a minute.
+const CYCLONEDX: Tool = Tool {
+    name: "cargo-cyclonedx",
+    version: "0.5.9",
+    features: &[],
+};
+
+/// Free MiB that a build of the binary takes, and that packing takes.
+const BUILD_MIB: u64 = 6 << 10;
+const PACK_MIB: u64 = 1 << 10;
+
+/// One thing to make, with the name that asks for it.
+struct Item {
+    name: &'static str,
+    what: &'static str,
+    /// Whether the binary goes into it.
+    packs: bool,
+    make: Make,
+}
+
+type Make = fn(&Release) -> Result<(), Failure>;
+
+impl Item {
+    const fn packed(name: &'static str, what: &'static str, make: Make) -> Self {
+        let packs = true;
+        Self {
+            name,
+            what,
+            packs,
+            make,
+        }
+    }
+
+    const fn plain(name: &'static str, what: &'static str, make: Make) -> Self {
+        let packs = false;
+        Self {
+            name,
+            what,
+            packs,
+            make,
+        }
+    }
+}
+
+/// What is asked for.
+#[derive(Default)]
+struct Options<'a> {
+    items: Vec<&'static Item>,
+    /// A binary that is built already.
+    binary: Option<&'a str>,
+    target: Option<&'a str>,
+}
+
+impl<'a> Options<'a> {
+    fn parse(words: &[&'a str]) -> Result<Self, Failure> {
+        let mut options = Self::default();
+        let mut words = words.iter();
+        while let Some(word) = words.next() {
+            let mut value = || {
+                let value = words.next().copied();
+                value.ok_or_else(|| Failure::new(format!("dist: {word} needs a value")))
+            };
+            match *word {
+                "--binary" => options.binary = Some(value()?),
+                "--target" => options.target = Some(value()?),
+                name => options.items.push(item(name)?),
+            }
+        }
+        if options.items.is_empty() {
+            options.items = ITEMS.iter().collect();
+        }
+        Ok(options)
+    }
+}
+
+fn item(name: &str) -> Result<&'static Item, Failure> {
+    let names: Vec<&str> = ITEMS.iter().map(|item| item.name).collect();
+    let found = ITEMS.iter().find(|item| item.name == name);
+    found.ok_or_else(|| {
+        let names = names.join(", ");
+        Failure::new(format!(
+            "dist: there is no item {name:?}; there are {names}, --binary and --target"
+        ))
+    })
+}
+
+/// The lines of `cargo xtask help`.
+pub(crate) fn help() {
+    println!("cargo xtask dist [ITEM ...] [--binary FILE] [--target TRIPLE]");
+    println!(
+        "                            what a release offers to install; all items without one:"
+    );
+    for item in ITEMS {
+        println!("                            {:<8} {}", item.name, item.what);
+    }
+}
+
+/// Makes what is asked for, and the checksums of all that is there.
+pub(crate) fn dist(words: &[&str]) -> Result<(), Failure> {
+    let options = Options::parse(words)?;
+    let mut release = Release::new(options.target)?;
+    let packs = options.items.iter().any(|item| item.packs);
+    let builds = packs && options.binary.is_none();
+    room(&release.out, if builds { BUILD_MIB } else { PACK_MIB })?;
+    if builds {
+        release.binary = Some(binary::build(&release.target)?);
+    } else if let Some(given) = options.binary {
+        release.binary = Some(Binary::read(Path::new(given))?);
+    }
+    if options.items.len() == ITEMS.len() {
+        // Files of another version would stay in the list of checksums.
+        fs::remove_dir_all(&release.out)?;
+        fs::create_dir_all(&release.out)?;
+    }
+    for item in &options.items {
+        println!("\n==> {}: {}", item.name, item.what);
+        (item.make)(&release).map_err(|failure| failure.within(item.name))?;
+    }
+    let sums = archive::checksums(&release.out)?;
+    println!("\n{sums}in {}", release.out.display());
+    Ok(())
+}
+
+/// Fails if fewer MiB are free where `folder` is.
+fn room(folder: &Path, mib: u64) -> Result<(), Failure> {
+    let folder = folder.to_string_lossy();
+    let table = output("df", &["-Pk", &folder])?;
+    let free = table
+        .lines()
+        .nth(1)
+        .and_then(|line| line.split_whitespace().nth(3));
+    match free.and_then(|kib| kib.parse::<u64>().ok()) {
+        Some(kib) if kib >> 10 < mib => Err(Failure::new(format!(
+            "{folder} has {} MiB free, and {mib} MiB are needed; free some, or set CARGO_TARGET_DIR to another disk",
+            kib >> 10
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// What all items of a release have in common.
+struct Release {
+    /// Where the files go.
+    out: PathBuf,
+    /// Where they are put together.
+    stage: PathBuf,
+    /// The machines that it is for, as rustc names them.
+    target: String,
+    /// The time in all archives, in seconds since 1970: that of the commit.
+    epoch: String,
+    /// If something is asked for that it goes into.
+    binary: Option<Binary>,
+}
+
+impl Release {
+    fn new(triple: Option<&str>) -> Result<Self, Failure> {
+        // Cargo builds the profile `dist` in `dist`.
+        let out = target().join("packages");
+        let stage = target().join("xtask").join("dist");
+        fs::create_dir_all(&out)?;
+        fs::create_dir_all(&stage)?;
+        let epoch = match std::env::var("SOURCE_DATE_EPOCH") {
+            Ok(set) => set,
+            Err(_) => output("git", &["log", "-1", "--format=%ct"])?
+                .trim()
+                .to_owned(),
+        };
+        let target = triple.map_or_else(host, |triple| Ok(triple.to_owned()))?;
+        Ok(Self {
+            out,
+            stage,
+            target,
+            epoch,
+            binary: None,
+        })
+    }
+
+    fn binary(&self) -> Result<&Binary, Failure> {
+        let binary = self.binary.as_ref();
+        binary.ok_or_else(|| Failure::new("there is no binary: give --binary"))
+    }
+
+    /// The name of Debian, and of images, for the processor.
+    fn debian_arch(&self) -> Result<&'static str, Failure> {
+        match self.target.split_once('-') {
+            Some(("x86_64", system)) if system.starts_with("unknown-linux") => Ok("amd64"),
+            Some(("aarch64", system)) if system.starts_with("unknown-linux") => Ok("arm64"),
+            _ => Err(Failure::new(format!(
+                "not for {}: give a Linux as --target",
+                self.target
+            ))),
+        }
+    }
+
+    /// An empty folder to put an item together in.
+    fn fresh(&self, name: &str) -> Result<PathBuf, Failure> {
+        let folder = self.stage.join(name);
+        if folder.exists() {
+            fs::remove_dir_all(&folder)?;
+        }
+        fs::create_dir_all(&folder)?;
+        Ok(folder)
+    }
+}
+
+/// Copies a file, and makes the folder that it goes to. The failure names the file.
+fn copy(from: impl AsRef<Path>, to: &Path) -> Result<(), Failure> {
+    let from = from.as_ref();
+    let failed = |error| Failure::new(format!("{} to {}: {error}", from.display(), to.display()));
+    fs::create_dir_all(to.parent().unwrap_or(to)).map_err(failed)?;
+    fs::copy(from, to).map(drop).map_err(failed)
+}
+
+/// A program that an item needs, or the package to install.
+fn needs(program: &str, package: &str) -> Result<(), Failure> {
+    match std::process::Command::new(program)
+        .arg("--version")
+        .output()
+    {
+        Ok(_) => Ok(()),
+        Err(_) => Err(Failure::new(format!(
+            "{program} is not here: install {package}"
+        ))),
+    }
+}
+
+/// Writes what the binary consists of. The tool writes beside each package of the workspace.
+fn sbom(release: &Release) -> Result<(), Failure> {
+    let tool = CYCLONEDX.installed()?;
+    let what = [
+        "cyclonedx",
+        "--manifest-path",
+        "command/Cargo.toml",
+        "--describe",
+        "binaries",
+    ];
+    let how = [
+        "--format",
+        "json",
+        "--spec-version",
+        "1.5",
+        "--quiet",
+        "--target",
+        &release.target,
+    ];
+    run_with(
+        &tool,
+        &[&what[..], &how].concat(),
+        &[("SOURCE_DATE_EPOCH", &release.epoch)],
+    )?;
+    let written = Path::new("command/murmurate_bin.cdx.json");
+    let text = fs::read_to_string(written)?;
+    run(
+        "git",
+        &["clean", "--quiet", "--force", "--", "*_bin.cdx.json"],
+    )?;
+    // Where the clone is says nothing about the binary.
+    let here = format!("file://{}/", root().display());
+    let file = format!("murmurate-{VERSION}-{}.cdx.json", release.target);
+    Ok(fs::write(
+        release.out.join(file),
+        text.replace(&here, "file:///"),
+    )?)
+}
