@@ -37,6 +37,7 @@ impl Waiting {
             "seed": terms.seed,
             "shard": terms.part().index,
             "shards": terms.part().of,
+            "dealt": terms.dealt,
             "mode": terms.mode,
         });
         let path = terms.dir.join(ABOUT);

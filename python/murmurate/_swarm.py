@@ -47,7 +47,7 @@ SCORE = ("loss", "accuracy", "samples")
 
 
 def run_info(socket: Place | None = None, patience: float = 60.0) -> dict[str, Any]:
-    """What the daemon says of its run: a dict with run, seed, shard, shards and mode."""
+    """What the daemon says of its run: a dict with run, seed, shard, shards, dealt and mode."""
     return read_run(socket_path(socket), patience)
 
 
@@ -69,14 +69,13 @@ def fixed_shard(socket: Place | None = None, *, whole: bool = False) -> tuple[in
 
     whole: this daemon trains on all of its data, which other daemons do not have.
     """
-    index, of = shard(socket)
-    if of == 1 and not whole:
+    if run_info(socket)["dealt"] and not whole:
         raise MurmurateError(
             "this daemon has no fixed part of the data, so all daemons would train the same samples: set "
             "`shards.index` and `shards.of` in the configuration of each, or call shard(whole=True) where it "
             "trains on all of its data"
         )
-    return index, of
+    return shard(socket)
 
 
 def mode(socket: Place | None = None) -> Mode:

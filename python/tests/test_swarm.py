@@ -102,14 +102,16 @@ class Swarm(unittest.TestCase):
                 swarm.step(samples=1, loss=1.0)
 
     def test_a_loop_that_divides_its_data_once_needs_a_fixed_part(self):
-        def says(index, of):
+        def says(index, of, dealt):
             with open(os.path.join(self.folder, "run.json"), "w", encoding="utf-8") as file:
-                json.dump({"shard": index, "shards": of}, file)
+                json.dump({"shard": index, "shards": of, "dealt": dealt}, file)
 
         socket = os.path.join(self.folder, "socket")
-        says(1, 3)
+        says(1, 3, False)
         self.assertEqual(fixed_shard(socket), (1, 3))
-        says(0, 1)
+        says(0, 1, False)
+        self.assertEqual(fixed_shard(socket), (0, 1))
+        says(0, 1, True)
         self.assertEqual(fixed_shard(socket, whole=True), murmurate.shard(socket))
         with self.assertRaisesRegex(MurmurateError, "set `shards.index` and `shards.of`"):
             fixed_shard(socket)
