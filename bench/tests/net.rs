@@ -81,13 +81,7 @@ async fn a_stranger_at_the_port_is_not_measured() {
     let (_far, mut hello) = far().await;
     let (_other, other) = far().await;
     hello.peer = other.peer;
-    for way in [
-        Way::Quinn,
-        Way::Bulk,
-        Way::Control,
-        Way::Libp2pQuic,
-        Way::TcpNoise,
-    ] {
+    for way in [Way::Quinn, Way::Bulk, Way::Control, Way::TcpNoise] {
         let error = sent(&task(&hello, way, 1_000)).await.unwrap_err();
         assert!(!error.is_empty(), "{way}");
     }

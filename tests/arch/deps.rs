@@ -274,20 +274,33 @@ fn every_dependency_has_an_allowed_licence_and_source() {
         .other_options(vec!["--locked".into(), "--filter-platform".into(), host()])
         .exec()
         .expect("cargo metadata runs with Cargo.lock as it is");
-    let others = metadata.packages.iter().filter(|package| package.source.is_some());
+    let others = metadata
+        .packages
+        .iter()
+        .filter(|package| package.source.is_some());
     let mut bad = Vec::new();
     for package in others {
         let name = &package.name;
-        if deny.bans.deny.iter().any(|banned| banned.name == name.as_str()) {
+        if deny
+            .bans
+            .deny
+            .iter()
+            .any(|banned| banned.name == name.as_str())
+        {
             bad.push(format!("{name} is banned"));
         }
-        if !package.source.as_ref().is_some_and(|source| source.is_crates_io()) {
+        if !package
+            .source
+            .as_ref()
+            .is_some_and(|source| source.is_crates_io())
+        {
             bad.push(format!("{name} does not come from crates.io"));
         }
         let licence = package.license.as_deref().unwrap_or("none");
-        let may = spdx::Expression::parse_mode(licence, spdx::ParseMode::LAX).is_ok_and(|licence| {
-            licence.evaluate(|wanted| allowed.iter().any(|licensee| licensee.satisfies(wanted)))
-        });
+        let may =
+            spdx::Expression::parse_mode(licence, spdx::ParseMode::LAX).is_ok_and(|licence| {
+                licence.evaluate(|wanted| allowed.iter().any(|licensee| licensee.satisfies(wanted)))
+            });
         if !may {
             bad.push(format!("{name} has the licence {licence}"));
         }

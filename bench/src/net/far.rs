@@ -67,10 +67,8 @@ impl Far {
         server.transport_config(Arc::default());
         let bare = quinn::Endpoint::server(server, task.at(1)).map_err(cannot(task.at(1)))?;
         let quinn = bare.local_addr().map_err(cannot(task.at(1)))?.port();
-        let mut stock = muxed::stock_quic(&identity);
-        let libp2p_quic = muxed::listen(&mut stock, true, task.at(2)).await?;
         let mut noise = muxed::tcp_noise(&identity)?;
-        let tcp_noise = muxed::listen(&mut noise, false, task.at(1)).await?;
+        let tcp_noise = muxed::listen(&mut noise, task.at(1)).await?;
         let plain = TcpListener::bind(task.at(0)).await;
         let plain = plain.map_err(cannot(task.at(0)))?;
         let tcp = plain.local_addr().map_err(cannot(task.at(0)))?.port();
@@ -79,7 +77,7 @@ impl Far {
         serving.spawn(serve_bulk(endpoint.clone(), tls.clone()));
         serving.spawn(serve_tls(tls));
         serving.spawn(serve_quinn(bare));
-        for transport in [control, stock, noise] {
+        for transport in [control, noise] {
             serving.spawn(serve_muxed(transport));
         }
         serving.spawn(serve_tcp(plain));
@@ -88,7 +86,6 @@ impl Far {
             peer: endpoint.local_peer_id().to_string(),
             ours,
             quinn,
-            libp2p_quic,
             tcp_noise,
             tcp,
         };

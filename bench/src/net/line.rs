@@ -75,10 +75,6 @@ impl Line {
                 let source = Source::Endpoint(endpoint);
                 dialer.muxed(muxed::ours(transport), source).await?
             }
-            Way::Libp2pQuic => {
-                let transport = muxed::stock_quic(&dialer.identity);
-                dialer.muxed(transport, Source::Nothing).await?
-            }
             Way::TcpNoise => {
                 let transport = muxed::tcp_noise(&dialer.identity)?;
                 dialer.muxed(transport, Source::Nothing).await?

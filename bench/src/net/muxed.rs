@@ -10,7 +10,7 @@ use libp2p::core::upgrade::Version;
 use libp2p::core::{Endpoint as Role, Transport as _};
 use libp2p::identity::Keypair;
 use libp2p::multiaddr::Protocol;
-use libp2p::{Multiaddr, PeerId, noise, quic, tcp, yamux};
+use libp2p::{Multiaddr, PeerId, noise, tcp, yamux};
 use murmurate_net::quic::multiaddr_of;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
@@ -22,13 +22,6 @@ pub(super) type Muxed = Boxed<(PeerId, StreamMuxerBox)>;
 /// Our own transport.
 pub(super) fn ours(transport: murmurate_net::quic::Transport) -> Muxed {
     transport
-        .map(|(peer, muxer), _| (peer, StreamMuxerBox::new(muxer)))
-        .boxed()
-}
-
-/// libp2p's QUIC with its defaults.
-pub(super) fn stock_quic(identity: &Keypair) -> Muxed {
-    quic::tokio::Transport::new(quic::Config::new(identity))
         .map(|(peer, muxer), _| (peer, StreamMuxerBox::new(muxer)))
         .boxed()
 }
@@ -54,21 +47,17 @@ pub(super) fn address(udp: bool, addr: SocketAddr) -> Multiaddr {
     Multiaddr::from(addr.ip()).with(Protocol::Tcp(addr.port()))
 }
 
-/// Listens and returns the port.
-pub(super) async fn listen(
-    transport: &mut Muxed,
-    udp: bool,
-    at: SocketAddr,
-) -> Result<u16, BenchError> {
+/// Listens on TCP and returns the port.
+pub(super) async fn listen(transport: &mut Muxed, at: SocketAddr) -> Result<u16, BenchError> {
     let listening = BenchError::failed("listening with libp2p");
     transport
-        .listen_on(ListenerId::next(), address(udp, at))
+        .listen_on(ListenerId::next(), address(false, at))
         .map_err(|error| listening(error.to_string()))?;
     loop {
         match next(transport).await {
             TransportEvent::NewAddress { listen_addr, .. } => {
                 let port = listen_addr.iter().find_map(|part| match part {
-                    Protocol::Udp(port) | Protocol::Tcp(port) => Some(port),
+                    Protocol::Tcp(port) => Some(port),
                     _ => None,
                 });
                 return port.ok_or_else(|| listening("an address without a port".to_owned()));

@@ -58,7 +58,7 @@ impl Network {
                 Way::Tls => {
                     self.relay.publish_tcp(self.far, FAR_PORT + FarTask::TLS)?;
                 }
-                Way::Quinn | Way::Bulk | Way::Libp2pQuic => {
+                Way::Quinn | Way::Bulk => {
                     self.relay.publish_udp(self.far, port)?;
                 }
                 Way::TcpNoise | Way::Tcp => {

@@ -168,8 +168,6 @@ pub struct Hello {
     pub ours: u16,
     /// UDP port of bare quinn.
     pub quinn: u16,
-    /// UDP port of libp2p's QUIC.
-    pub libp2p_quic: u16,
     /// TCP port of Noise and Yamux.
     pub tcp_noise: u16,
     /// TCP port of plain TCP.
@@ -184,7 +182,6 @@ impl Hello {
             Way::Quinn => self.quinn,
             // TLS begins with a bulk connection, on which the far end offers its port.
             Way::Bulk | Way::Tls | Way::Control => self.ours,
-            Way::Libp2pQuic => self.libp2p_quic,
             Way::TcpNoise => self.tcp_noise,
             Way::Tcp => self.tcp,
         }

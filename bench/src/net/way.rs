@@ -16,8 +16,6 @@ pub enum Way {
     Tls,
     /// A libp2p stream over our own [`Transport`](murmurate_net::quic::Transport).
     Control,
-    /// A stream of libp2p's own QUIC.
-    Libp2pQuic,
     /// A stream of libp2p's TCP with Noise and Yamux.
     TcpNoise,
     /// Plain TCP without encryption. Small messages use a second connection.
@@ -38,12 +36,11 @@ fn words() -> String {
 
 impl Way {
     /// All ways. The first is the one that the others are compared with.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 6] = [
         Self::Quinn,
         Self::Bulk,
         Self::Tls,
         Self::Control,
-        Self::Libp2pQuic,
         Self::TcpNoise,
         Self::Tcp,
     ];
@@ -56,7 +53,6 @@ impl Way {
             Self::Bulk => "bulk",
             Self::Tls => "tls",
             Self::Control => "control",
-            Self::Libp2pQuic => "libp2p-quic",
             Self::TcpNoise => "tcp-noise",
             Self::Tcp => "tcp",
         }
@@ -97,6 +93,6 @@ mod tests {
             assert_eq!(json, format!("{:?}", way.word()));
         }
         let error = "carrier-pigeon".parse::<Way>().unwrap_err();
-        assert!(error.to_string().contains("libp2p-quic"), "{error}");
+        assert!(error.to_string().contains("tcp-noise"), "{error}");
     }
 }

@@ -101,7 +101,7 @@ pub(crate) struct BenchNetArgs {
     /// Transfers for each way, in turn with the others
     #[arg(long, default_value_t = 3)]
     pub(crate) rounds: u32,
-    /// Ways to measure: quinn, bulk, tls, control, libp2p-quic, tcp-noise, tcp [default: all]
+    /// Ways to measure: quinn, bulk, tls, control, tcp-noise, tcp [default: all]
     #[arg(long, value_delimiter = ',', value_name = "WAY,...")]
     pub(crate) ways: Vec<Way>,
     /// Congestion control of our own connections: bbr3, cubic

@@ -1,5 +1,6 @@
 //! TLS of bulk connections over TCP, with the identities and checks of those over QUIC.
 
+use crate::quic::certificate;
 use crate::quic::config::Config;
 use crate::quic::error::{Error, Mismatch};
 use crate::quic::tls::{SERVER_NAME, Tls};
@@ -50,7 +51,7 @@ impl BulkTls {
         identity: &Keypair,
         alpn: &'static [u8],
     ) -> Result<Self, Error> {
-        let tls = Tls::for_tcp(identity, config.cipher, config.post_quantum, config.key_log)?;
+        let tls = Tls::new(identity, config.cipher, config.post_quantum, config.key_log)?;
         let acceptor = TlsAcceptor::from(Arc::new(tls.server_config(&[alpn])?));
         Ok(Self {
             tls,
@@ -80,6 +81,6 @@ impl BulkTls {
 
 /// The peer that these certificates prove.
 pub(crate) fn peer_of_certificates(chain: &[CertificateDer<'_>]) -> Option<PeerId> {
-    let certificate = libp2p::tls::certificate::parse(chain.first()?).ok()?;
+    let certificate = certificate::parse(chain.first()?)?;
     Some(certificate.peer_id())
 }

@@ -1,24 +1,25 @@
 //! TLS 1.3 as used by libp2p: ciphers, certificates and protocols.
 //!
-//! QUIC's ciphers are ring's (measured faster there than aws-lc-rs's): AES-128-GCM first if the machine has
-//! AES instructions, otherwise ChaCha20-Poly1305. The server follows the client's preference.
+//! The ciphers are ring's: AES-128-GCM first if the machine has AES instructions, otherwise
+//! ChaCha20-Poly1305. The server follows the client's preference.
 //! Sessions are never resumed, because a resumed session would skip the check of the peer's
 //! identity, and all peers share one server name. So there is no 0-RTT either.
 
 use crate::quic::admission::Kind;
+use crate::quic::certificate;
 use crate::quic::cipher::Cipher;
 use crate::quic::error::Error;
+use crate::quic::hybrid::X25519MlKem768;
 use crate::quic::reset::ResetKey;
 use crate::quic::verifier::Verifier;
 use libp2p::PeerId;
 use libp2p::identity::Keypair;
-use libp2p::tls::certificate;
 use quinn::crypto::rustls::{HandshakeData, QuicClientConfig, QuicServerConfig};
 use rustls::client::Resumption;
-use rustls::crypto::{CryptoProvider, SecureRandom, aws_lc_rs, ring};
+use rustls::crypto::{CryptoProvider, SecureRandom, ring};
 use rustls::pki_types::CertificateDer;
 use rustls::server::NoServerSessionStorage;
-use rustls::sign::{CertifiedKey, SingleCertAndKey};
+use rustls::sign::SingleCertAndKey;
 use rustls::{ClientConfig, KeyLogFile, ServerConfig, Tls13CipherSuite};
 use std::sync::Arc;
 
@@ -40,35 +41,10 @@ impl Tls {
         post_quantum: bool,
         key_log: bool,
     ) -> Result<Self, Error> {
-        Self::with(identity, provider(cipher, post_quantum), key_log)
-    }
-
-    /// The same for records of TCP, which aws-lc-rs encrypts faster than ring.
-    pub(super) fn for_tcp(
-        identity: &Keypair,
-        cipher: Cipher,
-        post_quantum: bool,
-        key_log: bool,
-    ) -> Result<Self, Error> {
-        let mut provider = provider(cipher, post_quantum);
-        let fast = aws_lc_rs::default_provider().cipher_suites;
-        for suite in &mut provider.cipher_suites {
-            if let Some(same) = fast.iter().find(|other| other.suite() == suite.suite()) {
-                *suite = *same;
-            }
-        }
-        Self::with(identity, provider, key_log)
-    }
-
-    fn with(identity: &Keypair, provider: CryptoProvider, key_log: bool) -> Result<Self, Error> {
-        let (cert, key) = certificate::generate(identity)
-            .map_err(|error| Error::Certificate(error.to_string()))?;
-        let provider = Arc::new(provider);
-        let key = provider.key_provider.load_private_key(key)?;
         // `with_single_cert` refuses libp2p's critical extension.
-        let certified = CertifiedKey::new(vec![cert], key);
+        let certified = certificate::generate(identity).map_err(Error::Certificate)?;
         Ok(Self {
-            provider,
+            provider: Arc::new(provider(cipher, post_quantum)),
             certificate: Arc::new(SingleCertAndKey::from(certified)),
             key_log,
         })
@@ -157,9 +133,7 @@ pub(super) fn provider(cipher: Cipher, post_quantum: bool) -> CryptoProvider {
     };
     if post_quantum {
         // The same preference as libp2p-tls. ring has no ML-KEM.
-        provider
-            .kx_groups
-            .insert(0, aws_lc_rs::kx_group::X25519MLKEM768);
+        provider.kx_groups.insert(0, &X25519MlKem768);
     }
     provider
 }
@@ -195,7 +169,7 @@ pub fn remote_peer_id(connection: &quinn::Connection) -> Result<PeerId, Error> {
         .downcast::<Vec<CertificateDer<'static>>>()
         .map_err(|_| Error::NoIdentity)?;
     let end_entity = chain.first().ok_or(Error::NoIdentity)?;
-    let certificate = certificate::parse(end_entity).map_err(|_| Error::NoIdentity)?;
+    let certificate = certificate::parse(end_entity).ok_or(Error::NoIdentity)?;
     Ok(certificate.peer_id())
 }
 

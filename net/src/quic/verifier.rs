@@ -2,12 +2,11 @@
 //! connect.
 //!
 //! libp2p's certificates are self-signed and contain the peer's public key in a critical extension
-//! (libp2p's specification of TLS), so the usual verification refuses them. The checks are those of
-//! libp2p-tls.
+//! (libp2p's specification of TLS), so the usual verification refuses them.
 
+use crate::quic::certificate::{SCHEMES, parse};
 use crate::quic::error::Mismatch;
 use libp2p::PeerId;
-use libp2p::tls::certificate;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
@@ -16,19 +15,6 @@ use rustls::{
     SignatureScheme,
 };
 use std::sync::OnceLock;
-
-/// Signature schemes of certificates, the preferred first.
-const SCHEMES: [SignatureScheme; 9] = [
-    SignatureScheme::ED25519,
-    SignatureScheme::ECDSA_NISTP256_SHA256,
-    SignatureScheme::ECDSA_NISTP384_SHA384,
-    SignatureScheme::RSA_PSS_SHA512,
-    SignatureScheme::RSA_PSS_SHA384,
-    SignatureScheme::RSA_PSS_SHA256,
-    SignatureScheme::RSA_PKCS1_SHA512,
-    SignatureScheme::RSA_PKCS1_SHA384,
-    SignatureScheme::RSA_PKCS1_SHA256,
-];
 
 /// Verifies libp2p certificates and, for a dial, that the certificate belongs to the expected peer.
 #[derive(Debug, Default)]
@@ -141,7 +127,7 @@ fn peer_of(
             "a libp2p peer shows one certificate".to_owned(),
         ));
     }
-    let certificate = certificate::parse(end_entity).map_err(|_| CertificateError::BadEncoding)?;
+    let certificate = parse(end_entity).ok_or(CertificateError::BadEncoding)?;
     Ok(certificate.peer_id())
 }
 
@@ -151,17 +137,22 @@ fn verify(
     cert: &CertificateDer<'_>,
     signed: &DigitallySignedStruct,
 ) -> Result<HandshakeSignatureValid, Error> {
-    certificate::parse(cert)
-        .map_err(|_| CertificateError::BadEncoding)?
-        .verify_signature(signed.scheme, message, signed.signature())
-        .map_err(|_| CertificateError::BadSignature)?;
-    Ok(HandshakeSignatureValid::assertion())
+    let certificate = parse(cert).ok_or(CertificateError::BadEncoding)?;
+    match certificate.has_signed(signed.scheme, message, signed.signature()) {
+        true => Ok(HandshakeSignatureValid::assertion()),
+        false => Err(CertificateError::BadSignature.into()),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::quic::certificate::generate;
     use libp2p::identity::Keypair;
+
+    fn certificate(identity: &Keypair) -> CertificateDer<'static> {
+        generate(identity).unwrap().cert[0].clone()
+    }
 
     fn shown(verifier: &Verifier, cert: &CertificateDer<'_>) -> Result<ServerCertVerified, Error> {
         let name = ServerName::try_from("l").unwrap();
@@ -172,7 +163,7 @@ mod tests {
     #[test]
     fn only_the_peer_one_meant_passes() {
         let (right, wrong) = (Keypair::generate_ed25519(), Keypair::generate_ed25519());
-        let (cert, _) = certificate::generate(&right).unwrap();
+        let cert = certificate(&right);
         let peer = right.public().to_peer_id();
         let other = wrong.public().to_peer_id();
         let verifier = Verifier::expecting(Some(peer));
@@ -191,7 +182,7 @@ mod tests {
     #[test]
     fn a_damaged_certificate_never_passes_for_another_peers() {
         let identity = Keypair::generate_ed25519();
-        let (cert, _) = certificate::generate(&identity).unwrap();
+        let cert = certificate(&identity);
         let mut passed = 0;
         for at in 0..cert.len() {
             let mut damaged = cert.to_vec();
@@ -208,7 +199,7 @@ mod tests {
 
     #[test]
     fn a_chain_is_refused() {
-        let (cert, _) = certificate::generate(&Keypair::generate_ed25519()).unwrap();
+        let cert = certificate(&Keypair::generate_ed25519());
         let now = UnixTime::since_unix_epoch(std::time::Duration::from_secs(1));
         let verifier = Verifier::default();
         assert!(verifier.verify_client_cert(&cert, &[], now).is_ok());

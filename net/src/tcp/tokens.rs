@@ -55,7 +55,7 @@ impl Tokens {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rustls::crypto::aws_lc_rs::default_provider;
+    use rustls::crypto::ring::default_provider;
 
     #[test]
     fn a_token_is_for_one_peer_and_for_a_time() {

@@ -275,8 +275,7 @@ fn shape_of(image: ImageShape, wanted: &WantedImages<'_>) -> ImageShape {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::ShardKind;
-    use image::{Rgb, RgbImage};
+    use crate::data::{ShardKind, png_of};
     use parquet::data_type::{ByteArray, ByteArrayType, Int64Type};
     use parquet::file::writer::SerializedFileWriter;
     use parquet::schema::parser::parse_message_type;
@@ -290,9 +289,7 @@ mod tests {
             for value in 0..10 {
                 let file = dir.path().join(format!("{class}/{value}.png"));
                 let red = [0, 100][usize::from(class == "b")] + value;
-                RgbImage::from_pixel(5, 3, Rgb([red, 0, 0]))
-                    .save(file)
-                    .unwrap();
+                std::fs::write(file, png_of([3, 5, 3], &[red, 0, 0].repeat(15))).unwrap();
             }
         }
         dir
@@ -332,12 +329,8 @@ mod tests {
         let file = std::fs::File::create(path).unwrap();
         let mut file = SerializedFileWriter::new(file, schema, Arc::default()).unwrap();
         for labels in [labels.start..labels.end - 3, labels.end - 3..labels.end] {
-            let image = |label: i64| {
-                let mut png = std::io::Cursor::new(Vec::new());
-                let image = RgbImage::from_pixel(5, 3, Rgb([label as u8, 0, 0]));
-                image.write_to(&mut png, image::ImageFormat::Png).unwrap();
-                ByteArray::from(png.into_inner())
-            };
+            let image =
+                |label: i64| ByteArray::from(png_of([3, 5, 3], &[label as u8, 0, 0].repeat(15)));
             let images: Vec<_> = labels.clone().map(image).collect();
             let names = vec![ByteArray::from("a.png"); images.len()];
             let mut group = file.next_row_group().unwrap();
@@ -423,12 +416,9 @@ mod tests {
         };
         assert_eq!(shape(None, None), expected(3, 5, 3));
         assert_eq!(shape(Some([8, 9]), Some(1)), expected(8, 9, 1));
-        RgbImage::new(65, 3)
-            .save(dir.path().join("a/0.png"))
-            .unwrap();
-        RgbImage::new(65, 3)
-            .save(dir.path().join("a/1.png"))
-            .unwrap();
+        let wide = png_of([3, 65, 3], &[0; 585]);
+        std::fs::write(dir.path().join("a/0.png"), &wide).unwrap();
+        std::fs::write(dir.path().join("a/1.png"), &wide).unwrap();
         assert_eq!(shape(None, None), expected(64, 64, 3));
     }
 

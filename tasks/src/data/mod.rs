@@ -31,6 +31,8 @@ pub use labelled::{DataError, Labelled, LabelledPair};
 pub use labels::LabelError;
 pub use passes::Passes;
 pub use pictures::PictureError;
+#[cfg(test)]
+pub(crate) use pictures::png_of;
 pub use shard::{SHARDS_MAX, ShardError, ShardKind, Shards};
 pub use source::read_text;
 pub use table::{CELLS_MAX, Column, Table, TableError, Targets, WantedTable};

@@ -4,9 +4,8 @@ use super::{ImageTask, TabularTask, Task};
 use crate::config::{
     Augmentation, DataSource, ImageConfig, ImageModel, Objective, TabularConfig, TaskConfig,
 };
-use crate::data::{ShardKind, Shards};
+use crate::data::{ShardKind, Shards, png_of};
 use crate::{BurnTrainer, DeviceChoice, build, layout, parameters, take_steps};
-use image::{Rgb, RgbImage};
 use murmurate_protocol::{Participants, PeerId};
 use murmurate_strategies::Trainer;
 use murmurate_strategies::inner::InnerKind;
@@ -24,15 +23,16 @@ fn striped(dir: &Path) {
         let folder = dir.join(["blue", "green", "red"][class]);
         fs::create_dir(&folder).unwrap();
         for number in 0..30 {
-            let image = RgbImage::from_fn(SIDE, SIDE, |x, _| {
+            let pixels = (0..SIDE * SIDE).flat_map(|at| {
                 noise = noise.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
                 let mut rgb = [(noise >> 26) as u8; 3];
-                if (x + number) % 4 < 2 {
+                if (at % SIDE + number) % 4 < 2 {
                     rgb[2 - class] += 120;
                 }
-                Rgb(rgb)
+                rgb
             });
-            image.save(folder.join(format!("{number}.png"))).unwrap();
+            let png = png_of([SIDE, SIDE, 3], &pixels.collect::<Vec<_>>());
+            fs::write(folder.join(format!("{number}.png")), png).unwrap();
         }
     }
 }

@@ -101,8 +101,8 @@ fn start(shape: ImageShape) -> Sender<Request> {
 #[cfg(test)]
 mod tests {
     use super::super::listing::{Listing, WantedClasses};
+    use super::super::png_of;
     use super::*;
-    use image::{GrayImage, Luma};
 
     #[test]
     fn what_is_taken_does_not_depend_on_what_was_expected() {
@@ -110,9 +110,7 @@ mod tests {
         std::fs::create_dir(dir.path().join("a")).unwrap();
         for value in 0..12_u8 {
             let file = dir.path().join(format!("a/{value:02}.png"));
-            GrayImage::from_pixel(2, 2, Luma([value]))
-                .save(file)
-                .unwrap();
+            std::fs::write(file, png_of([2, 2, 1], &[value; 4])).unwrap();
         }
         let listing = Listing::read(dir.path(), Some(0.1), WantedClasses::default()).unwrap();
         let shape = ImageShape {

@@ -1,18 +1,12 @@
 //! Decodes PNG and JPEG images to one shape.
 
 use super::error::PictureError;
+use super::formats::Format;
+use super::picture::Picture;
 use super::place::{Place, read_some};
 use crate::data::idx::ImageShape;
-use image::{DynamicImage, ImageFormat, ImageReader, Limits, imageops::FilterType};
-use std::io::Cursor;
 use std::num::NonZero;
 use std::thread;
-
-/// The most bytes of one image while it is decoded.
-const DECODED_BYTES_MAX: u64 = 256 << 20;
-
-/// The longest side of an image before it is resized.
-const SIDE_MAX: u32 = 16_384;
 
 /// The most threads that decode one batch.
 const THREADS_MAX: usize = 8;
@@ -23,12 +17,7 @@ const THREADS_MAX: usize = 8;
 /// If it cannot be decoded.
 pub(in crate::data) fn look(place: &Place) -> Result<ImageShape, PictureError> {
     let encoded = read_some(std::slice::from_ref(place))?;
-    let picture = open(place, &encoded[0])?;
-    Ok(ImageShape {
-        height: picture.height() as usize,
-        width: picture.width() as usize,
-        channels: if picture.color().has_color() { 3 } else { 1 },
-    })
+    Ok(open(place, &encoded[0])?.shape)
 }
 
 /// Decodes images to `[images, height, width, channels]`. Each image is cut to the proportions of the
@@ -73,56 +62,25 @@ fn decode(
     shape: ImageShape,
     into: &mut [u8],
 ) -> Result<(), PictureError> {
-    let picture = open(place, bytes)?;
-    let picture = match shape.channels {
-        1 => DynamicImage::ImageLuma8(picture.into_luma8()),
-        _ => DynamicImage::ImageRgb8(picture.into_rgb8()),
-    };
-    into.copy_from_slice(fitted(picture, shape).as_bytes());
+    let picture = open(place, bytes)?.with_channels(shape.channels);
+    into.copy_from_slice(&picture.fitted(shape));
     Ok(())
 }
 
-/// The middle of an image in the proportions of the shape, resized to it. Cutting comes first, so that
-/// a long thin image never becomes larger than both.
-fn fitted(picture: DynamicImage, shape: ImageShape) -> DynamicImage {
-    let [height, width] = [shape.height as u32, shape.width as u32];
-    let (h, w) = (picture.height(), picture.width());
-    if (h, w) == (height, width) {
-        return picture;
-    }
-    let scaled =
-        |side: u32, by: u32, of: u32| (u64::from(side) * u64::from(by) / u64::from(of)) as u32;
-    let (cut_h, cut_w) = match u64::from(w) * u64::from(height) > u64::from(h) * u64::from(width) {
-        true => (h, scaled(h, width, height).max(1)),
-        false => (scaled(w, height, width).max(1), w),
-    };
-    let middle = picture.crop_imm((w - cut_w) / 2, (h - cut_h) / 2, cut_w, cut_h);
-    middle.resize_exact(width, height, FilterType::Triangle)
-}
-
-fn open(place: &Place, bytes: &[u8]) -> Result<DynamicImage, PictureError> {
+fn open(place: &Place, bytes: &[u8]) -> Result<Picture, PictureError> {
     let unreadable = |reason: String| PictureError::Unreadable {
         file: place.name(),
         reason,
     };
-    let reader = ImageReader::new(Cursor::new(bytes)).with_guessed_format();
-    let mut reader = reader.map_err(|error| unreadable(error.to_string()))?;
-    match reader.format() {
-        // The decoder fills what is missing with grey.
-        Some(ImageFormat::Jpeg) if !is_complete_jpeg(bytes) => {
-            return Err(PictureError::Torn(place.name()));
-        }
-        Some(ImageFormat::Jpeg | ImageFormat::Png) => {}
-        _ => return Err(unreadable("its first bytes are of neither".to_owned())),
+    let Some(format) = Format::of(bytes) else {
+        return Err(unreadable("its first bytes are of neither".to_owned()));
+    };
+    // The decoder fills what is missing with grey.
+    if matches!(format, Format::Jpeg) && !is_complete_jpeg(bytes) {
+        return Err(PictureError::Torn(place.name()));
     }
-    let mut limits = Limits::default();
-    limits.max_alloc = Some(DECODED_BYTES_MAX);
-    limits.max_image_height = Some(SIDE_MAX);
-    limits.max_image_width = Some(SIDE_MAX);
-    reader.limits(limits);
-    reader
-        .decode()
-        .map_err(|error| unreadable(error.to_string().replace('\n', " ")))
+    let decoded = format.decode(bytes);
+    decoded.map_err(|reason| unreadable(reason.replace('\n', " ")))
 }
 
 /// Whether the segments of a JPEG end with the marker EOI. Thumbnails inside a segment have markers of
@@ -151,8 +109,8 @@ fn is_complete_jpeg(bytes: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::{jpeg_of, png_of};
     use super::*;
-    use image::{GrayImage, Luma, Rgb, RgbImage};
 
     const SHAPE: ImageShape = ImageShape {
         height: 4,
@@ -160,20 +118,19 @@ mod tests {
         channels: 3,
     };
 
-    fn colour(width: u32, height: u32) -> RgbImage {
-        RgbImage::from_fn(width, height, |x, y| {
-            Rgb([(x * 20) as u8, (y * 20) as u8, 7])
-        })
+    fn colour(side: u8) -> Vec<u8> {
+        let pixels = (0..side).flat_map(|y| (0..side).map(move |x| [x * 6, y * 6, 7]));
+        pixels.flatten().collect()
     }
 
     #[test]
     fn an_image_of_the_right_size_keeps_its_bytes() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("a.png");
-        colour(4, 4).save(&file).unwrap();
+        std::fs::write(&file, png_of([4, 4, 3], &colour(4))).unwrap();
         assert_eq!(look(&Place::File(file.clone())).unwrap(), SHAPE);
         let found = decode_all(&[Place::File(file.clone()), Place::File(file)], SHAPE).unwrap();
-        assert_eq!(found[..48], colour(4, 4).as_raw()[..]);
+        assert_eq!(found[..48], colour(4)[..]);
         assert_eq!(found[..48], found[48..]);
     }
 
@@ -182,16 +139,13 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let wide = dir.path().join("wide.png");
         // White at both ends, which the cut removes.
-        let image =
-            GrayImage::from_fn(32, 8, |x, _| Luma([[255, 90][usize::from(x / 8 % 3 != 0)]]));
-        image.save(&wide).unwrap();
+        let row: [u8; 32] = std::array::from_fn(|x| [255, 90][usize::from(x / 8 % 3 != 0)]);
+        std::fs::write(&wide, png_of([8, 32, 1], &row.repeat(8))).unwrap();
         assert_eq!(look(&Place::File(wide.clone())).unwrap().channels, 1);
         let found = decode_all(&[Place::File(wide.clone())], SHAPE).unwrap();
         assert_eq!(found, [90; 48]);
         let thin = dir.path().join("thin.png");
-        GrayImage::from_pixel(9_000, 1, Luma([3]))
-            .save(&thin)
-            .unwrap();
+        std::fs::write(&thin, png_of([1, 9_000, 1], &[3; 9_000])).unwrap();
         assert_eq!(decode_all(&[Place::File(thin)], SHAPE).unwrap(), [3; 48]);
         let grey = ImageShape {
             channels: 1,
@@ -212,11 +166,11 @@ mod tests {
             assert!(line.contains(name) && !line.contains('\n'), "{line}");
             line
         };
-        for name in ["a.jpg", "a.png"] {
+        let jpeg = jpeg_of([40, 40, 3], &colour(40));
+        for (name, bytes) in [("a.jpg", jpeg), ("a.png", png_of([40, 40, 3], &colour(40)))] {
             let file = dir.path().join(name);
-            colour(40, 40).save(&file).unwrap();
-            assert!(decode_all(&[Place::File(file.clone())], SHAPE).is_ok());
-            let bytes = std::fs::read(&file).unwrap();
+            std::fs::write(&file, &bytes).unwrap();
+            assert!(decode_all(&[Place::File(file)], SHAPE).is_ok());
             // The last bytes of a PNG are no pixels.
             for len in [0, 1, 3, 20, bytes.len() / 2, bytes.len() - 16] {
                 line(name, &bytes[..len]);
