@@ -101,6 +101,8 @@ mod sampling;
 mod schedule;
 mod score;
 mod seal_memory;
+#[cfg(test)]
+mod seeds;
 mod signature;
 mod slice;
 mod spanning;

@@ -1,7 +1,7 @@
 //! The owner of a run pauses it, lets it go on, and ends it; no one else does.
 
 use crate::membership::{closed, invited, line};
-use murmurate_tests::{Daemon, failure, status, success, turn, wait_until};
+use murmurate_tests::{Daemon, failure, quiet_turn, status, success, wait_until};
 use serde_json::Value;
 use std::path::Path;
 use std::time::Duration;
@@ -21,7 +21,7 @@ fn json(dir: &Path, args: &[&str]) -> Value {
 
 #[test]
 fn the_owner_pauses_a_run_and_no_one_else_does() {
-    let turn = turn();
+    let turn = quiet_turn();
     let base = tempfile::tempdir().unwrap();
     let here = base.path();
     let [a, b, c] = ["a", "b", "c"].map(|name| here.join(name));

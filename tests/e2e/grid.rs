@@ -1,7 +1,7 @@
 //! Daemons in rows and columns.
 
 use crate::swarm::{nodes, same_digest};
-use murmurate_tests::{local, turn};
+use murmurate_tests::{local, quiet_turn};
 use serde_json::Value;
 
 /// Runs nine daemons in rows of three.
@@ -11,7 +11,7 @@ fn nine(flags: &[&str]) -> Value {
     let text = "[strategy]\npreset = \"diloco\"\n[strategy.agreement]\nrow = 3\n";
     std::fs::write(&config, text).unwrap();
     let all = ["--nodes", "9", "--config", config.to_str().unwrap()];
-    local(&turn(), &[&all[..], flags].concat())
+    local(&quiet_turn(), &[&all[..], flags].concat())
 }
 
 /// All nine found the swarm, and all end every round with the same bits.

@@ -2,7 +2,7 @@
 
 use crate::attach::{STEPS, config, python, root, script};
 use crate::swarm::{nodes, same_digest};
-use murmurate_tests::{failure, local, murmurate, turn};
+use murmurate_tests::{failure, local, murmurate, quiet_turn, turn};
 use serde_json::Value;
 use std::path::Path;
 
@@ -12,7 +12,7 @@ fn all(report: &Value) -> Vec<&Value> {
 
 #[test]
 fn two_islands_of_two_ranks_end_with_one_digest() {
-    let turn = turn();
+    let turn = quiet_turn();
     let flags = ["--rounds", "30", "--shards", "iid"];
     let island = local(&turn, &[&["--islands", "2x2"], &flags[..]].concat());
     let plain = local(&turn, &[&["--nodes", "2"], &flags[..]].concat());

@@ -1,7 +1,7 @@
 //! Daemons that start, die, come back and leave. Each is started by itself, as on many machines.
 
 use murmurate_node::progress::Line;
-use murmurate_tests::{Daemon, Settings, Turn, status, turn, wait_until};
+use murmurate_tests::{Daemon, Settings, Turn, quiet_turn, status, turn, wait_until};
 use rustix::process::Signal;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -187,7 +187,7 @@ fn two_join_while_a_third_dies() {
 /// Ctrl+C writes a checkpoint with the progress and tells the peers.
 #[test]
 fn ctrl_c_leaves_politely_and_the_others_go_on() {
-    let turn = turn();
+    let turn = quiet_turn();
     let settings = Settings {
         save_every_s: 0.0,
         ..unhurried()

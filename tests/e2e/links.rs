@@ -1,7 +1,7 @@
 //! `murmurate local --link`: real daemons behind emulated links, and what the links count.
 
 use crate::swarm::{nodes, same_digest};
-use murmurate_tests::{local, turn};
+use murmurate_tests::{local, quiet_turn};
 use serde_json::Value;
 
 fn sum(nodes: &[Value], path: &str) -> u64 {
@@ -14,7 +14,7 @@ fn sum(nodes: &[Value], path: &str) -> u64 {
 #[test]
 fn all_traffic_passes_over_the_links_and_is_accounted_for() {
     let report = local(
-        &turn(),
+        &quiet_turn(),
         &[
             "--nodes",
             "3",
@@ -54,7 +54,7 @@ fn slices_over_tls_pass_over_the_links() {
     let config = config.to_str().unwrap();
     let rounds = ["--nodes", "3", "--rounds", "6", "--config", config];
     let report = local(
-        &turn(),
+        &quiet_turn(),
         &[&rounds[..], &["--link", "1gbit/1ms/0%"]].concat(),
     );
     let nodes = nodes(&report);
@@ -78,7 +78,7 @@ fn slices_over_tls_pass_over_the_links() {
 
 /// Runs a swarm of three, with daemons 1 and 2 behind routers of this kind. Returns the report.
 fn behind(nat: &str, rounds: &str) -> Value {
-    let turn = turn();
+    let turn = quiet_turn();
     let rounds = ["--nodes", "3", "--rounds", rounds, "--nat", nat];
     local(&turn, &rounds)
 }

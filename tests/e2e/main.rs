@@ -1,5 +1,5 @@
-//! The whole system, in real processes on loopback. The tests of this binary take turns (see
-//! `murmurate_tests::turn`), because two swarms on two cores would slow each other down.
+//! The whole system, in real processes on loopback. The tests of this binary take turns, two at a time (see
+//! `murmurate_tests::turn`).
 //!
 //! `node/src/net/gate/tests.rs` tests that daemons without a wire version in common refuse each other, because
 //! a program of a later release can be played there. To measure the memory of a model of 50 million parameters, run the following

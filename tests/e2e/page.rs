@@ -1,7 +1,7 @@
 //! The page of a daemon, and that of all daemons of `murmurate local`, in a real browser. Set
 //! `MURMURATE_SCREENSHOTS` to a directory to keep pictures.
 
-use murmurate_tests::{Browser, Daemon, Settings, Turn, get, program, turn, wait_until};
+use murmurate_tests::{Browser, Daemon, Settings, Turn, get, program, quiet_turn, wait_until};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
@@ -84,7 +84,7 @@ fn pictures(dir: &Path) -> PathBuf {
 
 #[test]
 fn the_page_shows_a_swarm_and_the_death_of_a_peer() {
-    let turn = turn();
+    let turn = quiet_turn();
     let Some(browser) = Browser::start() else {
         eprintln!("skipped: chromium or chromedriver is not installed");
         return;
@@ -207,7 +207,7 @@ fn rows(browser: &Browser) -> Vec<Vec<String>> {
 
 #[test]
 fn one_page_shows_all_daemons_of_local_and_stays_when_they_die() {
-    let turn = turn();
+    let turn = quiet_turn();
     let Some(browser) = Browser::start() else {
         eprintln!("skipped: chromium or chromedriver is not installed");
         return;

@@ -1,7 +1,7 @@
 //! Members that take no part in rounds: one that observes, and one that relays.
 
 use crate::membership::{closed, invited, line, wait_for};
-use murmurate_tests::{Daemon, Settings, turn};
+use murmurate_tests::{Daemon, Settings, quiet_turn, turn};
 use serde_json::Value;
 
 /// Rounds of a run that an observer follows: it has time to start meanwhile.
@@ -10,7 +10,7 @@ const ROUNDS: u64 = 25;
 /// Three daemons train, a fourth one follows them. It ends with their bits, and no round waits for it.
 #[test]
 fn an_observer_follows_a_run_of_three() {
-    let turn = turn();
+    let turn = quiet_turn();
     let base = tempfile::tempdir().unwrap();
     let dirs = ["owner", "second", "third", "observer"].map(|name| base.path().join(name));
     let settings = Settings {

@@ -1,7 +1,7 @@
 //! `/status` and `/metrics` of a daemon, on loopback by default. `/status` also accounts for memory:
 //! resident memory less the documented multiples of 4 bytes x parameters is at most 60 MB.
 
-use murmurate_tests::{Daemon, Settings, get, status, turn, wait_until};
+use murmurate_tests::{Daemon, Settings, get, quiet_turn, status, wait_until};
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ const OVERHEAD_MAX: i64 = 60_000_000;
 
 #[test]
 fn status_and_metrics_answer_and_memory_is_accounted_for() {
-    let turn = turn();
+    let turn = quiet_turn();
     let dir = tempfile::tempdir().unwrap();
     let settings = Settings {
         start_with: 2,

@@ -1,6 +1,6 @@
 //! `murmurate local`: four daemons that can learn all classes only together.
 
-use murmurate_tests::{local, turn};
+use murmurate_tests::{local, quiet_turn, turn};
 use serde_json::Value;
 
 pub(crate) fn nodes(report: &Value) -> &[Value] {
@@ -59,7 +59,7 @@ fn alone_no_daemon_reaches_it() {
 fn centers_and_neighbours_exchange_for_many_rounds() {
     for preset in ["asp", "choco"] {
         let flags = ["--preset", preset, "--shards", "iid", "--rounds", "80"];
-        let report = local(&turn(), &flags);
+        let report = local(&quiet_turn(), &flags);
         for node in nodes(&report) {
             assert_eq!(node["status"], "finished", "{node}");
             assert_eq!((&node["rounds"], &node["voids"]), (&80.into(), &0.into()));

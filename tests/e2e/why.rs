@@ -1,6 +1,6 @@
 //! `murmurate why` while a round hangs, `murmurate top`, and the event logs of several daemons in one.
 
-use murmurate_tests::{Daemon, Settings, get, program, status, turn, wait_until};
+use murmurate_tests::{Daemon, Settings, get, program, quiet_turn, status, wait_until};
 use rustix::process::Signal;
 use serde_json::Value;
 use std::path::Path;
@@ -20,7 +20,7 @@ fn ask(dir: &Path, arguments: &[&str]) -> String {
 
 #[test]
 fn why_names_a_daemon_that_is_stopped_and_logs_are_joined() {
-    let turn = turn();
+    let turn = quiet_turn();
     let dir = tempfile::tempdir().unwrap();
     let here = dir.path();
     let settings = Settings {

@@ -6,7 +6,7 @@ use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 /// Time between two checks of a condition.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
+const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// How long an answer may take.
 const ANSWER_WAIT: Duration = Duration::from_secs(10);

@@ -23,5 +23,5 @@ pub use command::{Outcome, failure, failure_with, local, murmurate, success};
 pub use daemon::{Daemon, Ended};
 pub use http::{get, status, wait_until};
 pub use program::{example, program};
-pub use serial::{Turn, turn};
+pub use serial::{Turn, quiet_turn, turn};
 pub use settings::Settings;

@@ -165,6 +165,13 @@ pub(crate) const STEPS: &[Step] = &[
         check: determinism::check,
     },
     Step {
+        name: "seeds",
+        what: "tests over random seeds, with more of them",
+        lane: Lane::Slow,
+        inputs: COMPILED,
+        check: seeds,
+    },
+    Step {
         name: "release",
         what: "cargo run --release -- local --nodes 4 --json",
         lane: Lane::Slow,
@@ -249,6 +256,20 @@ fn doc() -> Result<(), Failure> {
 
 fn test() -> Result<(), Failure> {
     run("cargo", &["test", "--workspace", "--no-fail-fast"])
+}
+
+fn seeds() -> Result<(), Failure> {
+    let packages = [
+        "murmurate-sim",
+        "murmurate-protocol",
+        "murmurate-strategies",
+    ];
+    let packages = packages.iter().flat_map(|package| ["-p", package]);
+    let arguments: Vec<&str> = ["test", "--no-fail-fast"]
+        .into_iter()
+        .chain(packages)
+        .collect();
+    run_with("cargo", &arguments, &[("MURMURATE_SEEDS", "long")])
 }
 
 fn features() -> Result<(), Failure> {

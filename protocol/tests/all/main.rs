@@ -13,6 +13,8 @@ mod record;
 mod rest;
 mod schedules;
 mod scored;
+#[path = "../../src/seeds.rs"]
+mod seeds;
 mod vitals;
 mod votes;
 mod waiting;

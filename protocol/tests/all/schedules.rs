@@ -13,6 +13,7 @@
 
 use crate::common::club::Club;
 use crate::common::peer;
+use crate::seeds::seeds;
 use core::time::Duration;
 use murmurate_protocol::wire::{FragmentMessage, Message, Scoped, ShardVersion};
 use murmurate_protocol::{
@@ -170,7 +171,7 @@ fn pushes_that_are_lost_once_are_sent_again() {
 #[test]
 fn whatever_is_lost_survivors_hold_the_same_bits() {
     for schedule in schedules() {
-        for seed in 0..100u64 {
+        for seed in seeds(100) {
             let mut club = Club::scheduled(5, schedule, 4);
             let mut draw = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
             club.fate = Box::new(move |_, _, slice| {
@@ -503,7 +504,7 @@ fn a_death_at_any_message_along_measured_links_leaves_survivors_with_the_same_bi
 
 #[test]
 fn whatever_is_lost_along_measured_links_survivors_hold_the_same_bits() {
-    for seed in 0..40u64 {
+    for seed in seeds(40) {
         let mut club = Club::scheduled(5, measured(5, 4), 6);
         let mut draw = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
         club.fate = Box::new(move |_, _, slice| {
@@ -874,7 +875,7 @@ fn a_second_death_while_a_successor_begins_again_does_no_harm() {
 #[test]
 fn whatever_is_lost_of_two_passes_survivors_hold_the_same_bits() {
     for exchange in TWICE {
-        for seed in 0..200u64 {
+        for seed in seeds(200) {
             let mut club = Club::passing_twice(exchange, 5, 4);
             let mut draw = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
             club.fate = Box::new(move |_, _, slice| {

@@ -9,6 +9,7 @@
 
 use crate::common::club::Club;
 use crate::common::{peer, plan};
+use crate::seeds::seeds;
 use core::time::Duration;
 use murmurate_protocol::{
     Digest, ExchangeKind, Part, PeerId, Phase, PushOutcome, Ratings, Round, Scoring, SliceId,
@@ -271,7 +272,7 @@ fn a_death_at_any_message_leaves_survivors_with_the_same_bits_and_ratings() {
 
 #[test]
 fn whatever_is_lost_survivors_hold_the_same_bits_and_ratings() {
-    for seed in 0..100u64 {
+    for seed in seeds(100) {
         let mut club = club(5, SCORING);
         let mut draw = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
         club.fate = Box::new(move |_, _, slice| {

@@ -20,27 +20,27 @@ const PAIRWISE: [&str; 6] = [
 ];
 
 #[test]
-fn fifty_random_swarms_keep_their_invariants_and_finish() {
+fn random_swarms_keep_their_invariants_and_finish() {
     hold(run_seed);
 }
 
 #[test]
-fn fifty_random_grids_keep_their_invariants_and_finish() {
+fn random_grids_keep_their_invariants_and_finish() {
     hold(run_grid_of);
 }
 
 #[test]
-fn fifty_random_swarms_in_step_keep_their_invariants_and_finish() {
+fn random_swarms_in_step_keep_their_invariants_and_finish() {
     hold(|seed| run_seed_of(seed, &IN_STEP));
 }
 
 #[test]
-fn fifty_random_swarms_of_pairwise_exchanges_keep_their_invariants_and_finish() {
+fn random_swarms_of_pairwise_exchanges_keep_their_invariants_and_finish() {
     hold(|seed| run_seed_of(seed, &PAIRWISE));
 }
 
 #[test]
-fn fifty_random_swarms_that_relay_sums_keep_their_invariants_and_finish() {
+fn random_swarms_that_relay_sums_keep_their_invariants_and_finish() {
     hold(|seed| run_seed_of(seed, &["relaysgd"]));
 }
 

@@ -13,16 +13,18 @@ pub(crate) fn run(text: &str, seed: Option<u64>) -> Report {
     run_scenario(&scenario, &ToyTasksOnly, options).unwrap_or_else(|e| panic!("{e}\n{text}"))
 }
 
-/// The seeds to run: from `MURMURATE_SEED` on as many as `MURMURATE_SEEDS` says, or `usual` from zero.
-pub(crate) fn seeds(usual: u64) -> core::ops::Range<u64> {
-    let number = |variable, otherwise| {
-        std::env::var(variable).map_or(otherwise, |text| text.parse().expect("a number"))
+/// The seeds to run, from zero or `MURMURATE_SEED` on: as many as `MURMURATE_SEEDS` says, `long` of them if it
+/// says `long`, and a fifth of that without it.
+pub(crate) fn seeds(long: u64) -> core::ops::Range<u64> {
+    let first = std::env::var("MURMURATE_SEED");
+    let first = first.map_or(0, |text| text.parse().expect("a number"));
+    let count = match std::env::var("MURMURATE_SEEDS").as_deref() {
+        Err(_) => long.div_ceil(5),
+        Ok("long") => long,
+        Ok(text) => text.parse().expect("`long` or a number"),
     };
-    let (first, count) = (
-        number("MURMURATE_SEED", 0),
-        number("MURMURATE_SEEDS", usual),
-    );
     assert!(count > 0, "MURMURATE_SEEDS=0 would test nothing");
+    println!("seeds {:?}", first..first + count);
     first..first + count
 }
 

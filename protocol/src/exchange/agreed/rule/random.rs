@@ -277,14 +277,9 @@ fn check(seeds: core::ops::Range<u64>) {
     );
 }
 
-/// As many schedules as `MURMURATE_SEEDS` says when this is compiled, or these.
-const SCHEDULES: u64 = 20_000;
-
 #[test]
 fn no_random_schedule_decides_two_values_and_all_go_on_when_the_liars_fall_silent() {
-    let asked =
-        option_env!("MURMURATE_SEEDS").map(|seeds| seeds.parse().expect("a number of seeds"));
-    check(0..asked.unwrap_or(SCHEDULES));
+    check(crate::seeds::seeds(20_000));
 }
 
 #[test]
