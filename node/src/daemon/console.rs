@@ -4,6 +4,7 @@ use crate::api::StatusHandle;
 use crate::config::Config;
 use crate::daemon::DaemonError;
 use crate::daemon::voice::Voice;
+use crate::daemon::void_rounds::VoidRounds;
 use crate::events::EventLog;
 use crate::progress::Printer;
 use crate::telemetry::Telemetry;
@@ -25,6 +26,8 @@ pub(super) struct Console {
     pub(super) links_read: Instant,
     /// What the daemon says of itself to others.
     pub(super) voice: Voice,
+    /// Rounds without a result, which are said.
+    pub(super) void_rounds: VoidRounds,
     addresses: Vec<String>,
     /// Whether the run is open.
     open: bool,
@@ -47,6 +50,7 @@ impl Console {
             http,
             links_read: Instant::now(),
             voice,
+            void_rounds: VoidRounds::default(),
             addresses: Vec::new(),
             open,
         }

@@ -29,6 +29,7 @@ mod trace;
 mod trainer;
 mod vitals;
 mod voice;
+mod void_rounds;
 
 pub use clock::SteadyClock;
 pub use error::{DaemonError, RefusedBy};

@@ -114,6 +114,9 @@ impl Driver {
         }
         self.console.log.observe(now, self.peer.round().0, event);
         self.tell(event);
+        if let Some(text) = self.console.void_rounds.observe(event) {
+            self.console.printer.note(&text);
+        }
         let Event::Phase { round, phase } = event else {
             return None;
         };
