@@ -101,6 +101,10 @@ impl Driver {
             // moment.
             self.read_traffic();
         }
+        if matches!(event, Event::Finished { .. }) {
+            // Links come down from here on, and a short run ends before they are read for the first time.
+            self.read_links();
+        }
         self.console
             .status
             .with(|observer| observer.observe(now, event));

@@ -14,7 +14,7 @@ const LINKS_EVERY: Duration = Duration::from_secs(1);
 
 impl Driver {
     /// Updates the links in the status.
-    fn read_links(&mut self) {
+    pub(super) fn read_links(&mut self) {
         self.console.links_read = Instant::now();
         let links = self.net.links();
         self.payload.keep(|peer| links.contains_key(peer));
