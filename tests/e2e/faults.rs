@@ -70,12 +70,12 @@ fn one_is_stopped() {
 /// A daemon that joins late fetches the swarm's state (anchor, outer optimizer, round) and trains on.
 #[test]
 fn one_is_late() {
-    let report = local(&turn(), &["--late", "3@round:5", "--rounds", "150"]);
+    let report = local(&turn(), &["--late", "3@round:5", "--rounds", "60"]);
     let late = &nodes(&report)[3];
     assert_eq!(report["faults"][0]["kind"], "late");
     assert!(late["catch_ups"].as_u64().unwrap() > 0, "{late}");
     assert!(late["inner_steps"].as_u64().unwrap() > 0, "{late}");
-    assert_eq!(late["rounds"], 150, "{late}");
+    assert_eq!(late["rounds"], 60, "{late}");
     same_digest(&nodes(&report).iter().collect::<Vec<_>>());
 }
 
@@ -83,8 +83,14 @@ fn one_is_late() {
 /// target with the same digest, and no process grows.
 #[test]
 fn killed_again_and_again_they_come_back_and_agree() {
+    // With the default deadlines the others would wait for as long as a killed daemon is away.
+    let dir = tempfile::tempdir().unwrap();
+    let config = dir.path().join("hasty.toml");
+    let text = "[strategy]\npreset = \"diloco\"\n[strategy.deadlines]\nfloor_ms = 500\n";
+    std::fs::write(&config, text).unwrap();
+    let config = ["--config", config.to_str().unwrap()];
     let flags = ["--kill-every", "1s", "--rounds", "80", "--seed", "7"];
-    let report = local(&turn(), &flags);
+    let report = local(&turn(), &[&config[..], &flags].concat());
     let kills = report["faults"].as_array().unwrap();
     assert!(kills.len() >= 2, "{kills:?}");
     for kill in kills {

@@ -1,7 +1,7 @@
 //! Every preset in real daemons for a few rounds, and a few presets until they reach their target.
 
 use crate::swarm::{nodes, same_digest};
-use murmurate_tests::{local, success, turn};
+use murmurate_tests::{Turn, local, quiet_turn, success, turn};
 use serde_json::Value;
 
 /// The presets that can be chosen, as the program lists them.
@@ -16,15 +16,23 @@ fn presets() -> Vec<String> {
         .collect()
 }
 
-/// Every preset runs for a few rounds in real daemons.
+/// Every preset runs for a few rounds in real daemons, in two swarms at a time.
 #[test]
 fn every_preset_runs_in_daemons() {
-    let turn = turn();
+    let turn = quiet_turn();
     let all = presets();
     assert!(all.len() >= 42, "{all:?}");
-    for preset in all {
-        let flags = ["--preset", &preset, "--nodes", "3", "--rounds", "5"];
-        let report = local(&turn, &flags);
+    std::thread::scope(|scope| {
+        for half in all.chunks(all.len().div_ceil(2)) {
+            scope.spawn(|| runs_in_daemons(&turn, half));
+        }
+    });
+}
+
+fn runs_in_daemons(turn: &Turn, presets: &[String]) {
+    for preset in presets {
+        let flags = ["--preset", preset, "--nodes", "3", "--rounds", "5"];
+        let report = local(turn, &flags);
         for node in nodes(&report) {
             assert_eq!(node["status"], "finished", "{preset}: {node}");
             assert_eq!(node["rounds"], 5, "{preset}: {node}");

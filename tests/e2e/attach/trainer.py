@@ -74,7 +74,7 @@ while not swarm.over:
             open(mark, "w").close()
             raise ZeroDivisionError("by the test")
     if fault == "sleep":
-        time.sleep(0.05)
+        time.sleep(0.03)
     STATE["momentum"] = 0.5 * STATE["momentum"] + gradient
     PARAMS["a"] -= 0.1 * STATE["momentum"][:200].reshape(10, 20)
     PARAMS["b"] -= 0.1 * STATE["momentum"][200:]
