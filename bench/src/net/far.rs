@@ -68,7 +68,7 @@ impl Far {
         let bare = quinn::Endpoint::server(server, task.at(1)).map_err(cannot(task.at(1)))?;
         let quinn = bare.local_addr().map_err(cannot(task.at(1)))?.port();
         let mut noise = muxed::tcp_noise(&identity)?;
-        let tcp_noise = muxed::listen(&mut noise, task.at(1)).await?;
+        let tcp_noise = muxed::listen(&mut noise, false, task.at(1)).await?;
         let plain = TcpListener::bind(task.at(0)).await;
         let plain = plain.map_err(cannot(task.at(0)))?;
         let tcp = plain.local_addr().map_err(cannot(task.at(0)))?.port();

@@ -47,17 +47,21 @@ pub(super) fn address(udp: bool, addr: SocketAddr) -> Multiaddr {
     Multiaddr::from(addr.ip()).with(Protocol::Tcp(addr.port()))
 }
 
-/// Listens on TCP and returns the port.
-pub(super) async fn listen(transport: &mut Muxed, at: SocketAddr) -> Result<u16, BenchError> {
+/// Listens and returns the port.
+pub(super) async fn listen(
+    transport: &mut Muxed,
+    udp: bool,
+    at: SocketAddr,
+) -> Result<u16, BenchError> {
     let listening = BenchError::failed("listening with libp2p");
     transport
-        .listen_on(ListenerId::next(), address(false, at))
+        .listen_on(ListenerId::next(), address(udp, at))
         .map_err(|error| listening(error.to_string()))?;
     loop {
         match next(transport).await {
             TransportEvent::NewAddress { listen_addr, .. } => {
                 let port = listen_addr.iter().find_map(|part| match part {
-                    Protocol::Tcp(port) => Some(port),
+                    Protocol::Udp(port) | Protocol::Tcp(port) => Some(port),
                     _ => None,
                 });
                 return port.ok_or_else(|| listening("an address without a port".to_owned()));
