@@ -3,7 +3,7 @@
 //!
 //! `command/tests/all/cli.rs` tests bad input that needs no second process.
 
-use murmurate_tests::{Daemon, Settings, failure_with, turn};
+use murmurate_tests::{Daemon, Settings, turn};
 use std::net::{TcpListener, UdpSocket};
 
 /// Starts a daemon with changed settings that joins a daemon with the usual ones. It must be
@@ -153,25 +153,4 @@ fn a_second_daemon_in_the_same_directory_is_refused() {
         "{line}"
     );
     first.interrupt().polite();
-}
-
-/// A missing configuration, and one with an unknown key.
-#[test]
-fn a_bad_configuration_is_named() {
-    let dir = tempfile::tempdir().unwrap();
-    let line = failure_with(6, dir.path(), &["run", "--config", "node.toml"]);
-    assert!(
-        line.ends_with("`murmurate init --to node.toml` writes one"),
-        "{line}"
-    );
-    std::fs::write(
-        dir.path().join("node.toml"),
-        "[daemon]\nsave_evry_s = 1.0\n",
-    )
-    .unwrap();
-    let line = failure_with(6, dir.path(), &["run", "--config", "node.toml"]);
-    assert_eq!(
-        line,
-        "node.toml:2: unknown key `save_evry_s`; did you mean `save_every_s`?"
-    );
 }
