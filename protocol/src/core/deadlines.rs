@@ -1,9 +1,9 @@
 //! Deadlines from measurements: median + k x MAD over the last waits, for each peer.
 
+use crate::PeerId;
 use crate::core::Wait;
 use crate::limits::{DEADLINE_SAMPLES_MAX, DEADLINES_MAX};
 use crate::plan::DeadlinePlan;
-use crate::{PeerId, Round};
 use core::time::Duration;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -66,10 +66,6 @@ fn median_of_deviations(values: impl Iterator<Item = Duration>, center: Duration
 #[derive(Debug)]
 pub(crate) struct Deadlines {
     plan: DeadlinePlan,
-    /// Used for peers without measurements: at first the plan's.
-    initial: Duration,
-    /// The last round for which [`Self::voided`] made it longer.
-    voided: Option<Round>,
     samples: BTreeMap<(Wait, PeerId), Samples>,
     /// By how much peers were later than those that were enough.
     lateness: Samples,
@@ -79,8 +75,6 @@ impl Deadlines {
     /// Nothing measured yet.
     pub(crate) fn new(plan: DeadlinePlan) -> Self {
         Self {
-            initial: plan.initial,
-            voided: None,
             plan,
             samples: BTreeMap::new(),
             lateness: Samples::default(),
@@ -95,25 +89,13 @@ impl Deadlines {
         }
     }
 
-    /// Doubles the initial deadline, up to the ceiling, after a void exchange of which one of the waits was
-    /// never measured. An exchange that takes longer than its first deadline is void, and one that is void
-    /// measures nothing: without this, all later ones would be void too. Fragments of one round count once.
-    pub(crate) fn voided(&mut self, round: Round, waits: &[Wait], peers: &[PeerId]) {
-        let known = |wait, peer| self.samples.get(&(wait, peer)).and_then(Samples::estimate);
-        let unmeasured = |wait: &&Wait| peers.iter().all(|peer| known(**wait, *peer).is_none());
-        if self.voided != Some(round) && waits.iter().any(|wait| unmeasured(&wait)) {
-            self.voided = Some(round);
-            self.initial = self.initial.saturating_mul(2).min(self.plan.ceiling);
-        }
-    }
-
     /// How long to wait for the slowest of `peers`.
     pub(crate) fn allow(&self, wait: Wait, peers: impl IntoIterator<Item = PeerId>) -> Duration {
         let slowest = peers
             .into_iter()
             .map(|peer| {
                 let known = self.samples.get(&(wait, peer)).and_then(Samples::estimate);
-                known.unwrap_or(self.initial)
+                known.unwrap_or(self.plan.initial)
             })
             .max();
         slowest
@@ -134,7 +116,7 @@ impl Deadlines {
         let known = peers.filter_map(|peer| self.samples.get(&(wait, peer))?.estimate());
         let slowest = known.max();
         slowest
-            .unwrap_or(self.initial.saturating_mul(hops))
+            .unwrap_or(self.plan.initial.saturating_mul(hops))
             .clamp(self.plan.floor, self.plan.ceiling)
     }
 
@@ -157,7 +139,7 @@ impl Deadlines {
     pub(crate) fn grace(&self) -> Duration {
         let last = &self.lateness;
         let usual = match last.last.len() < SAMPLES_MIN {
-            true => self.initial,
+            true => self.plan.initial,
             false => median(last.durations().collect()) * GRACE_MEDIANS,
         };
         usual.clamp(self.plan.floor, self.plan.ceiling)
@@ -198,33 +180,6 @@ mod tests {
             deadlines.record(Wait::Group, peer, ms(4000));
         }
         assert_eq!(deadlines.allow(Wait::Group, [peer]), ms(5000));
-    }
-
-    #[test]
-    fn a_first_deadline_that_is_too_short_does_not_stay() {
-        let (a, b) = (PeerId::from_bytes([1; 32]), PeerId::from_bytes([2; 32]));
-        let plan = DeadlinePlan::default();
-        let mut deadlines = Deadlines::new(plan);
-        let waits = [Wait::Contributions, Wait::Agreement];
-        let mut void = |round| {
-            // Two fragments of a round.
-            deadlines.voided(Round(round), &waits, &[a, b]);
-            deadlines.voided(Round(round), &waits, &[a, b]);
-            deadlines.allow(Wait::Agreement, [a])
-        };
-        assert_eq!(void(0), plan.initial * 2);
-        assert_eq!(void(1), plan.initial * 4);
-        (2..9).for_each(|round| {
-            void(round);
-        });
-        assert_eq!(deadlines.allow(Wait::Agreement, [a]), plan.ceiling);
-        let measured = Duration::from_secs(3);
-        let mut deadlines = Deadlines::new(plan);
-        for wait in waits {
-            (0..SAMPLES_MIN).for_each(|_| deadlines.record(wait, a, measured));
-        }
-        deadlines.voided(Round(0), &waits, &[a, b]);
-        assert_eq!(deadlines.allow(Wait::Agreement, [b]), plan.initial);
     }
 
     #[test]

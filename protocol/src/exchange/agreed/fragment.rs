@@ -244,9 +244,6 @@ impl FragmentRound {
         for wait in [Wait::Contributions, Wait::Agreement, Wait::Repair] {
             cx.waited_in(self.scope.fragment, wait, true);
         }
-        let others: Vec<PeerId> = self.scope.group.others().map(|(_, peer)| peer).collect();
-        let waits = [Wait::Contributions, Wait::Agreement];
-        cx.deadlines.voided(self.scope.round, &waits, &others);
         // One column is not the fragment.
         if self.scope.within.is_none() {
             cx.emit(Event::Voided {
