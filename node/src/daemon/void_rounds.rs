@@ -9,7 +9,7 @@ const FIRST_TOLD: u64 = 5;
 
 /// What can be done about rounds that have no result.
 const ADVICE: &str = "exchanges end before all slices have arrived; send less (a codec such as int8), train longer \
-                      between exchanges, or raise `strategy.deadlines.ceiling_ms` at all daemons";
+                      between exchanges, or raise `strategy.deadlines.initial_ms` at all daemons";
 
 /// Void rounds since the last one with a result.
 #[derive(Debug)]
@@ -81,7 +81,7 @@ mod tests {
             text.starts_with("the last 5 rounds had no result"),
             "{text}"
         );
-        assert!(text.contains("strategy.deadlines.ceiling_ms"), "{text}");
+        assert!(text.contains("strategy.deadlines.initial_ms"), "{text}");
         // Another fragment of the same round.
         assert_eq!(rounds.observe(&void(4, 1)), None);
         let told: Vec<u64> = (5..60)
