@@ -26,7 +26,7 @@ const PREFIX: &[u8] = b"libp2p-tls-handshake:";
 const VERSION: u8 = 0xa0;
 const EXTENSIONS: u8 = 0xa3;
 
-/// Tags of two fields that nobody uses any more.
+/// Tags of two fields that are no longer used.
 const UNIQUE_IDS: [u8; 2] = [0x81, 0x82];
 
 /// The number of version 3.
