@@ -42,6 +42,13 @@ pub(crate) fn output(program: impl AsRef<OsStr>, arguments: &[&str]) -> Result<S
         .map_err(|_| Failure::new(format!("`{shown}` printed something else than UTF-8")))
 }
 
+/// Builds the command `murmurate` as `cargo test --workspace` does. `cargo build` would compile most of it once
+/// more, because tests ask for more features of its dependencies.
+pub(crate) fn built_by_tests() -> Result<(), Failure> {
+    let tests = ["test", "--workspace", "--test", "all", "--no-run"];
+    run("cargo", &tests)
+}
+
 /// Runs a program that reads `input`, and returns what it writes to standard output.
 pub(crate) fn feed(program: &str, arguments: &[&str], input: &str) -> Result<String, Failure> {
     let shown = shown(program.as_ref(), arguments);

@@ -1,6 +1,6 @@
 //! The same simulated scenario, run by two processes, gives the same hash over all inputs and outputs.
 
-use crate::command::{output, run};
+use crate::command::{built_by_tests, output};
 use crate::failure::Failure;
 use crate::paths::murmurate;
 use serde_json::Value;
@@ -8,7 +8,7 @@ use serde_json::Value;
 const SCENARIO: &str = "sim/scenarios/all-reduce-crash.toml";
 
 pub(crate) fn check() -> Result<(), Failure> {
-    run("cargo", &["build", "-p", "murmurate"])?;
+    built_by_tests()?;
     let (first, second) = (trace()?, trace()?);
     println!("{first}\n{second}");
     if first == second {

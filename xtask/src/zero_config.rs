@@ -1,6 +1,6 @@
 //! The run without configuration in the README: four daemons learn MNIST together.
 
-use crate::command::{output, run};
+use crate::command::{built_by_tests, output};
 use crate::failure::Failure;
 use crate::paths::{murmurate, target};
 use serde_json::Value;
@@ -11,7 +11,7 @@ const ACCURACY_MIN: f64 = 0.95;
 
 /// With the binary that the end-to-end tests start, so that nothing more is built.
 pub(crate) fn check() -> Result<(), Failure> {
-    run("cargo", &["build", "-p", "murmurate"])?;
+    built_by_tests()?;
     learns(&output(murmurate("debug"), &LOCAL)?)
 }
 
