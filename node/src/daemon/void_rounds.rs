@@ -8,8 +8,9 @@ use murmurate_protocol::{Event, Round};
 const FIRST_TOLD: u64 = 5;
 
 /// What can be done about rounds that have no result.
-const ADVICE: &str = "exchanges end before all slices have arrived; send less (a codec such as int8), train longer \
-                      between exchanges, or raise `strategy.deadlines.initial_ms` at all daemons";
+const ADVICE: &str = "exchanges end before all slices have arrived; send less (a codec such as int8), or raise \
+                      `strategy.deadlines.ceiling_ms` at all daemons (and `initial_ms`, so that the first \
+                      rounds count too)";
 
 /// Void rounds since the last one with a result.
 #[derive(Debug)]
@@ -18,6 +19,8 @@ pub(super) struct VoidRounds {
     last: Option<Round>,
     /// How many in a row are told next.
     told_at: u64,
+    /// A round of this life of the daemon had a result.
+    any_result: bool,
 }
 
 impl Default for VoidRounds {
@@ -26,15 +29,28 @@ impl Default for VoidRounds {
             count: 0,
             last: None,
             told_at: FIRST_TOLD,
+            any_result: false,
         }
     }
 }
 
 impl VoidRounds {
+    /// Why a run that is complete by its number of rounds has failed: none of them had a result.
+    pub(super) fn failure(&self) -> Option<String> {
+        (!self.any_result && self.count >= FIRST_TOLD).then(|| {
+            format!("no round had a result, so the model is what it was at the start: {ADVICE}")
+        })
+    }
+
     /// Counts an event. Returns what the operator should know, if there is something.
     pub(super) fn observe(&mut self, event: &Event) -> Option<String> {
         match event {
-            Event::Decided { .. } => *self = Self::default(),
+            Event::Decided { .. } => {
+                *self = Self {
+                    any_result: true,
+                    ..Self::default()
+                }
+            }
             // The fragments of a round are void one by one.
             Event::Voided { round, .. } if self.last != Some(*round) => {
                 self.last = Some(*round);
@@ -81,7 +97,7 @@ mod tests {
             text.starts_with("the last 5 rounds had no result"),
             "{text}"
         );
-        assert!(text.contains("strategy.deadlines.initial_ms"), "{text}");
+        assert!(text.contains("strategy.deadlines.ceiling_ms"), "{text}");
         // Another fragment of the same round.
         assert_eq!(rounds.observe(&void(4, 1)), None);
         let told: Vec<u64> = (5..60)
@@ -97,6 +113,7 @@ mod tests {
             text.starts_with("the last 60 of 60 rounds had no result"),
             "{text}"
         );
+        assert!(rounds.failure().is_some());
     }
 
     #[test]
@@ -113,5 +130,9 @@ mod tests {
         };
         assert_eq!(rounds.observe(&decided), None);
         assert_eq!(rounds.observe(&void(5, 0)), None);
+        (6..12).for_each(|round| {
+            rounds.observe(&void(round, 0));
+        });
+        assert_eq!(rounds.failure(), None);
     }
 }

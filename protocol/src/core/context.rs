@@ -13,7 +13,7 @@ use crate::wire::Message;
 use crate::{
     Branch, Chosen, Dealing, Digest, FragmentId, Ledger, Loss, Losses, Order, OrderId,
     Participants, PeerId, Plan, Proof, Ratings, Roll, Round, Score, SliceId, SliceMeta, Taken,
-    Time,
+    Time, WorkError,
 };
 use core::time::Duration;
 use rand_chacha::ChaCha8Rng;
@@ -51,6 +51,8 @@ pub(crate) struct ThisLife {
     /// Whether this peer took rounds over from others and has not been in a group since: it may not
     /// know all peers yet.
     pub(crate) newcomer: bool,
+    /// The last round that this peer's contribution could not be made for.
+    pub(crate) failed_in: Option<Round>,
 }
 
 /// The roll of a swarm that has one.
@@ -278,6 +280,16 @@ impl Context {
         }
     }
 
+    /// Waits ended without what was awaited of these peers. Those that are still there may have slower links
+    /// than the first deadline allows: they get more time.
+    pub(crate) fn overdue(&mut self, wait: Wait, peers: impl IntoIterator<Item = PeerId>) {
+        for peer in peers {
+            if self.view.takes_part(peer) {
+                self.deadlines.too_short(wait, peer);
+            }
+        }
+    }
+
     /// For exchanges without common rounds: a peer that is further behind than this skips what it
     /// missed and continues with the round of the others.
     pub(crate) fn follow_the_others(&mut self, behind: u64) {
@@ -338,6 +350,17 @@ impl Context {
     /// The next proven liar.
     pub(crate) fn convicted(&mut self) -> Option<(PeerId, String, Option<Box<Proof>>)> {
         self.outbox.blamed.convicted.pop()
+    }
+
+    /// This peer's contribution to a round could not be made. Said in the first of such rounds in a row, and in
+    /// every hundredth: it would be the same each time.
+    pub(crate) fn contribution_failed(&mut self, round: Round, error: &WorkError) {
+        let before = self.this_life.failed_in.replace(round);
+        let again = before.is_some_and(|before| round.since(before) <= 1);
+        if before != Some(round) && (!again || round.0.is_multiple_of(100)) {
+            let what = format!("{error}: round {round} goes on without this daemon's contribution");
+            self.emit(Event::WorkFailed { what });
+        }
     }
 
     /// The next accusation to judge.

@@ -21,11 +21,19 @@ const GRACE_MEDIANS: u32 = 2;
 /// Samples below which the plan's initial deadline still counts.
 const SAMPLES_MIN: usize = 3;
 
+/// Waits in time that speak against lost messages being a slow link.
+const IN_TIME_MAX: i8 = 4;
+
 /// The last waits for one peer in one role.
 #[derive(Debug, Default)]
 struct Samples {
     /// Nanoseconds: a peer of a grid keeps samples of hundreds of others.
     last: VecDeque<u64>,
+    /// Waits that had what they were for, less those of void exchanges that had not, up to
+    /// [`IN_TIME_MAX`].
+    in_time: i8,
+    /// Something was measured since nothing was known.
+    measured: bool,
 }
 
 impl Samples {
@@ -85,7 +93,32 @@ impl Deadlines {
     pub(crate) fn record(&mut self, wait: Wait, peer: PeerId, waited: Duration) {
         let known = self.samples.contains_key(&(wait, peer));
         if known || self.samples.len() < DEADLINES_MAX {
-            self.samples.entry((wait, peer)).or_default().add(waited);
+            let in_time = waited <= self.allow(wait, [peer]);
+            let samples = self.samples.entry((wait, peer)).or_default();
+            samples.add(waited);
+            samples.measured = true;
+            samples.in_time = (samples.in_time + i8::from(in_time)).min(IN_TIME_MAX);
+        }
+    }
+
+    /// A wait for a peer ended without what it was for, and so did the exchange. Unless other waits for it were
+    /// in time, so that something was lost, the next one is twice as long, whatever was measured before.
+    pub(crate) fn too_short(&mut self, wait: Wait, peer: PeerId) {
+        // Gossip goes on without a partner, and where partners come and go, waiting longer costs all.
+        if wait == Wait::Partners && self.of_measured(wait).next().is_some() {
+            return;
+        }
+        let longer = self.allow(wait, [peer]) * 2;
+        let known = self.samples.contains_key(&(wait, peer));
+        if !known && self.samples.len() >= DEADLINES_MAX {
+            return;
+        }
+        let samples = self.samples.entry((wait, peer)).or_default();
+        samples.in_time -= 1;
+        if samples.in_time < 0 {
+            samples.last.clear();
+            (0..SAMPLES_MIN).for_each(|_| samples.add(longer));
+            samples.in_time = 0;
         }
     }
 
@@ -95,12 +128,36 @@ impl Deadlines {
             .into_iter()
             .map(|peer| {
                 let known = self.samples.get(&(wait, peer)).and_then(Samples::estimate);
-                known.unwrap_or(self.plan.initial)
+                known.unwrap_or_else(|| self.of_unmeasured(wait))
             })
             .max();
         slowest
             .unwrap_or(self.plan.floor)
             .clamp(self.plan.floor, self.plan.ceiling)
+    }
+
+    /// The samples of all peers that were ever measured in a role.
+    fn of_measured(&self, wait: Wait) -> impl Iterator<Item = &Samples> {
+        let of_wait = self.samples.iter().filter(move |((w, _), _)| *w == wait);
+        of_wait
+            .map(|(_, samples)| samples)
+            .filter(|samples| samples.measured)
+    }
+
+    /// How long to wait for a peer of which too little is known: as the plan says, but for a partner, as each
+    /// round may have others, at least as long as for half of them.
+    fn of_unmeasured(&self, wait: Wait) -> Duration {
+        let known: Vec<Duration> = match wait {
+            Wait::Partners => self
+                .of_measured(wait)
+                .filter_map(Samples::estimate)
+                .collect(),
+            _ => Vec::new(),
+        };
+        match known.is_empty() {
+            true => self.plan.initial,
+            false => median(known).max(self.plan.initial),
+        }
     }
 
     /// [`Deadlines::allow`] for a chain of dependent steps. All members wait for the same chain, so
@@ -200,6 +257,38 @@ mod tests {
         assert_eq!(deadlines.grace(), plan.floor);
         (0..DEADLINE_SAMPLES_MAX).for_each(|_| deadlines.record_lateness(ms(4_000)));
         assert_eq!(deadlines.grace(), plan.ceiling);
+    }
+
+    #[test]
+    fn a_deadline_that_is_never_enough_is_doubled_up_to_the_ceiling() {
+        let ms = Duration::from_millis;
+        let plan = DeadlinePlan {
+            floor: ms(100),
+            initial: ms(500),
+            ceiling: ms(4_000),
+        };
+        let peer = PeerId::from_bytes([1; 32]);
+        let mut deadlines = Deadlines::new(plan);
+        let mut allowed = vec![deadlines.allow(Wait::Contributions, [peer])];
+        for _ in 0..4 {
+            deadlines.too_short(Wait::Contributions, peer);
+            allowed.push(deadlines.allow(Wait::Contributions, [peer]));
+        }
+        assert!(
+            allowed
+                .windows(2)
+                .all(|w| w[1] >= (w[0] * 2).min(plan.ceiling)),
+            "{allowed:?}"
+        );
+        assert_eq!(allowed.last(), Some(&plan.ceiling));
+        // What comes in time counts at once, and a loss now and then among it changes nothing.
+        for _ in 0..40 {
+            for _ in 0..4 {
+                deadlines.record(Wait::Contributions, peer, ms(200));
+            }
+            deadlines.too_short(Wait::Contributions, peer);
+        }
+        assert_eq!(deadlines.allow(Wait::Contributions, [peer]), ms(250));
     }
 
     #[test]

@@ -32,7 +32,7 @@ pub use krum::Krum;
 pub use median::Median;
 pub use nearest::NearestMeans;
 pub use norm_clip::NormClip;
-pub use quarantine::{Norm, Quarantined, RMS_MAX, all_finite, norm, quarantine};
+pub use quarantine::{Norm, Quarantined, RMS_MAX, all_finite, norm, quarantine, quarantine_change};
 pub use sign_majority::SignMajority;
 pub use trimmed_mean::TrimmedMean;
 pub use weighted_mean::{shares, weighted_mean};

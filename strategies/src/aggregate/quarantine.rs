@@ -6,6 +6,15 @@ use crate::compress::simd::{Kernel, vectorized};
 /// that trains stay orders of magnitude below.
 pub const RMS_MAX: f64 = 1e6;
 
+/// How many times larger than the parameters the change of one round may be.
+const CHANGE_MAX: f64 = 100.0;
+
+/// Changes up to this root mean square are never refused: parameters may begin near zero.
+const CHANGE_SMALL: f64 = 10.0;
+
+/// Values that an estimate of a root mean square looks at.
+const SAMPLED: usize = 4096;
+
 /// Why values are refused.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
@@ -13,6 +22,17 @@ pub enum Quarantined {
     /// NaN or infinity among them.
     #[error("a value is not finite")]
     NotFinite,
+    /// They would change the parameters beyond recognition.
+    #[error(
+        "it would change the parameters by {change:.1e} where they are {parameters:.1e} (root mean square): the \
+         training has diverged, or another model was loaded"
+    )]
+    Change {
+        /// Root mean square of the change.
+        change: f64,
+        /// Root mean square of the parameters.
+        parameters: f64,
+    },
     /// Their norm is absurd.
     #[error("the norm {norm:.3e} is above the limit of {limit:.3e}")]
     Norm {
@@ -136,9 +156,41 @@ pub fn quarantine(values: &[f32], rms_max: f64) -> Result<f64, Quarantined> {
     norm.quarantine(rms_max)
 }
 
+/// Refuses a change that is absurd beside the parameters that all members hold: more than a hundred times as
+/// large, and above 10. Looks at some thousand values, so that it costs nothing.
+///
+/// # Errors
+/// [`Quarantined::Change`].
+pub fn quarantine_change(change: &[f32], parameters: &[f32]) -> Result<(), Quarantined> {
+    let rms = |values: &[f32]| {
+        let some = values.iter().step_by(values.len().div_ceil(SAMPLED).max(1));
+        let count = some.len() as f64;
+        (some.map(|v| f64::from(*v).powi(2)).sum::<f64>() / count).sqrt()
+    };
+    let (change, parameters) = (rms(change), rms(parameters));
+    let absurd = parameters > 0.0 && change > (CHANGE_MAX * parameters).max(CHANGE_SMALL);
+    match absurd {
+        true => Err(Quarantined::Change { change, parameters }),
+        false => Ok(()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_change_is_judged_by_the_parameters_that_it_changes() {
+        let parameters = vec![0.05f32; 10_000];
+        for (change, fits) in [(1e5, false), (10.1, false), (9.9, true), (0.0, true)] {
+            let judged = quarantine_change(&vec![change; 10_000], &parameters);
+            assert_eq!(judged.is_ok(), fits, "{change}: {judged:?}");
+        }
+        // Parameters that begin at zero, or near it, may go anywhere at first.
+        assert!(quarantine_change(&[50.0; 9], &[0.0; 9]).is_ok());
+        assert!(quarantine_change(&[9.0; 9], &[1e-9; 9]).is_ok());
+        assert!(quarantine_change(&[], &[]).is_ok());
+    }
 
     #[test]
     fn sound_values_pass_with_their_norm() {

@@ -6,7 +6,7 @@ use super::common::Common;
 use super::host::Host;
 use super::local::LocalBuffer;
 use super::places::Places;
-use crate::aggregate::{Quarantined, all_finite};
+use crate::aggregate::{Quarantined, all_finite, quarantine_change};
 use crate::compress::feedback;
 use murmurate_protocol::{FragmentId, SliceId, WorkError};
 use std::collections::BTreeMap;
@@ -201,4 +201,15 @@ pub(super) fn must_be_finite(
             reason: format!("{}: {}", what(), Quarantined::NotFinite),
         }),
     }
+}
+
+/// Refuses a delta that is absurd beside the anchor: averaged into it, it would spoil the model of all members.
+pub(super) fn must_be_sane(
+    fragment: FragmentId,
+    delta: &[f32],
+    anchor: &[f32],
+) -> Result<(), WorkError> {
+    quarantine_change(delta, anchor).map_err(|error| WorkError::Training {
+        reason: format!("the contribution of fragment {}: {error}", fragment.0),
+    })
 }

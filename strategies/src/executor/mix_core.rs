@@ -5,7 +5,7 @@ use super::anchor::Anchor;
 use super::at_hand::AtHand;
 use super::codecs::Codecs;
 use super::common::Common;
-use super::contributions::Contributions;
+use super::contributions::{Contributions, must_be_sane};
 use super::ema::Ema;
 use super::frame::{Frame, Handed};
 use super::gates::GateKeeper;
@@ -115,6 +115,9 @@ impl MixCore {
         let trained = self
             .local
             .trained(slice.fragment, range.clone(), &self.anchor.values)?;
+        if self.sends_deltas {
+            must_be_sane(slice.fragment, trained, &self.anchor.values)?;
+        }
         let values = self.anchor.outgoing(range, trained);
         self.contributions
             .encode(codecs, places, values, (slice, of), common, out)

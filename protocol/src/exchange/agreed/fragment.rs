@@ -195,6 +195,7 @@ impl FragmentRound {
         if self.pipelining() {
             // A member downstream of a silent one cannot tell which one is silent, so it suspects
             // none.
+            self.transfers.overdue = self.scope.group.all();
             self.start_repair(cx);
             return;
         }
@@ -205,6 +206,7 @@ impl FragmentRound {
             FragmentStage::Gathering => self.missing_owners(),
             FragmentStage::Repairing => Members::NONE,
         };
+        self.transfers.overdue |= missing;
         for peer in self.give_up(missing) {
             cx.suspect(peer);
         }
@@ -241,6 +243,7 @@ impl FragmentRound {
     /// Ends the fragment without a result: the anchor stays.
     pub(super) fn void(&mut self, cx: &mut Context) {
         self.ending = Some(Ending::Void);
+        self.allow_longer(cx);
         for wait in [Wait::Contributions, Wait::Agreement, Wait::Repair] {
             cx.waited_in(self.scope.fragment, wait, true);
         }
@@ -251,6 +254,21 @@ impl FragmentRound {
                 fragment: self.scope.fragment,
             });
         }
+    }
+
+    /// The waits of a void exchange were too short for members that are still linked. No later sample would say
+    /// so, because the bytes of an exchange that is over are not sent to their end.
+    fn allow_longer(&self, cx: &mut Context) {
+        let late = self
+            .transfers
+            .overdue
+            .without(Members::one(self.scope.group.me));
+        let late: Vec<PeerId> = late
+            .iter()
+            .map(|index| self.scope.group.peer(index))
+            .collect();
+        cx.overdue(Wait::Contributions, late.iter().copied());
+        cx.overdue(Wait::Agreement, late);
     }
 
     /// All decided versions are here: tell the codec which of this peer's contributions counted.

@@ -220,6 +220,10 @@ impl FragmentRound {
                 // This peer's Executor failed. Its shards stay missing until a ballot repairs them.
                 self.reduction.duties.remove(&shard);
             }
+            // NaN, or absurd beside the anchor. The round goes on without it.
+            (Task::Contribution(_), Done::Failed(error)) => {
+                cx.contribution_failed(self.scope.round, error);
+            }
             (
                 Task::Contribution(_)
                 | Task::Fold(_)

@@ -85,6 +85,8 @@ pub(super) struct Transfers {
     pub(super) fetching: BTreeSet<SliceId>,
     /// What each part's first owner gave this peer, by itself.
     pub(super) given: BTreeMap<u16, Digest>,
+    /// Members whose bytes had not all come when a wait for them ended.
+    pub(super) overdue: Members,
     /// How often this peer has looked for decided slices that it lacks.
     pub(super) searches: u8,
     /// The member that was asked last which versions a majority voted for.

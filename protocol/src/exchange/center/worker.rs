@@ -260,6 +260,7 @@ impl Center {
                 .iter()
                 .filter_map(|s| pull.shards[usize::from(*s)].owner);
             for owner in silent.filter(|owner| *owner != me) {
+                cx.overdue(Wait::Center, [owner]);
                 cx.suspect(owner);
             }
             again.extend(open.into_iter().map(|shard| (fragment, shard)));

@@ -186,6 +186,7 @@ impl<R: Rule> Neighbours<R> {
         cx.waited(Wait::Partners, true);
         for mix in self.mixes.iter_mut() {
             for peer in std::mem::take(&mut mix.expected) {
+                cx.overdue(Wait::Partners, [peer]);
                 self.rule.missed(cx, mix.fragment, peer);
             }
         }
