@@ -38,6 +38,8 @@ pub(crate) struct Slot {
     pub(crate) records: u64,
     /// The earliest scheduled wake-up.
     pub(crate) wake_at: Option<Time>,
+    /// It stands still until then.
+    pub(crate) paused_until: Time,
     pub(crate) finished: bool,
     /// Faults that wait for a phase of this machine.
     pub(crate) waiting_faults: Vec<u32>,

@@ -79,6 +79,7 @@ impl<'a> Swarm<'a> {
                 forger: Forger::default(),
                 records: 0,
                 wake_at: None,
+                paused_until: Time::ZERO,
                 finished: false,
                 waiting_faults: Vec::new(),
             })
@@ -187,7 +188,10 @@ impl<'a> Swarm<'a> {
             };
             self.now = at;
             self.counters.events += 1;
-            self.take(due)?;
+            match self.held_until(&due) {
+                Some(later) => self.queue.push(later, due),
+                None => self.take(due)?,
+            }
         }
     }
 
@@ -301,6 +305,10 @@ impl<'a> Swarm<'a> {
                 ..
             } => {
                 self.slow_down(*peer, *factor, *lasts);
+                Ok(())
+            }
+            Fault::Pause { peer, lasts, .. } => {
+                self.pause(*peer, *lasts);
                 Ok(())
             }
             Fault::Partition { peers, lasts, .. } => {

@@ -9,6 +9,7 @@ mod forger;
 mod liar;
 mod lie;
 mod partition;
+mod pause;
 mod random;
 mod raw;
 mod restart;
@@ -60,6 +61,15 @@ pub enum Fault {
         when: When,
         /// Factor on the time of its inner steps.
         factor: f64,
+        /// Its duration.
+        lasts: Duration,
+    },
+    /// A machine stands still for a while and finds at its end all that came meanwhile.
+    Pause {
+        /// The machine.
+        peer: usize,
+        /// Its time.
+        when: When,
         /// Its duration.
         lasts: Duration,
     },
@@ -132,7 +142,10 @@ impl Fault {
     pub(crate) fn parts(&self) -> bool {
         match self {
             Self::Crash { restart_after, .. } => restart_after.is_some(),
-            Self::Partition { .. } | Self::RandomCrashes { .. } | Self::Join { .. } => true,
+            Self::Partition { .. }
+            | Self::Pause { .. }
+            | Self::RandomCrashes { .. }
+            | Self::Join { .. } => true,
             Self::Leave { .. }
             | Self::Straggler { .. }
             | Self::Byzantine { .. }
@@ -146,6 +159,7 @@ impl Fault {
         match self {
             Self::Crash { peer, when, .. }
             | Self::Straggler { peer, when, .. }
+            | Self::Pause { peer, when, .. }
             | Self::Byzantine { peer, when, .. }
             | Self::Directive { peer, when, .. }
             | Self::Join { peer, when }

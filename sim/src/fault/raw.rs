@@ -12,6 +12,7 @@ use serde::Deserialize;
 enum Kind {
     Crash,
     Straggler,
+    Pause,
     Partition,
     Join,
     Leave,
@@ -185,6 +186,11 @@ impl RawFault {
                     lasts: keys.seconds("lasts_s", keys.need("lasts_s", self.lasts_s)?)?,
                 }
             }
+            Kind::Pause => Fault::Pause {
+                peer: peer(self.peer)?,
+                when: self.when(keys)?,
+                lasts: keys.seconds("lasts_s", keys.need("lasts_s", self.lasts_s)?)?,
+            },
             Kind::Partition => {
                 let members = keys.need("peers", self.peers.clone())?;
                 if members.is_empty() || members.len() >= peers {
@@ -255,14 +261,14 @@ impl RawFault {
     /// Refuses keys that this kind does not use.
     fn refuse_idle_keys(&self, keys: &Keys<'_, '_>) -> Result<(), ScenarioError> {
         use Kind::{
-            Byzantine, Churn, ClockSkew, Crash, Directive, Join, Leave, Partition, RandomCrashes,
-            Straggler,
+            Byzantine, Churn, ClockSkew, Crash, Directive, Join, Leave, Partition, Pause,
+            RandomCrashes, Straggler,
         };
         let one = [
-            Crash, Straggler, Join, Leave, Churn, Byzantine, ClockSkew, Directive,
+            Crash, Straggler, Pause, Join, Leave, Churn, Byzantine, ClockSkew, Directive,
         ];
         let timed = [
-            Crash, Straggler, Partition, Join, Leave, Byzantine, Directive,
+            Crash, Straggler, Pause, Partition, Join, Leave, Byzantine, Directive,
         ];
         let table: [(&str, bool, &[Kind]); 17] = [
             ("directive", self.directive.is_some(), &[Directive]),
@@ -284,7 +290,7 @@ impl RawFault {
             (
                 "lasts_s",
                 self.lasts_s.is_some(),
-                &[Straggler, Partition, Byzantine],
+                &[Straggler, Pause, Partition, Byzantine],
             ),
             ("factor", self.factor.is_some(), &[Straggler]),
             ("mean_s", self.mean_s.is_some(), &[RandomCrashes]),

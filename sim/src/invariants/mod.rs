@@ -20,6 +20,7 @@ use crate::fault::Fault;
 use crate::host::Host;
 use crate::recipe::Recipe;
 use crate::scenario::Scenario;
+use core::time::Duration;
 use data_once::DataOnce;
 use edges_agree::EdgesAgree;
 use inbox_bounded::InboxBounded;
@@ -38,6 +39,8 @@ pub use violation::Violation;
 #[derive(Debug)]
 pub(crate) struct Checks {
     rounds: RoundsMonotonic,
+    /// How long each machine stands still in all: its waits may be longer by that.
+    pauses: Vec<Duration>,
     inboxes: InboxBounded,
     mass: Option<MassConserved>,
     bits: Option<SameBits>,
@@ -58,6 +61,7 @@ impl Checks {
         let together = !scenario.faults.iter().any(Fault::parts);
         Self {
             rounds: RoundsMonotonic::new(scenario.peers),
+            pauses: paused(scenario),
             inboxes: InboxBounded::new(recipe.plan(), scenario.peers),
             mass: exchange
                 .has_mass()
@@ -155,7 +159,7 @@ impl Checks {
 
     /// Notes an event that a peer reported.
     pub(crate) fn hear(&mut self, index: usize, event: &Event) -> Result<(), String> {
-        waits_bounded::check(event)?;
+        waits_bounded::check(event, self.pauses[index])?;
         match &mut self.bits {
             Some(bits) => bits.check(index, event),
             None => Ok(()),
@@ -228,6 +232,17 @@ impl Checks {
             None => Ok(()),
         }
     }
+}
+
+/// How long each machine of a scenario stands still.
+fn paused(scenario: &Scenario) -> Vec<Duration> {
+    let mut sums = vec![Duration::ZERO; scenario.peers];
+    for fault in &scenario.faults {
+        if let Fault::Pause { peer, lasts, .. } = fault {
+            sums[*peer] += *lasts;
+        }
+    }
+    sums
 }
 
 /// Whether inner steps or the codec of rounds follow from what members agree on.

@@ -175,7 +175,7 @@ fn faults(peers: u64, draw: &mut Draw) -> String {
     text
 }
 
-/// Partitions that end, and false slices. They use a separate stream, so that they do not change a
+/// Partitions that end, false slices, and processes that stand still. They use a separate stream, so that they do not change a
 /// seed's other faults.
 fn cuts_and_lies(seed: u64, peers: u64) -> String {
     let mut draw = Draw(ChaCha8Rng::seed_from_u64(!seed));
@@ -205,6 +205,20 @@ fn cuts_and_lies(seed: u64, peers: u64) -> String {
             "[[fault]]\nkind = \"byzantine\"\npeer = {peer}\nround = {round}\n\
              phase = \"train\"\nlie = \"{lie}\"\nlasts_s = 0.{lasts}\n"
         );
+    }
+    if draw.below(3) == 0 {
+        // Most of them for longer than the deadlines, and one machine may be stopped twice.
+        for _ in 0..1 + draw.below(peers) {
+            let (peer, at, lasts) = (draw.below(peers), 10 + draw.below(40), 1 + draw.below(60));
+            let _ = write!(
+                text,
+                "[[fault]]\nkind = \"pause\"\npeer = {peer}\nat_s = {}.{}\nlasts_s = {}.{}\n",
+                at / 10,
+                at % 10,
+                lasts / 10,
+                lasts % 10,
+            );
+        }
     }
     text
 }

@@ -29,6 +29,10 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The slot of the rendezvous hash that picks who proposes a merge.
 const SLOT: u8 = 3;
 
+/// A peer that forms a group this often after it was told of a merge does not stop for it. The first time it
+/// may not have heard of it yet.
+const ROUNDS_TO_STOP: u8 = 2;
+
 /// A proposal of a merge: from whom, its round and term, its sides.
 type Proposal = (PeerId, (Round, u8), Vec<MergeSide>);
 
@@ -47,6 +51,8 @@ pub(super) struct Meeting {
     early: Option<Proposal>,
     /// Peers that have stopped, with what they hold.
     said: BTreeMap<PeerId, Head>,
+    /// How often others began an ordinary round since this peer has stopped.
+    began: BTreeMap<PeerId, u8>,
 }
 
 /// Peers of either side that have not stopped for the merge yet.
@@ -96,6 +102,7 @@ impl Meeting {
         self.tried.clear();
         self.proposer = None;
         self.early = None;
+        self.began.clear();
         let head = Head {
             round: cx.round,
             anchor: cx.anchor(),
@@ -109,7 +116,7 @@ impl Meeting {
             self.say(cx, peer);
         }
         // Others may have begun to train a round just now. They stop when it ends.
-        self.until = cx.wait(Wait::Group, 2 * cx.deadlines.ceiling());
+        self.until = cx.wait(Wait::Group, cx.deadlines.ceiling());
         let grace = cx.now + MERGE_GRACE;
         cx.timers.set(Timer::Exchange, self.until.min(grace));
         self.consider(cx)
@@ -148,9 +155,14 @@ impl Meeting {
         self.said.clear();
     }
 
-    /// A peer goes on with rounds of its branch, or is gone.
-    pub(super) fn goes_on(&mut self, peer: PeerId) {
+    /// A peer goes on with rounds of its branch.
+    pub(super) fn goes_on(&mut self, cx: &mut Context, peer: PeerId) -> Formed {
         self.said.remove(&peer);
+        if self.active && self.began.len() < VIEW_PEERS_MAX {
+            let began = self.began.entry(peer).or_default();
+            *began = began.saturating_add(1);
+        }
+        self.consider(cx)
     }
 
     /// A peer has stopped for a merge.
@@ -181,11 +193,12 @@ impl Meeting {
         }
     }
 
-    /// A peer gives a sign of life: what this one said may have been lost.
-    pub(super) fn heard(&mut self, cx: &mut Context, from: PeerId) {
+    /// A peer gives a sign of life: what this one said may have been lost, or it may have left its round.
+    pub(super) fn heard(&mut self, cx: &mut Context, from: PeerId) -> Formed {
         if self.active && self.candidates(cx).contains(&from) {
             self.say(cx, from);
         }
+        self.consider(cx)
     }
 
     /// A peer of this side that has stopped in a later round.
@@ -210,6 +223,14 @@ impl Meeting {
         here.map(|(id, _)| id).collect()
     }
 
+    /// Candidates, without those that go on with rounds although this peer told them of the merge.
+    fn coming(&self, cx: &Context) -> Vec<PeerId> {
+        let mut candidates = self.candidates(cx);
+        let began = |id: &PeerId| self.began.get(id).copied().unwrap_or(0);
+        candidates.retain(|id| self.said.contains_key(id) || began(id) < ROUNDS_TO_STOP);
+        candidates
+    }
+
     /// Elects a proposer once all that are here have stopped.
     pub(super) fn consider(&mut self, cx: &mut Context) -> Formed {
         if !self.active || self.proposer.is_some() {
@@ -217,15 +238,18 @@ impl Meeting {
         }
         let sides = sides::sides(&self.said);
         let late = cx.now >= self.until;
+        let candidates = self.coming(cx);
         if sides.len() < 2 {
-            return match late {
+            // The others may go on with rounds of their own, or have left them to take a state over: from this
+            // peer, perhaps, which gives none while it waits for them.
+            let nobody = candidates.iter().all(|id| self.said.contains_key(id));
+            return match late || nobody {
                 true => Formed::Alone,
                 false => Formed::Waiting,
             };
         }
         let merged: BTreeSet<PeerId> = sides::members(&sides).collect();
-        let mut candidates = self.candidates(cx).into_iter();
-        let all_merge = candidates.all(|id| merged.contains(&id));
+        let all_merge = candidates.iter().all(|id| merged.contains(id));
         let complete = self.impatient || sides::complete(&self.said, &sides);
         if late || (all_merge && complete) {
             return self.elect(cx, sides);

@@ -104,7 +104,8 @@ impl Agreed {
             FormingMessage::Ready { round, .. } => {
                 // It goes on with rounds of its branch.
                 if *round >= cx.round || cx.view.is_apart(from) {
-                    self.grouping.meeting.goes_on(from);
+                    let formed = self.grouping.meeting.goes_on(cx, from);
+                    self.brought_together(cx, formed);
                 }
                 cx.view.is_apart(from)
             }

@@ -291,7 +291,8 @@ impl Exchange for Agreed {
                 Ok(())
             }
             Signal::Heard(peer) => {
-                self.grouping.meeting.heard(cx, peer);
+                let formed = self.grouping.meeting.heard(cx, peer);
+                self.brought_together(cx, formed);
                 self.stop_forming(cx);
                 Ok(())
             }
