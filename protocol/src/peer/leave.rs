@@ -1,4 +1,4 @@
-//! Leaving: the inner step ends, a last checkpoint is written, the peers are told.
+//! Leaving: the peers are told, the inner step ends, a last checkpoint is written.
 
 use crate::PeerId;
 use crate::core::timers::Timer;
@@ -8,7 +8,7 @@ use crate::peer::Peer;
 use crate::wire::{MembershipMessage, Reason};
 
 impl Peer {
-    /// Leaves: ends the inner step, writes a checkpoint, tells the peers.
+    /// Leaves: tells the peers, ends the inner step, writes a checkpoint.
     pub(super) fn leave(&mut self) {
         match self.phase {
             Phase::Leaving | Phase::Left => return,
@@ -27,6 +27,8 @@ impl Peer {
         if was == Phase::Exchange {
             self.exchange.finish(&mut self.cx);
         }
+        // Before the checkpoint, which can take longer than the others' deadlines on a slow disk.
+        self.say_goodbye();
         self.life.broken_off = matches!(was, Phase::Exchange | Phase::Join);
         if self.life.train.is_some() || self.life.ahead.order.is_some() {
             self.cx.put(Output::Interrupt);
@@ -54,13 +56,17 @@ impl Peer {
         }
     }
 
-    /// Tells the peers and stops.
-    pub(super) fn left(&mut self) {
+    /// Tells the peers that this one takes part in nothing more.
+    fn say_goodbye(&mut self) {
         let peers: Vec<PeerId> = self.cx.view.audience().map(|(id, _)| id).collect();
         for peer in peers {
             self.cx
                 .send(peer, MembershipMessage::Goodbye(Reason::Leaving));
         }
+    }
+
+    /// Stops: the last checkpoint is written.
+    pub(super) fn left(&mut self) {
         self.enter(Phase::Left);
         self.cx.put(Output::Left);
     }

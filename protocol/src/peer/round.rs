@@ -214,7 +214,9 @@ impl Peer {
             remote.round.0 < rounds || (agreed && remote.anchor != Some(anchor))
         };
         let apart = self.cx.view.apart().next().is_some();
-        let needed = apart || self.cx.view.live().any(needs);
+        // One that is suspected may only have been stopped for a while: alone it would end with another model.
+        let mates = || self.cx.view.of_this_branch().filter(|(_, r)| r.ready);
+        let needed = apart || mates().any(needs);
         // Those that only observe cannot take over the last state from a peer that has left.
         let follows = |(id, remote): (_, &Remote)| remote.contact.observes && needs((id, remote));
         let followed = !self.life.once.observes && self.cx.view.audience().any(follows);
