@@ -1,16 +1,27 @@
-//! The daemon's clock. It reads the Unix time once and advances by the monotonic clock, so it never
-//! goes back when the system's clock is set.
+//! The daemon's clock. It reads the Unix time once and advances by a clock that goes on while the machine
+//! sleeps, so it never goes back when the system's clock is set, and after a sleep it is right.
 
 use crate::api::Clock;
 use murmurate_protocol::Time;
 use murmurate_strategies::executor::Stopwatch;
+use rustix::time::{ClockId, clock_gettime};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Time since the Unix epoch that never goes back.
 #[derive(Clone, Copy, Debug)]
 pub struct SteadyClock {
     epoch: Time,
-    start: Instant,
+    start: Duration,
+}
+
+/// Time since the machine was started, its sleep included. `Instant` stands still in sleep on Linux.
+fn since_boot() -> Duration {
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    const AWAKE_OR_ASLEEP: ClockId = ClockId::Boottime;
+    // On macOS and the BSDs this one goes on in sleep.
+    #[cfg(not(any(target_os = "linux", target_os = "android")))]
+    const AWAKE_OR_ASLEEP: ClockId = ClockId::Monotonic;
+    Duration::try_from(clock_gettime(AWAKE_OR_ASLEEP)).unwrap_or_default()
 }
 
 impl SteadyClock {
@@ -21,7 +32,7 @@ impl SteadyClock {
             .unwrap_or_default();
         Self {
             epoch: Time::ZERO + unix,
-            start: Instant::now(),
+            start: since_boot(),
         }
     }
 
@@ -29,9 +40,9 @@ impl SteadyClock {
     pub fn instant(&self, time: Time) -> Instant {
         // A deadline more than a year ahead is never reached, so it is cut to a year.
         let ahead = time
-            .since(self.epoch)
+            .since(self.now())
             .min(Duration::from_secs(365 * 24 * 3600));
-        self.start + ahead
+        Instant::now() + ahead
     }
 }
 
@@ -43,7 +54,7 @@ impl Default for SteadyClock {
 
 impl Clock for SteadyClock {
     fn now(&self) -> Time {
-        self.epoch + self.start.elapsed()
+        self.epoch + since_boot().saturating_sub(self.start)
     }
 }
 

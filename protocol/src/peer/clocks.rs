@@ -38,16 +38,16 @@ impl Peer {
         }
     }
 
-    /// Whose clock is wrong: this peer's, if most others agree that it is by about as much.
+    /// Whose clock is wrong: this peer's, if more than half of all, itself among them, agree on another
+    /// time.
     fn judge_clocks(&mut self, from: PeerId) {
         let told = self.cx.view.greeted();
         let mut clocks: Vec<i64> = told.filter_map(|(_, r)| r.contact.clock).collect();
         clocks.sort_unstable();
         let median = clocks.get(clocks.len() / 2).copied().unwrap_or(0);
-        let same = clocks
-            .iter()
-            .filter(|clock| (**clock > 0) == (median > 0) && **clock != 0);
-        let mine = median != 0 && same.count() > self.liars() && 2 * clocks.len() > 2;
+        let skew = CLOCK_SKEW_MAX.as_secs();
+        let agreeing = clocks.iter().filter(|c| c.abs_diff(median) <= skew).count();
+        let mine = median != 0 && agreeing > self.liars() && 2 * agreeing > clocks.len() + 1;
         if mine {
             if !self.life.once.clock_off {
                 self.life.once.clock_off = true;

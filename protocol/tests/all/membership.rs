@@ -450,39 +450,60 @@ fn clocks(one: &One) -> Vec<(Option<PeerId>, i64)> {
     one.outputs.iter().filter_map(off).collect()
 }
 
+/// A peer's own record, signed at `signed` seconds by its clock.
+fn signed_at(one: &One, id: u8, signed: u64, sequence: u64) -> PeerRecord {
+    PeerRecord::from(RecordFields {
+        peer: peer(id),
+        run: one.peer.plan().run,
+        sequence,
+        expires: Time::ZERO + Duration::from_secs(signed) + RECORD_LIFETIME,
+        addresses: Vec::new(),
+        locality: murmurate_protocol::Locality::default(),
+        signature: Vec::new(),
+    })
+}
+
+#[test]
+fn of_three_machines_the_one_whose_clock_is_wrong_is_named_by_all() {
+    const DAY: u64 = 24 * 3600;
+    // This machine's clock is right, then it is the one that is wrong.
+    for (mine, theirs, named) in [
+        (10 * DAY, [10 * DAY, 11 * DAY], Some(peer(2))),
+        (10 * DAY, [11 * DAY, 11 * DAY], None),
+    ] {
+        let mut one = One::new(ExchangeKind::AllReduce);
+        one.now = one.now + Duration::from_secs(mine);
+        for (id, signed) in [1, 2].into_iter().zip(theirs) {
+            one.meet(peer(id));
+            let told = signed_at(&one, id, signed, 1);
+            one.hear(peer(id), MembershipMessage::Records(vec![told]));
+        }
+        assert_eq!(clocks(&one).last(), Some(&(named, DAY as i64)));
+    }
+}
+
 #[test]
 fn a_wrong_clock_is_reported_once_and_breaks_no_rule() {
     const DAY: u64 = 24 * 3600;
     let mut one = One::new(ExchangeKind::AllReduce);
     one.now = one.now + Duration::from_secs(10 * DAY);
-    let record = |one: &One, id: u8, signed: u64, sequence: u64| {
-        PeerRecord::from(RecordFields {
-            peer: peer(id),
-            run: one.peer.plan().run,
-            sequence,
-            expires: Time::ZERO + Duration::from_secs(signed) + RECORD_LIFETIME,
-            addresses: Vec::new(),
-            locality: murmurate_protocol::Locality::default(),
-            signature: Vec::new(),
-        })
-    };
     (1..4).for_each(|id| one.meet(peer(id)));
     // The others' clocks are right; records of any age that is still believed say so.
     for id in [1, 2] {
-        let told = record(&one, id, 10 * DAY - 3000, 1);
+        let told = signed_at(&one, id, 10 * DAY - 3000, 1);
         one.hear(peer(id), MembershipMessage::Records(vec![told]));
     }
     assert_eq!(clocks(&one), []);
     for sequence in 1..20 {
-        let told = record(&one, 3, 11 * DAY, sequence);
+        let told = signed_at(&one, 3, 11 * DAY, sequence);
         one.hear(peer(3), MembershipMessage::Records(vec![told]));
     }
     assert_eq!(clocks(&one), [(Some(peer(3)), DAY as i64)]);
     assert_eq!(one.peer.view().get(peer(3)).unwrap().score, 0);
-    // Two of three are ahead: the wrong one is this peer's.
+    // All others are ahead: the wrong one is this peer's.
     one.outputs.clear();
     for (id, sequence) in [(1, 2), (2, 2), (1, 3)] {
-        let told = record(&one, id, 11 * DAY, sequence);
+        let told = signed_at(&one, id, 11 * DAY, sequence);
         one.hear(peer(id), MembershipMessage::Records(vec![told]));
     }
     assert_eq!(clocks(&one).last(), Some(&(None, DAY as i64)));
