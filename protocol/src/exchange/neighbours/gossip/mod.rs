@@ -31,6 +31,7 @@ use super::mixture::Mixture;
 use super::ranks::Ranks;
 use super::rule::{Encoded, MixesOf, Rule};
 use super::slices::{self, unexpected};
+use crate::core::Event;
 use crate::core::context::Context;
 use crate::exchange::{Arrived, PushSum, foreign_tag};
 use crate::limits::ROUNDS_AHEAD_MAX;
@@ -274,8 +275,13 @@ impl Rule for Gossip {
         self.account.release(cx);
     }
 
-    /// The parameters are unmixed, but the pushed mass has left this peer all the same.
-    fn unmixed(&mut self, _cx: &mut Context, mix: &mut FragmentMix<Pushed>) {
+    /// The parameters are unmixed, but the pushed mass has left this peer all the same, and what others had
+    /// pushed was taken for nothing.
+    fn unmixed(&mut self, cx: &mut Context, mix: &mut FragmentMix<Pushed>) {
+        for (slice, weight) in mix.own.inputs.drain(..) {
+            let peer = slice.origin;
+            cx.emit(Event::MassUncertain { peer, weight });
+        }
         if let Some(weight) = self.weight(mix.fragment) {
             *weight = mix.own.keep - mix.own.sent;
         }
