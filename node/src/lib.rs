@@ -12,6 +12,7 @@ pub mod faults;
 pub mod goal;
 pub mod lanes;
 pub mod lies;
+mod lines;
 pub mod local;
 pub mod membership;
 pub mod metrics;

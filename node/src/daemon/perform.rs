@@ -121,6 +121,11 @@ impl Driver {
         if let Some(text) = self.console.void_rounds.observe(event) {
             self.console.printer.note(&text);
         }
+        if matches!(event, Event::Finished { .. })
+            && let Some(reason) = self.console.void_rounds.failure()
+        {
+            self.ending.stopped.get_or_insert(reason);
+        }
         let Event::Phase { round, phase } = event else {
             return None;
         };

@@ -2,7 +2,7 @@
 
 use crate::api::{About, Forecaster, Observer, StatusHandle};
 use crate::bulk::{BulkLimits, BulkStore};
-use crate::config::Config;
+use crate::config::{Config, Overrides};
 use crate::daemon::acquaintances::Acquaintances;
 use crate::daemon::agreed;
 use crate::daemon::clock::WallStopwatch;
@@ -15,13 +15,14 @@ use crate::lies::{Forger, Lie, LyingStore};
 use crate::membership::Entered;
 use crate::metrics::RateFact;
 use crate::net::{self, Net, NetConfig, NetEvent};
-use crate::store::{Best, Checkpoint, Expected, Store};
+use crate::store::{Best, Checkpoint, Expected, Manifest, Store};
 use crate::unit::Unit;
 use murmurate_attach::Supervisor;
 use murmurate_protocol::{PeerConfig, PeerId, Plan, Pool, Snapshot, Topology};
 use murmurate_strategies::Layout;
 use murmurate_strategies::executor::{Executor, Parts};
 use murmurate_strategies::plan::stores;
+use std::path::Path;
 use std::sync::Arc;
 use tokio::sync::mpsc;
 
@@ -105,7 +106,9 @@ impl Setup {
             status: status.clone(),
         };
         Ok(Self {
-            resumed: snapshot.as_ref().map(|snapshot| resumes(snapshot, &store)),
+            resumed: checkpoint
+                .as_ref()
+                .map(|c| resumes(config, c.manifest(), &store)),
             depot: Arc::new(Depot::in_dir(plan.clone(), store.dir())),
             topology: strategy.topology(run.seed),
             peer_config: PeerConfig {
@@ -204,12 +207,40 @@ fn peer_config(
 }
 
 /// What to say about a checkpoint.
-fn resumes(snapshot: &Snapshot, store: &Store) -> String {
-    format!(
-        "resuming from the checkpoint of round {} in {}",
-        snapshot.round,
-        store.dir().display()
-    )
+fn resumes(config: &Config, from: &Manifest, store: &Store) -> String {
+    let (round, dir) = (from.round, store.dir());
+    let resuming = format!(
+        "resuming from the checkpoint of round {round} in {}",
+        dir.display()
+    );
+    match rate_jump(config, from) {
+        Some(jump) => format!("{resuming}; {jump}"),
+        None => resuming,
+    }
+}
+
+/// The schedule of the learning rate follows the number of rounds: what another number changes at once.
+fn rate_jump(config: &Config, from: &Manifest) -> Option<String> {
+    let before =
+        Config::from_text(Path::new("config"), &from.config, &Overrides::default()).ok()?;
+    let (rounds, earlier) = (config.run.rounds, before.run.rounds);
+    let at = |rounds| {
+        Some(
+            config
+                .strategy
+                .learning_rate(rounds)
+                .ok()?
+                .at(from.round as f64 + 0.5),
+        )
+    };
+    let (was, is) = (at(earlier)?, at(rounds)?);
+    ((was - is).abs() > 0.01 * is).then(|| {
+        format!(
+            "the run had {earlier} rounds and now has {rounds}, and the learning rate follows their number: its \
+             factor is {is:.3} from here on, not {was:.3} (`inner.schedule_rounds` fixes its \
+             end)"
+        )
+    })
 }
 
 /// Restores the peer and the Executor from a checkpoint.

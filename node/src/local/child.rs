@@ -49,7 +49,9 @@ impl ChildHandle {
             index: plan.index,
             reason: e.to_string(),
         };
-        let mut command = Command::new(program);
+        // This program runs on where its file was deleted or built again in the meantime.
+        let own = Path::new("/proc/self/exe");
+        let mut command = Command::new(if program.exists() { program } else { own });
         command
             .arg("run")
             .arg("--config")

@@ -4,7 +4,7 @@ use super::child::ChildHandle;
 use super::fault_entry::FaultEntry;
 use super::view::LivingDaemon;
 use super::{ChildPlan, LocalError};
-use crate::api::peak_rss_bytes_of;
+use crate::api::{EvaluationStatus, peak_rss_bytes_of};
 use crate::faults::Fault;
 use crate::progress::Progress;
 use crate::report::NodeReport;
@@ -38,6 +38,8 @@ pub(super) struct Member {
     pub(super) plan: ChildPlan,
     pub(super) state: State,
     pub(super) progress: Progress,
+    /// Its last evaluation, in this life or an earlier one.
+    pub(super) evaluation: Option<EvaluationStatus>,
     pub(super) report: Option<NodeReport>,
     pub(super) fault: Option<(Fault, u64)>,
     /// Number of restarts.
@@ -59,6 +61,7 @@ impl Member {
             plan: plan.clone(),
             state: State::Waiting,
             progress: Progress::default(),
+            evaluation: None,
             report: None,
             fault: None,
             life: 0,
@@ -74,14 +77,14 @@ impl Member {
     /// The accuracy of its last evaluation.
     pub(super) fn accuracy(&self) -> Option<f64> {
         let at_last = self.report.as_ref().and_then(|r| r.test_accuracy);
-        at_last.or(self.progress.evaluation.and_then(|e| e.accuracy))
+        at_last.or(self.evaluation.and_then(|e| e.accuracy))
     }
 
     /// The loss of its last evaluation. The report comes first, because a run may end before its
     /// progress shows it.
     pub(super) fn loss(&self) -> Option<f64> {
         let at_last = self.report.as_ref().and_then(|r| r.test_loss);
-        at_last.or(self.progress.evaluation.map(|e| e.loss))
+        at_last.or(self.evaluation.map(|e| e.loss))
     }
 
     /// How a view finds it, while it lives.

@@ -294,6 +294,7 @@ impl Swarm {
                 }
                 Line::Progress(progress) => {
                     self.display.progress(place, &progress);
+                    member.evaluation = progress.evaluation.or(member.evaluation);
                     member.progress = progress;
                 }
                 Line::Fault { fault, round } => self.fault_hits(place, fault, round),
@@ -336,17 +337,15 @@ impl Swarm {
                 .iter()
                 .filter(|m| matches!(m.state, State::Running | State::Finished) && !m.lies())
         };
-        // The run does not end before daemons that are still to start.
-        let to_come = |m: &Member| matches!(m.state, State::Waiting | State::Away(_));
-        let waiting = self.members.iter().any(to_come);
+        let away = |m: &&Member| matches!(m.state, State::Away(_));
+        // The run does not end before daemons that are still to start. One that is killed every now and then
+        // counts with what it had reached.
+        let waiting = self.members.iter().any(|m| m.state == State::Waiting);
         let reached = |m: &Member| target.reached(m.accuracy(), m.loss());
-        if live().all(reached) && !waiting {
+        if live().chain(self.members.iter().filter(away)).all(reached) && !waiting {
             return Some(End::Reached);
         }
-        let away = self
-            .members
-            .iter()
-            .any(|m| matches!(m.state, State::Away(_)));
+        let away = self.members.iter().any(|m| away(&m));
         (!away && live().all(Member::is_done)).then_some(End::RoundsDone)
     }
 

@@ -3,6 +3,7 @@
 
 use super::event_file;
 use super::line::Line;
+use crate::lines::Lines;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -25,8 +26,7 @@ const EVENTS: &str = "events.out.tfevents.";
 #[derive(Debug)]
 pub(super) struct Files {
     dir: PathBuf,
-    lines: File,
-    lines_bytes: u64,
+    lines: Lines,
     events: File,
     events_bytes: u64,
     most: u64,
@@ -41,14 +41,11 @@ impl Files {
     /// As [`Files::create`], with another bound for each file.
     pub(super) fn bounded(dir: &Path, unix_s: f64, most: u64) -> io::Result<Self> {
         fs::create_dir_all(dir)?;
-        let path = dir.join(LINES);
-        let lines = OpenOptions::new().append(true).create(true).open(path)?;
-        let lines_bytes = lines.metadata()?.len();
+        let lines = Lines::open(&dir.join(LINES))?;
         let (events, events_bytes) = begin_events(dir, unix_s)?;
         Ok(Self {
             dir: dir.to_owned(),
             lines,
-            lines_bytes,
             events,
             events_bytes,
             most,
@@ -59,14 +56,12 @@ impl Files {
     pub(super) fn write(&mut self, line: &Line) -> io::Result<()> {
         let mut text = serde_json::to_vec(line)?;
         text.push(b'\n');
-        if self.lines_bytes > 0 && self.lines_bytes + text.len() as u64 > self.most {
+        if self.lines.bytes() > 0 && self.lines.bytes() + text.len() as u64 > self.most {
             let path = self.dir.join(LINES);
             fs::rename(&path, self.dir.join(EARLIER_LINES))?;
-            self.lines = OpenOptions::new().append(true).create(true).open(path)?;
-            self.lines_bytes = 0;
+            self.lines = Lines::open(&path)?;
         }
-        self.lines.write_all(&text)?;
-        self.lines_bytes += text.len() as u64;
+        self.lines.write(&text)?;
         let payload = event_file::scalars(line.unix_s, line.round, &line.scalars());
         let record = event_file::record(&payload);
         if self.events_bytes + record.len() as u64 > self.most {
@@ -80,7 +75,7 @@ impl Files {
     /// Replaces the lines' file by a device without room.
     #[cfg(test)]
     pub(super) fn fill(&mut self, full: File) {
-        self.lines = full;
+        self.lines.fill(full);
     }
 }
 

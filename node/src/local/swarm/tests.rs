@@ -77,6 +77,25 @@ async fn a_swarm_that_reaches_its_target_is_told_to_leave_and_reports() {
 }
 
 #[tokio::test]
+async fn a_daemon_that_is_killed_again_and_again_counts_with_what_it_had_reached() {
+    let dir = tempfile::tempdir().unwrap();
+    let (_, mut swarm) = swarm(&dir, WAIT, &two());
+    let states = [State::Running, State::Away(std::time::Instant::now())];
+    for (member, state) in swarm.members.iter_mut().zip(states) {
+        member.state = state;
+        // The progress of its new life knows no evaluation.
+        member.evaluation = Some(crate::api::EvaluationStatus {
+            accuracy: Some(0.96),
+            ..Default::default()
+        });
+    }
+    assert_eq!(swarm.end(accuracy(0.95)), Some(End::Reached));
+    assert_eq!(swarm.end(accuracy(0.97)), None);
+    swarm.members[1].state = State::Waiting;
+    assert_eq!(swarm.end(accuracy(0.95)), None);
+}
+
+#[tokio::test]
 async fn a_daemon_that_dies_by_itself_is_shown_with_its_last_words() {
     let dir = tempfile::tempdir().unwrap();
     let script = "echo 'error: the disk is on fire' >&2; exit 3\n";
