@@ -94,10 +94,11 @@ mod tests {
             ("device", "cuda"),
             ("kind", "peer_down"),
         ] {
-            let line = script
-                .lines()
-                .find(|line| line.contains(&format!("-l {flag} ")) && line.contains(value));
-            assert!(line.is_some(), "--{flag} is not completed with {value}");
+            // One entry has a line for each value.
+            let mut entries = script.split("complete -c ");
+            let offered = entries
+                .any(|entry| entry.contains(&format!("-l {flag} ")) && entry.contains(value));
+            assert!(offered, "--{flag} is not completed with {value}");
         }
     }
 
