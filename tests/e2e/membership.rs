@@ -90,7 +90,8 @@ fn members_let_others_in_and_the_owner_throws_one_out() {
     );
     wait_for("the owner is shown as linked", || {
         let all = members(&helper);
-        all.iter().any(|m| m["peer"] == owner_id.as_str() && m["linked"] == true)
+        all.iter()
+            .any(|m| m["peer"] == owner_id.as_str() && m["linked"] == true)
     });
     let said = output(&["revoke", &id, owner.to_str().unwrap()]);
     says(said, "tells the others now");
