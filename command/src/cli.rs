@@ -11,6 +11,9 @@ mod limit;
 mod local;
 mod membership;
 mod model;
+mod offered;
+#[cfg(test)]
+mod printed;
 mod run;
 mod shell;
 mod sim;
@@ -31,12 +34,13 @@ pub(crate) use membership::{
     AdmitArgs, IdArgs, InviteArgs, MembersArgs, OfficeArgs, RevokeArgs, RunKeyArgs,
 };
 pub(crate) use model::{EvalArgs, ExportArgs, StoreArg};
+use offered::offered;
 pub(crate) use run::RunArgs;
 pub(crate) use shell::{CompletionsArgs, ManArgs};
 pub(crate) use sim::{CompareArgs, LanguageArgs, SimArgs, SimCommand, SurveyArgs};
 use std::path::PathBuf;
 pub(crate) use top::{INTERVAL_MAX_S, INTERVAL_MIN_S, TopArgs};
-pub(crate) use why::{DEFAULT_DIR, LogArgs, WhyArgs};
+pub(crate) use why::{DEFAULT_DIR, LogArgs, TOPICS, WhyArgs};
 
 /// Train one model on many machines without a coordinator.
 #[derive(Debug, Parser)]
@@ -89,7 +93,8 @@ pub(crate) enum Command {
     /// Show a daemon and its swarm on the terminal
     #[command(after_help = examples::TOP)]
     Top(TopArgs),
-    /// Ask a running daemon why its round does not end, or is slow, or left it out
+    /// Ask a running daemon why its round does not end, is slow, or left its training out
+    #[command(after_help = examples::WHY)]
     Why(WhyArgs),
     /// Print the event logs of daemons, joined by cause
     #[command(after_help = examples::LOG)]
@@ -194,6 +199,7 @@ pub(crate) enum StrategiesCommand {
     #[command(after_help = examples::STRATEGIES_SHOW)]
     Show {
         /// Name of a preset, exchange, topology, codec, optimizer, rule or correction
+        #[arg(value_parser = offered(str::parse::<String>, offered::methods), hide_possible_values = true)]
         name: String,
     },
 }

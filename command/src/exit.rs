@@ -1,8 +1,9 @@
 //! The exit codes of the command. docs/operations.md explains them to users.
 
 use crate::out::ReaderGone;
-use murmurate_node::config::ConfigError;
+use murmurate_node::config::{ConfigError, Place};
 use murmurate_node::daemon::DaemonError;
+use murmurate_node::local::LocalError;
 use murmurate_node::membership::MembershipError;
 use std::process::ExitCode;
 
@@ -62,20 +63,43 @@ impl Exit {
         if let Some(ended) = error.downcast_ref::<Ended>() {
             return ended.exit;
         }
-        if let Some(ConfigError::Unreadable { .. } | ConfigError::Invalid { .. }) =
-            error.downcast_ref()
-        {
-            return Self::Unusable;
+        let config = error.downcast_ref::<ConfigError>();
+        if let Some(config) = config.or_else(|| match error.downcast_ref::<LocalError>()? {
+            LocalError::Config(config) => Some(config),
+            _ => None,
+        }) {
+            return Self::of_config(config);
+        }
+        if let Some(LocalError::Flag { .. }) = error.downcast_ref() {
+            return Self::Usage;
         }
         match error.downcast_ref::<DaemonError>() {
             Some(DaemonError::Missed { .. }) => Self::Missed,
-            Some(DaemonError::Refused(_) | DaemonError::TurnedAway { .. }) => Self::Refused,
+            Some(
+                DaemonError::Refused(_)
+                | DaemonError::TurnedAway { .. }
+                | DaemonError::NoMember { .. },
+            ) => Self::Refused,
             Some(DaemonError::Unreachable { .. }) => Self::Unreachable,
             Some(DaemonError::Membership(MembershipError::Store(_))) => Self::Failed,
             Some(DaemonError::Membership(_) | DaemonError::Strategy(_) | DaemonError::Plan(_)) => {
                 Self::Unusable
             }
             Some(error) if error.was_interrupted() => Self::Interrupted,
+            _ => Self::Failed,
+        }
+    }
+}
+
+impl Exit {
+    /// A value of a flag is wrong usage; one of a file or a variable is for its writer.
+    const fn of_config(error: &ConfigError) -> Self {
+        match error {
+            ConfigError::Invalid {
+                place: Place::Flag(_),
+                ..
+            } => Self::Usage,
+            ConfigError::Unreadable { .. } | ConfigError::Invalid { .. } => Self::Unusable,
             _ => Self::Failed,
         }
     }
@@ -96,6 +120,11 @@ pub(crate) struct Ended {
 }
 
 impl Ended {
+    /// Wrong usage of the command line, found after clap has read it.
+    pub(crate) fn usage(line: impl Into<String>) -> anyhow::Error {
+        Self::new(Exit::Usage, line).into()
+    }
+
     /// An end that prints this line.
     pub(crate) fn new(exit: Exit, line: impl Into<String>) -> Self {
         let line = line.into();
@@ -115,6 +144,10 @@ mod tests {
         let reason = "it is a folder".to_owned();
         let unreadable = ConfigError::Unreadable { path, reason };
         let unreachable = DaemonError::Unreachable { bootstrap: None };
+        let wrong = |place| ConfigError::Invalid {
+            place,
+            message: "it is none".to_owned(),
+        };
         let cases = [
             (ReaderGone.into(), 0),
             (anyhow::anyhow!("the disk is full"), 1),
@@ -123,6 +156,12 @@ mod tests {
             (unreachable.into(), 5),
             (DaemonError::from(MembershipError::NoInvite).into(), 6),
             (unreadable.into(), 6),
+            (wrong(Place::Flag("--join")).into(), 2),
+            (
+                wrong(Place::Variable("MURMURATE_NETWORK_JOIN".to_owned())).into(),
+                6,
+            ),
+            (LocalError::from(wrong(Place::Flag("--preset"))).into(), 2),
             (there.into(), 1),
             (DaemonError::Interrupted.into(), 130),
             (DaemonError::NetworkEnded.into(), 1),

@@ -8,6 +8,7 @@ mod commands;
 mod doctor;
 mod exit;
 mod out;
+mod usage;
 
 use clap::Parser;
 use exit::Exit;
@@ -78,8 +79,11 @@ fn main() -> ExitCode {
 
 /// Prints what was asked for instead of a command, such as `--help`, or what is wrong with it.
 fn usage(answer: &clap::Error) -> ExitCode {
-    // A reader that has gone misses it.
-    let _ = answer.print();
+    match usage::explained(answer) {
+        Some(words) => out::complain(format_args!("error: {words}\n\nFor more, try `--help`.")),
+        // A reader that has gone misses it.
+        None => drop(answer.print()),
+    }
     match answer.use_stderr() {
         true => Exit::Usage.into(),
         false => Exit::Done.into(),

@@ -32,7 +32,7 @@ fn refused(change: impl FnOnce(&mut Settings)) -> String {
 fn another_run_is_refused() {
     let line = refused(|s| s.name = "another".to_owned());
     assert!(
-        line.contains("the peer to join: it belongs to another run. To join it"),
+        line.contains("the daemon to join: it belongs to another run. To join it"),
         "{line}"
     );
 }
@@ -42,7 +42,7 @@ fn another_run_is_refused() {
 fn another_model_is_refused() {
     let line = refused(|s| s.task = "hidden = 64".to_owned());
     assert!(
-        line.contains("it trains another model; `task.hidden` is not the same in both"),
+        line.contains("it trains another model, because `task.hidden` is not the same in both"),
         "{line}"
     );
 }
@@ -61,7 +61,7 @@ fn another_plan_is_refused() {
 fn another_seed_is_refused() {
     let line = refused(|s| s.seed = 7);
     assert!(
-        line.contains("it follows another plan; `run.seed` is not the same in both"),
+        line.contains("it follows another plan, because `run.seed` is not the same in both"),
         "{line}"
     );
 }
@@ -94,7 +94,7 @@ fn an_address_without_an_answer_is_named() {
     let daemon = Daemon::start(&turn, &settings, &dir.path().join("a"), &[&address]);
     let line = daemon.end().failed_with(5).to_owned();
     assert!(
-        line.starts_with("no peer of the run could be reached"),
+        line.starts_with("no daemon of the run could be reached"),
         "{line}"
     );
     assert!(

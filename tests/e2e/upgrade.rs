@@ -111,7 +111,10 @@ fn a_run_goes_on_while_its_daemons_are_upgraded_one_by_one() {
         let ended = member.daemon.interrupt();
         let report = ended.polite();
         assert!(report.rounds >= round, "{report:?}");
-        let refused = ended.notes.iter().find(|note| note.contains("do not fit"));
+        let refused = ended
+            .notes
+            .iter()
+            .find(|note| note.contains("does not fit"));
         assert_eq!(refused, None);
     }
 }

@@ -26,7 +26,11 @@ pub enum Flaw {
     #[error("its issuer may not let others in: ask a member with the role admit for an invite")]
     Unentitled,
     /// It begins in the future.
-    #[error("it is valid only in {ahead_s} s: a clock is wrong; set the clocks of both machines")]
+    #[error(
+        "its validity begins only in {ahead_s} s: the clock of this machine is behind, or that of the machine that \
+         made it was ahead (compare `date -u`); if the clock here is right, get a new invite and enter with it in \
+         a new directory"
+    )]
     Early {
         /// Seconds until it is valid.
         ahead_s: u64,

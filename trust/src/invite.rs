@@ -153,6 +153,19 @@ impl Invite {
         self.chain.keys().last()
     }
 
+    /// How many peers can use it; `None` if it is for a certain one.
+    pub fn uses(&self) -> Option<u32> {
+        match self.chain.certificates().last()?.holder {
+            Holder::Invite { uses, .. } => Some(uses),
+            Holder::Peer(_) => None,
+        }
+    }
+
+    /// Until when it can be used, in seconds since 1970.
+    pub fn until_s(&self) -> u64 {
+        self.chain.until_s()
+    }
+
     /// The certificates with which `peer` enters. An invite for anybody signs them now.
     ///
     /// # Errors

@@ -24,7 +24,7 @@ pub enum Refusal {
     #[error("its membership was revoked: ask the owner of the run for a new invite")]
     Revoked,
     /// As many peers as may have used its invite.
-    #[error("its invite was used by {uses} already: ask for another one")]
+    #[error("its invite is used up (it lets {uses} machines in): ask for another one")]
     InviteUsed {
         /// How many peers may use it.
         uses: u32,

@@ -1,5 +1,6 @@
 //! The flags of `murmurate doctor` and `murmurate explain`.
 
+use super::offered::{self, offered};
 use clap::Args;
 use std::path::PathBuf;
 
@@ -12,14 +13,14 @@ pub(crate) struct DoctorArgs {
     /// The daemon's directory [default: that of the configuration]
     #[arg(value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
-    /// Configuration file of the daemon
+    /// Configuration file of the daemon [default: node.toml in DIR, or that of DIR's last checkpoint]
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
     /// Address of a daemon to join; may be given several times
     #[arg(long, value_name = "MULTIADDR")]
     pub(crate) join: Vec<String>,
-    /// Invite with which the daemon is to enter, or a file with it
-    #[arg(long, value_name = "LINE")]
+    /// File with the invite with which the daemon is to enter, or the line itself
+    #[arg(long, value_name = "FILE")]
     pub(crate) invite: Option<String>,
     /// The run is open, as for `murmurate run --open`
     #[arg(long)]
@@ -36,6 +37,6 @@ pub(crate) struct DoctorArgs {
 #[derive(Debug, Args)]
 pub(crate) struct ExplainArgs {
     /// A code such as M021 [default: list all]
-    #[arg(value_name = "CODE")]
+    #[arg(value_name = "CODE", value_parser = offered(str::parse::<String>, offered::all_codes), hide_possible_values = true)]
     pub(crate) code: Option<String>,
 }

@@ -2,7 +2,7 @@
 
 pub(crate) const RUN: &str = "Examples:
   murmurate run                                       found a run and train alone until others come
-  murmurate run --dir b --invite LINE                 enter the run of another machine
+  murmurate run --dir b --invite invite.txt           enter the run of another machine
   murmurate run --config node.toml --rounds 500       settings from a file; flags override it
   murmurate run --until-accuracy 0.95                 leave when the goal is reached
   murmurate run --trainer attach -- python train.py   train with a loop of your own";
@@ -62,7 +62,8 @@ pub(crate) const EVAL: &str = "Examples:
 pub(crate) const LIMIT: &str = "Examples:
   murmurate limit node-0                         show the limits
   murmurate limit node-0 --max-rate \"10 MB/s\"    all peers together
-  murmurate limit node-0 --max-rate none         no limit";
+  murmurate limit node-0 --max-rate none         no limit
+  murmurate limit node-0 --json                  for a program";
 
 pub(crate) const CONTROL: &str = "Examples:
   murmurate control node-0 pause                all daemons stop before the same round
@@ -80,6 +81,12 @@ pub(crate) const TOP: &str = "Examples:
   murmurate top node-0 --json                     all of it for a program
   murmurate top --replay node-0/events.jsonl      a run that is over";
 
+pub(crate) const WHY: &str = "Examples:
+  murmurate why                      what the round waits for
+  murmurate why node-0 contribution  whether this daemon's training counted
+  murmurate why node-0 slow          what takes the time of a round
+  murmurate why node-0 accuracy      why the accuracy fell";
+
 pub(crate) const LOG: &str = "Examples:
   murmurate log                             the log of murmurate-state
   murmurate log node-0 node-1 --merge       several daemons, joined by cause
@@ -95,7 +102,7 @@ pub(crate) const INVITE: &str = "Examples:
   murmurate invite node-0 --role observe     for one that only follows";
 
 pub(crate) const ADMIT: &str = "Example:
-  murmurate admit 0123abcd node-0   the id is what `murmurate id` prints on the other machine";
+  murmurate admit ID node-0   `murmurate id` prints the ID on the other machine";
 
 pub(crate) const REVOKE: &str = "Examples:
   murmurate revoke 0123abcd node-0   throw a machine out by the first digits of its id
@@ -131,7 +138,7 @@ pub(crate) const BENCH: &str = "Examples:
 pub(crate) const DOCTOR: &str = "Examples:
   murmurate doctor                                     the default configuration and directory
   murmurate doctor --config node.toml                  another one
-  murmurate doctor --invite LINE                       also whether the daemons to join answer
+  murmurate doctor --invite invite.txt                 also whether the daemons to join answer
   murmurate doctor node-0 --bundle report.json         a file for a report of a problem";
 
 pub(crate) const EXPLAIN: &str = "Examples:

@@ -1,5 +1,6 @@
 //! The flags of `murmurate generate`.
 
+use super::offered::{self, offered};
 use clap::Args;
 use std::path::PathBuf;
 
@@ -24,6 +25,6 @@ pub(crate) struct GenerateArgs {
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
     /// Where to compute: flex (CPU), wgpu, wgpu:N, cuda, cuda:N
-    #[arg(long)]
+    #[arg(long, value_parser = offered(str::parse::<String>, offered::devices), hide_possible_values = true)]
     pub(crate) device: Option<String>,
 }

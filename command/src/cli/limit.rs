@@ -15,4 +15,7 @@ pub(crate) struct LimitArgs {
     /// For each peer
     #[arg(long, value_name = "RATE")]
     pub(crate) max_rate_per_peer: Option<String>,
+    /// Print one JSON object on stdout
+    #[arg(long)]
+    pub(crate) json: bool,
 }

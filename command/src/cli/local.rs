@@ -1,5 +1,6 @@
 //! The flags of `murmurate local`.
 
+use super::offered::{self, offered};
 use clap::Args;
 use murmurate_net::emulate::{LinkSpec, NatKind};
 use murmurate_node::local::{
@@ -39,12 +40,12 @@ pub(crate) struct LocalArgs {
     pub(crate) islands: Option<IslandsArg>,
     /// Strategy preset [default: diloco for images, local-adam for text]; `murmurate strategies`
     /// lists all
-    #[arg(long)]
+    #[arg(long, value_parser = offered(str::parse::<String>, offered::presets), hide_possible_values = true)]
     pub(crate) preset: Option<String>,
     /// Configuration for all daemons, as for `murmurate run`
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// End after this many rounds [default: those with 6000 inner steps]
+    /// End after this many rounds [default: enough for 6000 inner steps]
     #[arg(long)]
     pub(crate) rounds: Option<u64>,
     /// End when every daemon has reached this accuracy; exit with an error if one does not
@@ -56,7 +57,7 @@ pub(crate) struct LocalArgs {
     pub(crate) until_loss: Option<f64>,
     /// Division of the data: dealt, iid, by-label, dirichlet:ALPHA [default: by-label for images, but iid
     /// with --kill or --stop, because a lost daemon takes its classes with it]
-    #[arg(long)]
+    #[arg(long, value_parser = offered(str::parse::<ShardsArg>, offered::shards), hide_possible_values = true)]
     pub(crate) shards: Option<ShardsArg>,
     /// Seed of model, data division and order
     #[arg(long)]
@@ -68,7 +69,7 @@ pub(crate) struct LocalArgs {
     #[arg(long, value_name = "PATH")]
     pub(crate) init: Option<PathBuf>,
     /// Device that trains: flex (CPU), wgpu, wgpu:N, cuda, cuda:N
-    #[arg(long)]
+    #[arg(long, value_parser = offered(str::parse::<String>, offered::devices), hide_possible_values = true)]
     pub(crate) device: Option<String>,
     /// Parent of the daemons' directories [default: a temporary one, removed on success]
     #[arg(long)]
@@ -123,7 +124,7 @@ pub(crate) struct LocalArgs {
     pub(crate) link: Option<LinkSpec>,
     /// Put every daemon except the first behind an emulated router: none, full-cone,
     /// port-restricted, symmetric
-    #[arg(long, value_name = "KIND")]
+    #[arg(long, value_name = "KIND", value_parser = offered(str::parse::<NatKind>, offered::nats), hide_possible_values = true)]
     pub(crate) nat: Option<NatKind>,
     /// Let a peer without a certificate attack the daemons while they train
     #[arg(long)]

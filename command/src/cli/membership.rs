@@ -1,5 +1,6 @@
 //! Arguments of the commands about members of a run.
 
+use super::offered::{self, offered};
 use clap::Args;
 use murmurate_trust::Role;
 use std::path::PathBuf;
@@ -34,7 +35,7 @@ pub(crate) struct LineArgs {
     pub(crate) office: OfficeArgs,
     /// What the machine may do: train; admit, which also lets others in; observe, which only follows;
     /// or relay, which only carries the traffic of others
-    #[arg(long, default_value_t = Role::Train)]
+    #[arg(long, default_value_t = Role::Train, value_parser = offered(str::parse::<Role>, offered::roles), hide_possible_values = true)]
     pub(crate) role: Role,
     /// Address of a daemon of the run; may be given several times [default: those of DIR's daemon]
     #[arg(long, value_name = "MULTIADDR")]

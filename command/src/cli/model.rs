@@ -1,5 +1,6 @@
 //! The flags of the commands on a trained model: `murmurate export` and `murmurate eval`.
 
+use super::offered::{self, offered};
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
@@ -44,7 +45,7 @@ pub(crate) struct EvalArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
     /// Device that computes: flex (CPU), wgpu, wgpu:N, cuda, cuda:N
-    #[arg(long)]
+    #[arg(long, value_parser = offered(str::parse::<String>, offered::devices), hide_possible_values = true)]
     pub(crate) device: Option<String>,
     /// Print one JSON object on stdout
     #[arg(long)]

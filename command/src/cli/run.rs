@@ -1,5 +1,6 @@
 //! The flags of `murmurate run`.
 
+use super::offered::{self, offered};
 use clap::{Args, ValueEnum};
 use murmurate_node::faults::Fault;
 use murmurate_node::lies::Lie;
@@ -26,11 +27,12 @@ pub(crate) struct RunArgs {
     #[arg(long)]
     pub(crate) name: Option<String>,
     /// Strategy preset, such as diloco; `murmurate strategies` lists all
-    #[arg(long)]
+    #[arg(long, value_parser = offered(str::parse::<String>, offered::presets), hide_possible_values = true)]
     pub(crate) preset: Option<String>,
-    /// Enter a run with this invite, a line that `murmurate invite` printed, or a file with it; the variable
-    /// MURMURATE_INVITE does the same
-    #[arg(long, value_name = "LINE")]
+    /// Enter a run with the invite in this file, a line that `murmurate invite` printed. The variable
+    /// MURMURATE_INVITE does the same, and so does the line itself, which other users of the machine can then
+    /// read in the list of processes
+    #[arg(long, value_name = "FILE")]
     pub(crate) invite: Option<String>,
     /// Enter a run with its key, as the owner; `murmurate run-key` makes one
     #[arg(long, value_name = "FILE")]
@@ -54,12 +56,12 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "PATH")]
     pub(crate) init: Option<PathBuf>,
     /// Device that trains: flex (CPU), wgpu, wgpu:N, cuda, cuda:N
-    #[arg(long)]
+    #[arg(long, value_parser = offered(str::parse::<String>, offered::devices), hide_possible_values = true)]
     pub(crate) device: Option<String>,
-    /// Leave when an evaluation has this accuracy; exit with an error if none does
+    /// Leave when an evaluation reaches this accuracy; exit with an error if none does
     #[arg(long, value_name = "SHARE")]
     pub(crate) until_accuracy: Option<f64>,
-    /// Leave when an evaluation has this loss, in nats; exit with an error if none does
+    /// Leave when an evaluation reaches this loss, in nats; exit with an error if none does
     #[arg(long, value_name = "LOSS")]
     pub(crate) until_loss: Option<f64>,
     /// Wait for a training loop in another process instead of training here: PyTorch, JAX, NumPy

@@ -1,28 +1,42 @@
 //! Arguments of `murmurate why` and `murmurate log`.
 
-use anyhow::bail;
+use super::offered::offered;
+use crate::exit::Ended;
 use clap::Args;
+use clap::builder::PossibleValuesParser;
 use murmurate_node::api::Topic;
+use murmurate_node::events::KINDS;
 use std::path::PathBuf;
 
 /// The daemon's directory where no other is given.
 pub(crate) const DEFAULT_DIR: &str = "murmurate-state";
+
+/// What can be explained.
+pub(crate) const TOPICS: [(&str, Topic); 4] = [
+    ("round", Topic::Round),
+    ("contribution", Topic::Contribution),
+    ("slow", Topic::Slow),
+    ("accuracy", Topic::Accuracy),
+];
+
+fn topics() -> Vec<&'static str> {
+    TOPICS.map(|(word, _)| word).to_vec()
+}
 
 /// Asks a running daemon why its round does not end, why a contribution did not count, what takes the
 /// time, or why the accuracy fell.
 ///
 /// The answer ends in one action, or in "Nothing to do."
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Examples:\n  murmurate why                      what the round waits for\n  \
-                        murmurate why node-0 contribution  whether this daemon's training counted\n  \
-                        murmurate why node-0 slow          what takes the time of a round\n  \
-                        murmurate why node-0 accuracy      why the accuracy fell"
-)]
 pub(crate) struct WhyArgs {
     /// The running daemon's directory [default: murmurate-state], and what to explain: round (the
     /// default), contribution, slow or accuracy
-    #[arg(value_name = "DIR] [round|contribution|slow|accuracy", num_args = 0..=2)]
+    #[arg(
+        value_name = "DIR] [round|contribution|slow|accuracy",
+        num_args = 0..=2,
+        value_parser = offered(str::parse::<String>, topics),
+        hide_possible_values = true
+    )]
     words: Vec<String>,
     /// About this round instead of the present or the last one
     #[arg(long, value_name = "N")]
@@ -47,22 +61,17 @@ impl WhyArgs {
             }),
             [dir, word, ..] => match topic(word) {
                 Some(topic) => Ok((PathBuf::from(dir), topic)),
-                None => bail!(
+                None => Err(Ended::usage(format!(
                     "`{word}` cannot be explained: ask for round, contribution, slow or accuracy"
-                ),
+                ))),
             },
         }
     }
 }
 
 fn topic(word: &str) -> Option<Topic> {
-    match word {
-        "round" => Some(Topic::Round),
-        "contribution" => Some(Topic::Contribution),
-        "slow" => Some(Topic::Slow),
-        "accuracy" => Some(Topic::Accuracy),
-        _ => None,
-    }
+    let found = TOPICS.into_iter().find(|(name, _)| *name == word);
+    found.map(|(_, topic)| topic)
 }
 
 /// Prints the event log of a daemon, or those of several joined by cause and time.
@@ -74,8 +83,8 @@ pub(crate) struct LogArgs {
     /// Join the logs of several daemons, whose clocks may differ
     #[arg(long)]
     pub(crate) merge: bool,
-    /// Only events of this kind; may be given several times
-    #[arg(long, value_name = "KIND")]
+    /// Only events of this kind, such as peer_down; docs/events.md lists all; may be given several times
+    #[arg(long, value_name = "KIND", value_parser = PossibleValuesParser::new(KINDS), hide_possible_values = true)]
     pub(crate) kind: Vec<String>,
     /// Only events of this round
     #[arg(long, value_name = "N")]

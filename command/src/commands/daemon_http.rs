@@ -1,7 +1,7 @@
 //! Asks a running daemon over its HTTP interface, by its directory.
 
 use anyhow::{Context, anyhow};
-use murmurate_node::api::{NotedError, noted_address};
+use murmurate_node::api::{NotedError, Swarm, noted_address};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
@@ -42,6 +42,12 @@ pub(crate) struct Answer {
 /// The address that the daemon of a directory has noted.
 pub(crate) fn address(dir: &Path) -> anyhow::Result<SocketAddr> {
     Ok(noted_address(dir)?)
+}
+
+/// The swarm as the daemon of a directory knows it, if it runs.
+pub(crate) fn swarm(dir: &Path) -> Option<Swarm> {
+    let answer = ask(dir, Request::get("/api/v1/swarm")).ok()?;
+    serde_json::from_str(&answer.content).ok()
 }
 
 /// Sends a request to the daemon of a directory.

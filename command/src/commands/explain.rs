@@ -1,11 +1,9 @@
 //! `murmurate explain`: prints what docs/errors.md says of a code.
 
 use crate::cli::ExplainArgs;
+use crate::doctor::PAGE;
+use crate::exit::Ended;
 use crate::out;
-use anyhow::bail;
-
-/// The page with a section for each code.
-const PAGE: &str = include_str!("../../../docs/errors.md");
 
 /// How a section begins.
 const HEADING: &str = "## M";
@@ -18,7 +16,9 @@ pub(crate) fn run(args: &ExplainArgs) -> anyhow::Result<()> {
     };
     match section(code) {
         Some(text) => out::folded(&text),
-        None => bail!("there is no code `{code}`; `murmurate explain` lists all"),
+        None => Err(Ended::usage(format!(
+            "there is no code `{code}`; `murmurate explain` lists all"
+        ))),
     }
 }
 

@@ -1,13 +1,13 @@
 //! `murmurate generate`: a language model continues a text.
 
 use crate::cli::GenerateArgs;
+use crate::exit::Ended;
 use crate::out;
-use anyhow::bail;
 use murmurate_tasks::{DeviceChoice, Generator, Sampling};
 
 pub(crate) fn run(args: &GenerateArgs) -> anyhow::Result<()> {
     if !(0.0..=100.0).contains(&args.temperature) {
-        bail!("--temperature: give a number from 0 to 100");
+        return Err(Ended::usage("--temperature: give a number from 0 to 100"));
     }
     let device = match &args.device {
         Some(name) => name.parse()?,

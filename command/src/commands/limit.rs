@@ -6,6 +6,7 @@ use crate::commands::daemon_http::{self, Request};
 use crate::out;
 use anyhow::{Context, bail};
 use murmurate_node::api::TOKEN_FILE;
+use murmurate_node::progress::bytes;
 use serde_json::{Map, Value};
 use std::path::Path;
 
@@ -25,7 +26,19 @@ pub(crate) fn run(args: &LimitArgs) -> anyhow::Result<()> {
         false => Some(Value::Object(change).to_string()),
     };
     let answer = ask(&args.dir, body.as_deref())?;
-    out::text(answer)
+    if args.json {
+        return out::text(answer);
+    }
+    let limits: Value = serde_json::from_str(&answer)?;
+    let of = |key: &str| match limits[key].as_u64() {
+        None => "no limit".to_owned(),
+        Some(rate) => format!("{} a second", bytes(rate)),
+    };
+    out::line(format_args!(
+        "all peers together: {}\neach peer: {}",
+        of("max_rate"),
+        of("max_rate_per_peer")
+    ))
 }
 
 fn value(rate: &str) -> Value {

@@ -3,7 +3,6 @@
 use crate::cli::LocalArgs;
 use crate::exit::{Ended, Exit};
 use crate::out;
-use anyhow::bail;
 use murmurate_node::local::{self, LocalOptions};
 use std::time::Duration;
 
@@ -84,11 +83,13 @@ pub(crate) fn run(args: LocalArgs) -> anyhow::Result<()> {
 /// Refuses flags that cannot be.
 fn check(args: &LocalArgs) -> anyhow::Result<()> {
     if !(0.0..=3600.0).contains(&args.baseline) {
-        bail!("--baseline: give 0 to 3600 seconds");
+        return Err(Ended::usage("--baseline: give 0 to 3600 seconds"));
     }
     let least = local::DEMO_ROUNDS_MIN;
     if let (true, Some(rounds)) = (args.demo, args.rounds.filter(|rounds| *rounds < least)) {
-        bail!("--demo: {rounds} rounds are too few for its story; give at least {least}");
+        let text =
+            format!("--demo: {rounds} rounds are too few for its story; give at least {least}");
+        return Err(Ended::usage(text));
     }
     Ok(())
 }

@@ -1,8 +1,9 @@
 //! `murmurate log`: prints the event logs of daemons, joined by cause, or writes them as a trace.
 
 use crate::cli::LogArgs;
+use crate::exit::Ended;
 use crate::out;
-use anyhow::{Context, bail};
+use anyhow::Context;
 use murmurate_node::api::words::short;
 use murmurate_node::events::{Entry, Skipped, chrome_trace, merge, read_dir, utc};
 use std::path::PathBuf;
@@ -13,7 +14,8 @@ pub(crate) fn run(args: &LogArgs) -> anyhow::Result<()> {
         false => args.dirs.clone(),
     };
     if dirs.len() > 1 && !args.merge {
-        bail!("several directories are given: add --merge to join their logs");
+        let text = "several directories are given: add --merge to join their logs";
+        return Err(Ended::usage(text));
     }
     let mut logs = Vec::new();
     for dir in &dirs {

@@ -1,8 +1,12 @@
 //! The commands about members of a run: run-key, invite, admit, revoke, members, id.
 
 use crate::cli::{AdmitArgs, IdArgs, InviteArgs, MembersArgs, OfficeArgs, RevokeArgs, RunKeyArgs};
+use crate::commands::daemon_http::{self, Request};
 use crate::out;
 use comfy_table::{Table, presets};
+use murmurate_node::api::Swarm;
+use murmurate_node::api::words::short;
+use murmurate_node::events::utc;
 use murmurate_node::membership::{Office, Source, found, members as all_members};
 use murmurate_node::store::Store;
 use murmurate_trust::{Invite, Terms};
@@ -46,46 +50,107 @@ pub(crate) fn admit(args: &AdmitArgs) -> anyhow::Result<()> {
 
 pub(crate) fn revoke(args: &RevokeArgs) -> anyhow::Result<()> {
     let office = office(&args.office)?;
-    let key = office.revoke(&args.whom)?;
-    out::line(format_args!(
-        "{} is revoked; the daemon in {} tells the others now, or when it runs again",
-        key.to_hex(),
-        args.office.dir.display(),
-    ))
+    let key = office.revoke(&args.whom)?.to_hex();
+    let dir = &args.office.dir;
+    let runs = daemon_http::ask(dir, Request::get("/healthz")).is_ok();
+    let dir = dir.display();
+    match runs {
+        true => out::line(format_args!(
+            "{key} is revoked: the daemon in {dir} tells the others now"
+        )),
+        false => out::line(format_args!(
+            "{key} will be revoked when the daemon in {dir} runs, which tells the others; until then it takes part"
+        )),
+    }
 }
 
 pub(crate) fn members(args: &MembersArgs) -> anyhow::Result<()> {
     let all = all_members(&args.dir)?;
+    let swarm = daemon_http::swarm(&args.dir);
     if args.json {
-        return out::line(&serde_json::to_string_pretty(&json!({ "members": all }))?);
+        let rows = all.iter().map(|member| {
+            let mut row = serde_json::to_value(member)?;
+            row["name"] = json!(name_of(swarm.as_ref(), &member.peer));
+            row["linked"] = json!(swarm.as_ref().map(|swarm| swarm.is_here(&member.peer)));
+            Ok(row)
+        });
+        let rows = rows.collect::<anyhow::Result<Vec<_>>>()?;
+        return out::line(&serde_json::to_string_pretty(&json!({ "members": rows }))?);
     }
     let now = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default();
     let mut table = Table::new();
     table.load_preset(presets::NOTHING);
-    table.set_header(["member", "role", "let in by", "for another", ""]);
+    table.set_header([
+        "member",
+        "name",
+        "role",
+        "let in by",
+        "for another",
+        "state",
+    ]);
     for member in &all {
         let by = match (&member.by, member.invited) {
             (None, _) => "the owner".to_owned(),
             (Some(by), true) => format!("invite {}", short(by)),
-            (Some(by), false) => short(by).to_owned(),
+            (Some(by), false) => short(by),
         };
         let left = member.until_s.saturating_sub(now.as_secs());
         let state = match (&member.banned, member.revoked, left) {
             (Some(what), ..) => format!("banned: {what}"),
             (None, true, _) => "revoked".to_owned(),
             (None, false, 0) => "ended".to_owned(),
-            _ => String::new(),
+            _ => {
+                let here = swarm.as_ref().map(|swarm| presence(swarm, &member.peer));
+                here.unwrap_or_default().to_owned()
+            }
         };
+        let name = name_of(swarm.as_ref(), &member.peer).unwrap_or_default();
         let days = format!("{} days", left / 86_400);
-        table.add_row([short(&member.peer), &member.role, &by, &days, &state]);
+        table.add_row([
+            short(&member.peer),
+            name,
+            member.role.clone(),
+            by,
+            days,
+            state,
+        ]);
     }
-    out::table(&table)
+    out::table(&table)?;
+    if swarm.is_none() {
+        let dir = args.dir.display();
+        out::tell(format_args!(
+            "no daemon runs in {dir}, so this is what its last one knew, without who is here"
+        ));
+    }
+    Ok(())
+}
+
+/// The name of a daemon, as the running one knows it.
+fn name_of(swarm: Option<&Swarm>, peer: &str) -> Option<String> {
+    let found = swarm?.names().find(|(id, _)| *id == peer);
+    found.map(|(_, name)| name.to_owned())
+}
+
+/// Whether a member is here, in words.
+fn presence(swarm: &Swarm, peer: &str) -> &'static str {
+    match (swarm.daemon.peer == peer, swarm.is_here(peer)) {
+        (true, _) => "this daemon",
+        (false, true) => "linked",
+        (false, false) => "not linked",
+    }
 }
 
 pub(crate) fn id(args: &IdArgs) -> anyhow::Result<()> {
+    let new = !args.dir.join("identity.key").exists();
     let id = Store::identity_of(&args.dir)?.peer().to_hex();
+    if new {
+        let dir = args.dir.display();
+        out::tell(format_args!(
+            "a new identity is in {dir}: start the daemon with --dir {dir}"
+        ));
+    }
     match args.json {
         true => out::line(json!({ "peer": id })),
         false => out::line(&id),
@@ -106,23 +171,34 @@ pub(super) fn source(args: &OfficeArgs) -> Source {
 /// Prints an invite. Only the line is on stdout, so that a script can take it.
 fn show(invite: &Invite, office: &Office, as_json: bool) -> anyhow::Result<()> {
     let line = invite.to_line();
+    let (uses, until_s) = (invite.uses(), invite.until_s());
     if as_json {
         let addresses = invite.addresses().len();
-        return out::line(json!({ "run": office.name(), "invite": line, "addresses": addresses }));
+        return out::line(json!({
+            "run": office.name(),
+            "invite": line,
+            "addresses": addresses,
+            "uses": uses.unwrap_or(1),
+            "until_s": until_s,
+        }));
     }
     let hint = match invite.addresses().is_empty() {
         true => {
-            "it has no address, because no daemon has run in this directory: it works on the same local \
-             network, or with --join ADDRESS"
+            "; it has no address, because the daemon of this directory has not listened yet: it works on the same \
+             local network, or with --join ADDRESS"
         }
-        false => "anyone who reads it can use it",
+        false => "",
     };
+    let machines = match uses {
+        None => "for this one machine".to_owned(),
+        Some(1) => "for one machine, whichever uses it first".to_owned(),
+        Some(uses) => format!("for {uses} machines, whichever use it first"),
+    };
+    let until = utc(until_s as f64);
+    let until = until.get(..16).unwrap_or_default();
     out::tell(format_args!(
-        "Start the other machine with `murmurate run --invite LINE` ({hint}):"
+        "Write this line into a file on the other machine, and start there with `murmurate run --invite FILE` \
+         ({machines}, until {until} UTC{hint}):"
     ));
     out::line(&line)
-}
-
-fn short(id: &str) -> &str {
-    id.get(..16).unwrap_or(id)
 }

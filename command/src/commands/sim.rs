@@ -2,6 +2,7 @@
 
 use super::{compare, language, survey};
 use crate::cli::{SimArgs, SimCommand};
+use crate::exit::Ended;
 use crate::out;
 use anyhow::{Context, bail};
 use murmurate_node::daemon::BINARY;
@@ -26,7 +27,7 @@ pub(crate) fn run(args: &SimArgs) -> anyhow::Result<()> {
     match (&args.replay, &args.file) {
         (Some(record), _) => replay(record, args),
         (None, Some(scenario)) => simulate(scenario, args),
-        (None, None) => bail!("give a scenario, or --replay a record"),
+        (None, None) => Err(Ended::usage("give a scenario, or --replay a record")),
     }
 }
 
@@ -82,7 +83,7 @@ fn seeds(first: u64, count: u64) -> anyhow::Result<()> {
         );
     }
     out::line(format_args!(
-        "{count} seeds from {first} on hold: {events} events, {faults} faults"
+        "{count} seeds, {first} and those after it: every invariant holds ({events} events, {faults} faults)"
     ))
 }
 

@@ -2,6 +2,7 @@
 //! `murmurate_strategies::grid`.
 
 use crate::cli::{StrategiesArgs, StrategiesCommand};
+use crate::exit::Ended;
 use crate::out;
 use murmurate_strategies::grid::{Method, MethodKey, catalogue, find};
 use std::fmt::Write as _;
@@ -12,7 +13,10 @@ const NAME_WIDTH: usize = 24;
 pub(crate) fn run(args: &StrategiesArgs) -> anyhow::Result<()> {
     let (methods, text): (_, fn(&[Method]) -> String) = match &args.what {
         None => (catalogue(), list),
-        Some(StrategiesCommand::Show { name }) => (find(name)?, show),
+        Some(StrategiesCommand::Show { name }) => (
+            find(name).map_err(|error| Ended::usage(error.to_string()))?,
+            show,
+        ),
     };
     match args.json {
         true => out::line(serde_json::to_string_pretty(&methods)?),
@@ -89,7 +93,19 @@ fn one(method: &Method) -> String {
         );
     }
     if let Some(toml) = &method.toml {
-        let _ = write!(text, "\n{toml}");
+        let _ = write!(text, "\n{}", in_a_configuration(toml));
+    }
+    text
+}
+
+/// The tables of a preset as a daemon's configuration has them.
+fn in_a_configuration(toml: &str) -> String {
+    let mut text = "[strategy]\n".to_owned();
+    for line in toml.lines() {
+        let _ = match line.strip_prefix('[') {
+            Some(rest) => writeln!(text, "[strategy.{rest}"),
+            None => writeln!(text, "{line}"),
+        };
     }
     text
 }

@@ -1,8 +1,8 @@
 //! `murmurate top`: a daemon and its swarm on the terminal.
 
 use crate::cli::{DEFAULT_DIR, INTERVAL_MAX_S, INTERVAL_MIN_S, TopArgs};
+use crate::exit::Ended;
 use crate::out;
-use anyhow::bail;
 use murmurate_top::{Recording, Source, Still, Target};
 use std::time::Duration;
 
@@ -11,7 +11,8 @@ const FRAME: (u16, u16) = (80, 24);
 
 pub(crate) fn run(args: &TopArgs) -> anyhow::Result<()> {
     if !(INTERVAL_MIN_S..=INTERVAL_MAX_S).contains(&args.interval) {
-        bail!("--interval: give {INTERVAL_MIN_S} to {INTERVAL_MAX_S} seconds");
+        let text = format!("--interval: give {INTERVAL_MIN_S} to {INTERVAL_MAX_S} seconds");
+        return Err(Ended::usage(text));
     }
     let source = match args.replay.is_empty() {
         true => {

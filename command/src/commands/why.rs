@@ -1,28 +1,28 @@
 //! `murmurate why`: asks a running daemon to explain itself.
 
-use crate::cli::WhyArgs;
+use crate::cli::{TOPICS, WhyArgs};
 use crate::commands::daemon_http::{self, Request};
+use crate::exit::Ended;
 use crate::out;
 use anyhow::bail;
-use murmurate_node::api::{Answer, Topic};
-use murmurate_node::events::read_dir;
+use murmurate_node::api::Answer;
+use murmurate_node::api::words::short;
+use murmurate_node::events::{LogEnd, read_dir};
 use std::path::Path;
 
 pub(crate) fn run(args: &WhyArgs) -> anyhow::Result<()> {
     let (dir, topic) = args.asked()?;
-    let what = match topic {
-        Topic::Round => "round",
-        Topic::Contribution => "contribution",
-        Topic::Slow => "slow",
-        Topic::Accuracy => "accuracy",
-    };
+    let what = TOPICS.into_iter().find(|(_, known)| *known == topic);
+    let what = what.map_or("round", |(word, _)| word);
     let mut path = format!("/api/v1/why?what={what}");
     if let Some(round) = args.round {
         path.push_str(&format!("&round={round}"));
     }
     if let Some(peer) = &args.peer {
         if peer.is_empty() || !peer.chars().all(|c| c.is_ascii_hexdigit()) {
-            bail!("--peer: `{peer}` is not the beginning of a daemon's id, such as 0123abcd");
+            let text =
+                format!("--peer: `{peer}` is not the beginning of a daemon's id, such as 0123abcd");
+            return Err(Ended::usage(text));
         }
         path.push_str(&format!("&peer={peer}"));
     }
@@ -37,11 +37,21 @@ pub(crate) fn run(args: &WhyArgs) -> anyhow::Result<()> {
         return out::line(answer.content);
     }
     let answer: Answer = serde_json::from_str(&answer.content)?;
+    let swarm = daemon_http::swarm(&dir).unwrap_or_default();
     out::with(|out| {
-        for sentence in &answer.sentences {
-            writeln!(out, "{sentence}")?;
+        for said in answer.sentences.iter().chain([&answer.action]) {
+            writeln!(out, "{}", with_names(said, swarm.names()))?;
         }
-        writeln!(out, "{}", answer.action)
+        Ok(())
+    })
+}
+
+/// A text with the names of the daemons that have one, as the page shows it. Commands keep the ids.
+fn with_names<'a>(text: &str, names: impl Iterator<Item = (&'a str, &'a str)>) -> String {
+    names.fold(text.to_owned(), |text, (id, name)| {
+        let id = short(id);
+        let text = text.replace(&format!("daemon {id}"), &format!("daemon {name}"));
+        text.replace(&format!("Daemon {id}"), &format!("Daemon {name}"))
     })
 }
 
@@ -50,12 +60,33 @@ fn last_words(dir: &Path) -> String {
     let entries = read_dir(dir)
         .map(|(entries, _)| entries)
         .unwrap_or_default();
-    let Some(last) = entries.last() else {
-        return String::new();
-    };
-    let (round, kind) = (last.round, last.kind.name());
-    format!(
-        "; its log ends in round {round} with `{kind}` (`murmurate log {}`)",
-        dir.display()
-    )
+    let dir = dir.display();
+    match LogEnd::of(&entries) {
+        None => String::new(),
+        Some(LogEnd::Left { round }) => {
+            format!("; the last one left in order in round {round} (`murmurate log {dir}`)")
+        }
+        Some(LogEnd::Broken { round, kind }) => format!(
+            "; its log ends in round {round} with `{kind}`: it was killed or stopped, or its machine failed; \
+             start it again in the same directory (`murmurate log {dir}`)"
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn daemons_have_their_names_and_commands_the_ids() {
+        let id = "cafe0123".repeat(8);
+        let text =
+            "Rounds go on without daemon cafe0123 (linked); `murmurate revoke cafe0123` says so.";
+        let expected =
+            "Rounds go on without daemon gpu (linked); `murmurate revoke cafe0123` says so.";
+        assert_eq!(
+            with_names(text, [(id.as_str(), "gpu")].into_iter()),
+            expected
+        );
+    }
 }

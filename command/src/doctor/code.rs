@@ -55,6 +55,10 @@ pub(crate) enum Code {
     Invite = 33,
     /// Nothing lets this daemon into the run that it joins.
     NoMember = 34,
+    /// The running daemon says that something is wrong.
+    Trouble = 40,
+    /// The daemon ended without leaving.
+    Killed = 41,
 }
 
 impl Code {
@@ -64,12 +68,21 @@ impl Code {
     }
 }
 
+/// The page with a section for each code.
+pub(crate) const PAGE: &str = include_str!("../../../docs/errors.md");
+
+/// The codes of the page.
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    let headings = PAGE.lines().filter_map(|line| line.strip_prefix("## "));
+    headings.filter_map(|heading| Some(heading.split_once(':')?.0))
+}
+
 #[cfg(test)]
 mod tests {
     use super::Code::*;
     use super::*;
 
-    const ALL: [Code; 26] = [
+    const ALL: [Code; 28] = [
         Configuration,
         Version,
         Directory,
@@ -96,16 +109,13 @@ mod tests {
         CertificateEnds,
         Invite,
         NoMember,
+        Trouble,
+        Killed,
     ];
 
     #[test]
     fn every_code_has_its_section_and_no_section_is_left_over() {
-        let page = include_str!("../../../docs/errors.md");
-        let headings: Vec<&str> = page.lines().filter(|l| l.starts_with("## ")).collect();
-        let expected = ALL.map(|code| format!("## {}:", code.name()));
-        assert_eq!(headings.len(), expected.len());
-        for (heading, start) in headings.iter().zip(expected) {
-            assert!(heading.starts_with(&start), "{heading}, not {start}");
-        }
+        let expected = ALL.map(Code::name);
+        assert_eq!(names().collect::<Vec<_>>(), expected);
     }
 }

@@ -23,7 +23,7 @@ pub(super) fn data(config: &Config) -> Finding {
         None => Ok(()),
     });
     match loaded {
-        Ok(()) => Finding::ok("data", "found, and this daemon has its part of them"),
+        Ok(()) => Finding::ok("data", "found; this daemon has a part to train on"),
         Err(error) => refused(&error),
     }
 }

@@ -3,7 +3,7 @@
 use super::code::Code;
 use super::finding::Finding;
 use super::subject::Subject;
-use murmurate_node::membership::{MemberView, MembershipError, members};
+use murmurate_node::membership::{MemberView, MembershipError, members, run_of};
 use murmurate_protocol::PeerId;
 use murmurate_trust::{Flaw, InviteError};
 
@@ -15,7 +15,7 @@ const SOON_S: u64 = 14 * DAY_S;
 
 /// How a member that is out gets in again.
 const NEW_INVITE: &str = "ask a member for a new invite, and enter with it in a new directory: \
-                    murmurate run --dir NEW --invite LINE";
+                    murmurate run --dir NEW --invite FILE";
 
 /// The membership.
 pub(super) fn membership(subject: &Subject) -> Finding {
@@ -25,6 +25,9 @@ pub(super) fn membership(subject: &Subject) -> Finding {
         .is_some_and(|config| config.run.open);
     if open {
         return Finding::ok("membership", "the run is open to everyone");
+    }
+    if let Some(finding) = of_other_run(subject) {
+        return finding;
     }
     match members(&subject.dir) {
         Ok(all) => {
@@ -40,6 +43,17 @@ pub(super) fn membership(subject: &Subject) -> Finding {
             finding.fix(NEW_INVITE)
         }
     }
+}
+
+/// An invite of another run than that of the directory.
+fn of_other_run(subject: &Subject) -> Option<Finding> {
+    let invite = subject.invite.as_ref()?;
+    let run = run_of(&subject.dir).ok()?;
+    (run != invite.run()).then(|| {
+        let (name, dir) = (invite.name(), subject.dir.display());
+        let text = format!("the invite is of the run `{name}`, and {dir} belongs to another one");
+        Finding::failed("membership", Code::Invite, text).fix("give another directory: --dir NEW")
+    })
 }
 
 fn own(member: &MemberView, now_s: u64) -> Finding {
@@ -88,11 +102,15 @@ fn outside(subject: &Subject) -> Finding {
     let config = subject.config.as_ref();
     let has_key = config.is_some_and(|config| config.run.key.is_some());
     if subject.joins().is_empty() || has_key {
-        return Finding::ok("membership", "this daemon will found a run, or has its key");
+        let text = match has_key {
+            true => "this daemon has the key of its run",
+            false => "this daemon is in no run: it will found one",
+        };
+        return Finding::ok("membership", text);
     }
     let text = "this daemon has addresses to join and nothing that lets it in";
     Finding::failed("membership", Code::NoMember, text).fix(
-        "run `murmurate invite DIR` on a machine of the run and start with --invite LINE here; or \
+        "run `murmurate invite DIR` on a machine of the run and start with --invite FILE here; or \
          start all daemons of the run with --open",
     )
 }

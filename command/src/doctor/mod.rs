@@ -1,6 +1,7 @@
 //! What `murmurate doctor` checks. Nothing is changed: no directory is made, no port is kept, and the
 //! daemons to join learn nothing but that a stranger knocked.
 
+mod alive;
 mod bundle;
 mod code;
 mod data;
@@ -17,10 +18,11 @@ mod settings;
 mod size;
 mod subject;
 
+pub(crate) use code::{PAGE, names};
 pub(crate) use report::Report;
 
 use anyhow::anyhow;
-use murmurate_node::config::{Config, Overrides, Variable};
+use murmurate_node::config::{Overrides, Variable};
 use murmurate_node::membership::{MembershipError, invite_from};
 use std::path::{Path, PathBuf};
 use subject::Subject;
@@ -56,8 +58,11 @@ pub(crate) fn examine(question: &Question) -> anyhow::Result<Report> {
         environment: question.environment.clone(),
         ..Overrides::default()
     };
-    let read = Config::load(question.file.as_deref(), &overrides);
-    let mut found = vec![settings::configuration(question.file.as_deref(), &read)];
+    let (name, read) = settings::read(
+        (question.file.as_deref(), question.dir.as_deref()),
+        &overrides,
+    );
+    let mut found = vec![settings::configuration(&name, &read)];
     let invite = match question.invite.as_deref().map(invite_from).transpose() {
         Ok(invite) => invite,
         Err(MembershipError::Invite(error)) => {
@@ -78,6 +83,7 @@ pub(crate) fn examine(question: &Question) -> anyhow::Result<Report> {
     found.push(home::clock(&subject));
     found.push(member::membership(&subject));
     found.extend(peers::settings(&subject.dir));
+    found.extend(alive::troubles(&subject));
     if let Some(config) = &subject.config {
         let sizes = size::sizes(&subject, config);
         if size::fits(&sizes) {

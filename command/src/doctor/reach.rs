@@ -77,15 +77,24 @@ async fn one(address: &Multiaddr) -> Finding {
             }
         },
     };
-    let answer = dial(address).await;
-    let tcp = match (&answer, known) {
-        (Answer::None(_), Some((Wire::Udp, at))) => connects(at).await,
-        _ => false,
-    };
+    let mut answer = dial(address).await;
+    let mut tcp = false;
+    if let (Answer::None(_), Some((Wire::Udp, at))) = (&answer, known) {
+        tcp = dial(&over_tcp(at)).await == Answer::Daemon;
+        if !tcp && connects(at).await {
+            let port = at.port();
+            answer = Answer::None(format!("what listens on TCP {port} there is no daemon"));
+        }
+    }
     told(address, known.map(|(_, at)| at), &answer, tcp)
 }
 
-/// The finding for an answer. `tcp`: a TCP port with the same number takes connections.
+/// The same place over TCP.
+fn over_tcp(at: SocketAddr) -> Multiaddr {
+    Multiaddr::from(at.ip()).with(Protocol::Tcp(at.port()))
+}
+
+/// The finding for an answer. `tcp`: a daemon answers on the TCP port with the same number.
 fn told(address: &Multiaddr, at: Option<SocketAddr>, answer: &Answer, tcp: bool) -> Finding {
     let host = at.map_or_else(|| address.to_string(), |at| at.ip().to_string());
     let port = at.map_or(0, |at| at.port());

@@ -2,15 +2,42 @@
 
 use super::code::Code;
 use super::finding::Finding;
-use murmurate_node::config::{Config, ConfigError};
+use murmurate_node::config::{Config, ConfigError, Overrides};
+use murmurate_node::store::Checkpoint;
 use std::path::Path;
 
+/// The configuration that was asked about, or else that of the directory: `node.toml` there, or what its last
+/// checkpoint was made with. With what it is.
+pub(super) fn read(
+    (file, dir): (Option<&Path>, Option<&Path>),
+    overrides: &Overrides,
+) -> (String, Result<Config, ConfigError>) {
+    let beside = dir
+        .map(|dir| dir.join("node.toml"))
+        .filter(|file| file.is_file());
+    if let Some(file) = file.map(Path::to_owned).or(beside) {
+        return (
+            file.display().to_string(),
+            Config::load(Some(&file), overrides),
+        );
+    }
+    let checkpoint = dir.and_then(|dir| Checkpoint::open(dir).ok().flatten());
+    match (checkpoint, dir) {
+        (Some(checkpoint), Some(dir)) => {
+            let name = format!("the configuration of the checkpoint in {}", dir.display());
+            let text = &checkpoint.manifest().config;
+            let read = Config::from_text(Path::new(&name), text, overrides);
+            (name, read)
+        }
+        _ => (
+            "the default configuration".to_owned(),
+            Config::load(None, overrides),
+        ),
+    }
+}
+
 /// Whether the configuration can be used.
-pub(super) fn configuration(file: Option<&Path>, read: &Result<Config, ConfigError>) -> Finding {
-    let name = file.map_or_else(
-        || "the default configuration".to_owned(),
-        |file| file.display().to_string(),
-    );
+pub(super) fn configuration(name: &str, read: &Result<Config, ConfigError>) -> Finding {
     match read {
         Ok(config) => {
             let preset = config.strategy.name();

@@ -4,6 +4,7 @@ use super::code::Code;
 use super::finding::{Finding, State};
 use super::subject::Subject;
 use murmurate_node::config::Config;
+use murmurate_node::store::Checkpoint;
 use murmurate_strategies::plan::stores;
 use murmurate_tasks::{DeviceChoice, TaskConfig};
 use std::path::Path;
@@ -69,8 +70,19 @@ pub(super) fn sizes(subject: &Subject, config: &Config) -> Vec<Finding> {
             _ => Finding::ok("memory", "a GPU trains: its memory is not checked"),
         });
     }
-    found.push(disk(need, free_bytes(&subject.dir)));
+    found.push(match written_bytes(&subject.dir) {
+        Some(written) => room(CHECKPOINTS * written, free_bytes(&subject.dir)),
+        None => disk(need, free_bytes(&subject.dir)),
+    });
     found
+}
+
+/// The bytes of the last checkpoint, if there is one.
+fn written_bytes(dir: &Path) -> Option<f64> {
+    let checkpoint = Checkpoint::open(dir).ok().flatten()?;
+    let files = std::fs::read_dir(dir.join(&checkpoint.manifest().directory)).ok()?;
+    let sizes = files.filter_map(|file| Some(file.ok()?.metadata().ok()?.len()));
+    Some(sizes.sum::<u64>() as f64)
 }
 
 /// The matrices of a transformer's attention, of which a layer has four of width x width at least in
@@ -90,7 +102,7 @@ fn least(task: &TaskConfig) -> Need {
 fn memory(need: Need, available: Option<f64>) -> Finding {
     let wanted = need.bytes() + BASE_BYTES;
     let text = format!(
-        "{} parameters with {:.1} copies take about {}",
+        "the model has {} parameters; with what its method keeps ({:.1} times the model), training takes about {}",
         need.parameters,
         need.multiple,
         bytes(wanted)
@@ -111,7 +123,11 @@ fn memory(need: Need, available: Option<f64>) -> Finding {
 }
 
 fn disk(need: Need, free: Option<f64>) -> Finding {
-    let wanted = CHECKPOINTS * need.bytes();
+    room(CHECKPOINTS * need.bytes(), free)
+}
+
+/// Whether the disk has room for these bytes of checkpoints.
+fn room(wanted: f64, free: Option<f64>) -> Finding {
     let text = format!("checkpoints take up to {}", bytes(wanted));
     let Some(free) = free else {
         return Finding::ok("disk", text);

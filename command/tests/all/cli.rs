@@ -86,7 +86,9 @@ fn limits_of_a_running_daemon_are_shown_and_changed() {
     let token = Token::new([7; 32]);
     let server = serve(here, &runtime, rate.clone(), token.clone());
     let none = "{\"max_rate\":null,\"max_rate_per_peer\":null}\n";
-    assert_eq!(success(here, &["limit", "."]), none);
+    assert_eq!(success(here, &["limit", ".", "--json"]), none);
+    let words = "all peers together: no limit\neach peer: no limit\n";
+    assert_eq!(success(here, &["limit", "."]), words);
     let change = [
         "limit",
         ".",
@@ -102,9 +104,9 @@ fn limits_of_a_running_daemon_are_shown_and_changed() {
     assert!(line.contains("changes need the token"), "{line}");
     assert_eq!(rate.get().daemon, None);
     std::fs::write(here.join("http-token"), token.text()).unwrap();
-    let changed = "{\"max_rate\":10000000,\"max_rate_per_peer\":500}\n";
+    let changed = "all peers together: 10.0 MB a second\neach peer: 500 B a second\n";
     assert_eq!(success(here, &change), changed);
-    let lifted = success(here, &["limit", ".", "--max-rate", "none"]);
+    let lifted = success(here, &["limit", ".", "--max-rate", "none", "--json"]);
     assert_eq!(lifted, "{\"max_rate\":null,\"max_rate_per_peer\":500}\n");
     let line = failure(here, &["limit", ".", "--max-rate", "fast"]);
     assert!(line.contains("`max_rate` must be bytes a second"), "{line}");
@@ -165,15 +167,18 @@ fn strategies_show_prints_all_that_is_known_of_a_method() {
         "7",
         "E C(x) = x",
         "inner optimizer 2",
-        "[compression]",
+        "[strategy.compression]",
     ] {
         assert!(text.contains(part), "{part}: {text}");
     }
-    // The printed form of a preset is a configuration that parses to the same preset.
-    let toml = text
-        .split("\n\n")
-        .find(|part| part.contains("[synchronization]"));
-    assert!(toml.is_some(), "{text}");
+    // What is printed of a preset is a configuration of a daemon with the same preset.
+    let diloco = show("diloco");
+    let at = diloco.find("[strategy]\n").unwrap();
+    std::fs::write(dir.path().join("node.toml"), &diloco[at..]).unwrap();
+    let all = ["run", "--config", "node.toml", "--show-config"];
+    let shown = success(dir.path(), &all);
+    let named = success(dir.path(), &["run", "--preset", "diloco", "--show-config"]);
+    assert_eq!(shown, named);
     let later = show("moniqua");
     assert!(
         later.contains("relative to its own parameters") && later.contains("use \"int8\""),
@@ -192,13 +197,13 @@ fn strategies_show_prints_all_that_is_known_of_a_method() {
 #[test]
 fn an_unknown_strategy_names_its_nearest() {
     let dir = tempfile::tempdir().unwrap();
-    let line = failure(dir.path(), &["strategies", "show", "dilocco"]);
+    let line = failure_with(2, dir.path(), &["strategies", "show", "dilocco"]);
     assert!(
         line.contains("`dilocco` does not exist") && line.contains("`diloco`"),
         "{line}"
     );
     // The temporary directory is removed, so there is only one line.
-    let line = failure(dir.path(), &["local", "--preset", "wfpb"]);
+    let line = failure_with(2, dir.path(), &["local", "--preset", "wfpb"]);
     assert!(
         line.contains("`wfpb` does not exist") && line.contains("`wfbp`"),
         "{line}"
@@ -274,6 +279,10 @@ fn a_bad_configuration_is_one_line_with_its_place() {
         ),
         ("[run\n", "node.toml:1: "),
         (
+            "[run]\nrounds = \"many\"\n",
+            "node.toml:2: `rounds`: give a whole number from 0 on in place of \"many\"",
+        ),
+        (
             "[strategy]\npreset = \"dilocco\"\n",
             "node.toml:2: preset `dilocco` does not exist",
         ),
@@ -302,12 +311,12 @@ fn a_bad_configuration_is_one_line_with_its_place() {
         line.ends_with("`murmurate init --to none.toml` writes one"),
         "{line}"
     );
-    let line = failure_with(6, dir.path(), &["run", "--join", "10.0.0.1:4001"]);
+    let line = failure_with(2, dir.path(), &["run", "--join", "10.0.0.1:4001"]);
     assert!(
         line.starts_with("--join: `10.0.0.1:4001` is not a multiaddress"),
         "{line}"
     );
-    let line = failure_with(6, dir.path(), &["run", "--device", "gpu"]);
+    let line = failure_with(2, dir.path(), &["run", "--device", "gpu"]);
     assert!(
         line.starts_with("--device: there is no device `gpu`"),
         "{line}"
@@ -360,13 +369,13 @@ fn bad_flags_of_local_are_named_before_anything_starts() {
         ),
         (
             &["--until-accuracy", "95"],
-            "--until-accuracy: give a share from 0 to 1",
+            "--until-accuracy: give a share from 0 to 1; 95 % is 0.95",
         ),
         (&["--baseline=-1"], "--baseline: give 0 to 3600 seconds"),
     ];
     for (flags, start) in cases {
         let args = [&["local", "--dir", "swarm"], flags].concat();
-        let line = failure(dir.path(), &args);
+        let line = failure_with(2, dir.path(), &args);
         assert!(line.starts_with(start), "{line}");
     }
 }

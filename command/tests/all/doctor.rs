@@ -337,7 +337,7 @@ fn memberships_are_checked() {
         (
             "M034",
             "this daemon has addresses to join and nothing that lets it in",
-            "run `murmurate invite DIR` on a machine of the run and start with --invite LINE here; or \
+            "run `murmurate invite DIR` on a machine of the run and start with --invite FILE here; or \
          start all daemons of the run with --open",
         ),
     );
@@ -374,6 +374,39 @@ fn memberships_are_checked() {
         found["text"].as_str().unwrap().contains("it ended "),
         "{found}"
     );
+    // An invite of another run says nothing of this directory.
+    assert!(murmurate(dir, &["run-key", "bees"]).status.success());
+    let other = murmurate(dir, &["invite", "a", "--key", "bees.key"]).stdout;
+    std::fs::write(dir.join("bees.txt"), other).unwrap();
+    let run = [
+        "run",
+        "--dir",
+        "b",
+        "--key",
+        "birds.key",
+        "--no-mdns",
+        "--rounds",
+        "1",
+    ];
+    assert!(murmurate(dir, &run).status.success());
+    fails(
+        dir,
+        &["b", "--invite", "bees.txt"],
+        (
+            "M033",
+            "the invite is of the run `bees`, and b belongs to another one",
+            "give another directory: --dir NEW",
+        ),
+    );
+    // What the daemon of a directory was started with is in its checkpoint, as is its size.
+    let (report, exit) = doctor(dir, &["b"]);
+    assert_eq!(exit, 0, "{report:#}");
+    let text = report.to_string();
+    assert!(
+        text.contains("the configuration of the checkpoint in b is valid"),
+        "{text}"
+    );
+    assert!(text.contains("left in order in round 1"), "{text}");
 }
 
 #[test]
@@ -387,11 +420,11 @@ fn addresses_that_do_not_answer_are_told_apart() {
         dir,
         &["--open", "--join", &udp],
         (
-            "M021",
-            &format!("127.0.0.1 answers on TCP but not on UDP {port}"),
+            "M022",
+            &format!("no daemon answers at {udp}"),
             &format!(
-                "open UDP {port} on 127.0.0.1, and let UDP out here; until then join over TCP: /tcp/{port} \
-             instead of /udp/{port}/quic-v1"
+                "start the daemon there, compare the address with what it prints, and open UDP and TCP {port} on \
+             127.0.0.1"
             ),
         ),
     );

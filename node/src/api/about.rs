@@ -4,6 +4,7 @@ use super::Forecaster;
 use crate::goal::Target;
 use crate::metrics::RateFact;
 use crate::unit::Unit;
+use murmurate_protocol::AgreementPlan;
 use std::collections::BTreeMap;
 
 /// What a daemon knows about itself before its first event.
@@ -37,6 +38,10 @@ pub struct About {
     pub codecs: Vec<String>,
     /// Whether all daemons have the same parameters after a round.
     pub agrees: bool,
+    /// What the members of a group expect of each other.
+    pub agreement: AgreementPlan,
+    /// Whether this daemon has others to find: it was invited, has addresses to join, or met others before.
+    pub expects_others: bool,
     /// Predicts the rounds, if a prediction is possible.
     pub forecaster: Option<Forecaster>,
     /// The unit of the task's loss.

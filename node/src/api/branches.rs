@@ -1,11 +1,14 @@
-//! What the status says of the branches of a swarm that was split, and of the owner's directives.
+//! What the status says of the branches of a swarm that was split, of the owner's directives, and of what is
+//! wrong.
 
 use super::ControlStatus;
 use super::observer::Observer;
 use super::rounds::RoundWindow;
 use super::status::{BranchStatus, MergedStatus};
+use super::why::{Facts, state, troubles};
 use crate::directive::CONFIGURED;
 use murmurate_protocol::{Branch, PeerId, Round, Time};
+use murmurate_trust::Refusal;
 
 impl Observer {
     /// Stores the branch that the daemon is in, and how many peers are missing from it.
@@ -43,6 +46,63 @@ impl Observer {
     /// A peer's configuration differs from this daemon's in these keys.
     pub fn differs(&mut self, peer: &PeerId, keys: &[String]) {
         self.insight.differs(peer, keys);
+    }
+
+    /// The link to a peer is up.
+    pub(super) fn linked(&mut self, peer: PeerId) {
+        let peer = self.peer(peer);
+        (peer.linked, peer.suspected, peer.lost_unix_s) = (true, false, None);
+    }
+
+    /// The link to a peer is gone.
+    pub(super) fn unlinked(&mut self, now: Time, peer: PeerId) {
+        let peer = self.peer(peer);
+        (peer.linked, peer.lost_unix_s) = (false, Some(now.as_secs_f64()));
+    }
+
+    /// The peer whose link is gone is not missed: it has left in order, or takes no part.
+    pub fn not_missed(&mut self, peer: PeerId) {
+        self.peer(peer).lost_unix_s = None;
+    }
+
+    /// A peer is no member any more.
+    pub fn dismissed(&mut self, peer: PeerId) {
+        self.insight.outages.dismissed(&peer);
+        if let Some(known) = self.status.peers.get_mut(&peer.to_hex()) {
+            known.lost_unix_s = None;
+        }
+    }
+
+    /// The peers that are missed.
+    pub fn missed(&self) -> Vec<PeerId> {
+        let peers = self.status.peers.iter();
+        let missed = peers.filter(|(_, known)| known.lost_unix_s.is_some());
+        missed.filter_map(|(id, _)| PeerId::from_hex(id)).collect()
+    }
+
+    /// A member refuses this daemon.
+    pub fn refused_by(&mut self, now: Time, peer: PeerId, refusal: Refusal) {
+        self.insight.outages.refused_by(now, &peer, refusal);
+    }
+
+    /// Counts a checkpoint that could not be written.
+    pub fn save_failed(&mut self) {
+        self.status.saves_failed += 1;
+        self.insight.outages.unsaved = true;
+    }
+
+    /// Finds out what is wrong.
+    pub(super) fn judge(&mut self, now: Time) {
+        let facts = Facts {
+            status: &self.status,
+            insight: &self.insight,
+            claims: &self.claims,
+            about: &self.about,
+            now: now.as_secs_f64(),
+        };
+        let troubles = troubles(&facts);
+        let state = state(&facts, &troubles);
+        (self.status.state, self.status.troubles) = (state.to_owned(), troubles);
     }
 
     /// Training begins, at the start or after a pause: rates and costs are measured from here.

@@ -108,7 +108,7 @@ impl Claim {
             round: vitals.round.0,
             phase: vitals.phase.to_string(),
             waiting: vitals.waiting.as_ref().map(|waiting| ClaimedWait {
-                what: super::wait_word(waiting.wait).to_owned(),
+                what: waiting.wait.word().to_owned(),
                 peers: waiting.peers.iter().map(PeerId::to_hex).collect(),
             }),
             inner_steps_per_s: vitals.steps_per_s,

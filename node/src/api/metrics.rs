@@ -46,6 +46,7 @@ pub fn metrics_text(status: &Status, format: MetricsFormat) -> String {
     counters(&mut registry, status);
     gauges(&mut registry, status);
     phase::register(&mut registry, &status.phase);
+    phase::register_troubles(&mut registry, &status.troubles);
     bytes(&mut registry, status);
     nat::register(&mut registry, status);
     let links = status.peers.iter();

@@ -27,6 +27,7 @@ mod status;
 mod swarm;
 mod token;
 mod traffic;
+mod trouble;
 mod v1;
 mod why;
 
@@ -36,10 +37,9 @@ pub use control::ControlStatus;
 pub use figures::Figures;
 pub use forecast::{Basis, Forecaster, PredictedStatus, RoundStatus};
 pub use handle::{Clock, StatusHandle};
-pub(crate) use insight::wait_word;
 pub use insight::{
-    Counters, History, Incident, IncidentKind, Incidents, Insight, Ledger, PeerTotals, Point,
-    RoundEntry, RoundResult, Share, Standing, WaitNow,
+    Counters, Failure, History, Incident, IncidentKind, Incidents, Insight, Ledger, Outages,
+    PeerTotals, Point, RoundEntry, RoundResult, Share, Standing, WaitNow,
 };
 pub use limits::LimitsPage;
 pub use link::LinkStatus;
@@ -57,5 +57,6 @@ pub use status::{
 pub use swarm::{DaemonView, GoalView, PeerView, Strip, Swarm, Totals};
 pub use token::{TOKEN_FILE, Token};
 pub use traffic::Traffic;
+pub use trouble::{Trouble, TroubleKind};
 pub use v1::{ContributionsPage, HistoryPage};
 pub use why::{Answer, Facts, Question, Topic, why, words};

@@ -93,8 +93,8 @@ impl Observer {
     fn note(&mut self, now: Time, event: &Event) {
         let status = &mut self.status;
         match event {
-            Event::PeerUp(peer) => self.peer(*peer).linked = true,
-            Event::PeerDown(peer) => self.peer(*peer).linked = false,
+            Event::PeerUp(peer) => self.linked(*peer),
+            Event::PeerDown(peer) => self.unlinked(now, *peer),
             Event::Suspected { peer, .. } => self.peer(*peer).suspected = true,
             Event::Phase { round, phase } => self.phase(now, round.0, *phase),
             Event::Trained { summary, .. } => self.trained(now, summary),
@@ -167,11 +167,6 @@ impl Observer {
         self.peer(peer).rtt_s = Some(rtt.as_secs_f64());
     }
 
-    /// Counts a checkpoint that could not be written.
-    pub fn save_failed(&mut self) {
-        self.status.saves_failed += 1;
-    }
-
     /// Replaces the daemon's addresses.
     pub fn set_addresses(&mut self, addresses: Vec<String>) {
         self.status.addresses = addresses;
@@ -224,6 +219,7 @@ impl Observer {
         self.status.wall_s = self.wall_s(now);
         self.status.memory = Memory::measure(self.about.parameters, &self.about.multiples);
         self.compare();
+        self.judge(now);
         self.status.clone()
     }
 
@@ -360,7 +356,7 @@ impl Observer {
             .map_or(0.0, |w| w.waited_s);
         if waited.as_secs_f64() > longest {
             self.status.longest_wait = Some(WaitStatus {
-                what: format!("{wait:?}").to_lowercase(),
+                what: wait.word().to_owned(),
                 waited_s: waited.as_secs_f64(),
                 deadline_s: allowed.as_secs_f64(),
             });

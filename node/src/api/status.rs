@@ -1,7 +1,9 @@
 //! The status of a daemon, served as JSON by `/status`. Scripts read the field names, so they are
 //! an interface.
 
-use super::{ControlStatus, LinkStatus, Memory, PredictedStatus, RoundStatus, Traffic, WaitNow};
+use super::{
+    ControlStatus, LinkStatus, Memory, PredictedStatus, RoundStatus, Traffic, Trouble, WaitNow,
+};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -32,6 +34,11 @@ pub struct Status {
     pub ranks: u32,
     /// The phase of the current round.
     pub phase: String,
+    /// What the daemon is, in one word: the gravest trouble, or else `starting`, `training`, `alone`, `merging`,
+    /// `paused`, `finished`, `leaving` or `left`.
+    pub state: String,
+    /// What is wrong now, the gravest first.
+    pub troubles: Vec<Trouble>,
     /// What the owner of the run has directed.
     pub control: ControlStatus,
     /// Number of ended rounds, including earlier lives of this daemon.
@@ -216,6 +223,8 @@ pub struct PeerStatus {
     pub linked: bool,
     /// Whether the peer missed a deadline and has not been heard from since.
     pub suspected: bool,
+    /// Unix time since which the peer is missed, seconds: its link is gone, and it said no goodbye.
+    pub lost_unix_s: Option<f64>,
     /// The last round that both peers took part in.
     pub round: Option<u64>,
     /// Round-trip time, seconds.

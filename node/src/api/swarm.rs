@@ -5,7 +5,7 @@ use super::claims::{ClaimView, trains};
 use super::goal_eta::rounds_left;
 use super::insight::{Insight, Point, RoundResult, Standing, WaitNow};
 use super::why::{Answer, Facts, Question, why};
-use super::{ControlStatus, EvaluationStatus, PeerStatus, RoundStatus, Status};
+use super::{ControlStatus, EvaluationStatus, PeerStatus, RoundStatus, Status, Trouble};
 use crate::goal::Target;
 use serde::{Deserialize, Serialize};
 
@@ -18,6 +18,8 @@ const STRIP_ROUNDS: usize = 32;
 pub struct Swarm {
     /// What the round does, in sentences with one action.
     pub verdict: Answer,
+    /// What is wrong now, the gravest first.
+    pub troubles: Vec<Trouble>,
     /// Unix time of this answer, seconds.
     pub unix_s: f64,
     /// This daemon and its run.
@@ -86,6 +88,8 @@ pub struct DaemonView {
     pub rounds: u64,
     /// The phase of the round.
     pub phase: String,
+    /// What the daemon is, in one word; see `/status`.
+    pub state: String,
     /// Inner steps per second over the last rounds.
     pub inner_steps_per_s: Option<f64>,
     /// Its share of the last result, 0 to 1.
@@ -158,6 +162,7 @@ impl Swarm {
         let daemon = DaemonView::new(status, facts.insight);
         Self {
             verdict: why(facts, &Question::default()),
+            troubles: status.troubles.clone(),
             unix_s: facts.now,
             totals: Totals::of(&daemon, &peers),
             daemon,
@@ -169,6 +174,23 @@ impl Swarm {
             predicted: status.predicted.as_ref().map(|p| p.round),
             measured: status.measured,
         }
+    }
+
+    /// The peers that have a name, by id, this daemon included.
+    pub fn names(&self) -> impl Iterator<Item = (&str, &str)> {
+        fn of(peer: &PeerView) -> (&str, Option<&str>) {
+            let says = peer.says.as_ref();
+            (&peer.peer, says.and_then(|says| says.claim.name.as_deref()))
+        }
+        let me = (self.daemon.peer.as_str(), self.daemon.name.as_deref());
+        let all = std::iter::once(me).chain(self.peers.iter().map(of));
+        all.filter_map(|(peer, name)| Some((peer, name?)))
+    }
+
+    /// Whether a peer is this daemon, or linked with it.
+    pub fn is_here(&self, peer: &str) -> bool {
+        let mut peers = self.peers.iter();
+        self.daemon.peer == peer || peers.any(|known| known.linked && known.peer == peer)
     }
 }
 
@@ -277,6 +299,7 @@ impl DaemonView {
             round: status.round,
             rounds: status.rounds,
             phase: status.phase.clone(),
+            state: status.state.clone(),
             inner_steps_per_s: Some(status.inner_steps_per_s).filter(|rate| *rate > 0.0),
             share: share(insight, &status.peer),
             loss: status.loss,

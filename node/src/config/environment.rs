@@ -121,7 +121,7 @@ mod tests {
             (
                 "MURMURATE_RUN_ROUNDS",
                 "many",
-                "invalid type: string \"many\"",
+                "give a whole number from 0 on in place of \"many\"",
             ),
             (
                 "MURMURATE_NETWORK_JOIN",

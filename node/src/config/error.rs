@@ -68,23 +68,52 @@ impl ConfigError {
     /// Shortens the TOML reader's message to one line and suggests the nearest name for an unknown
     /// one.
     pub(super) fn from_toml(path: &Path, text: &str, error: &toml::de::Error) -> Self {
-        let place = match error.span() {
-            Some(span) => {
-                let before = text.get(..span.start).unwrap_or(text);
-                Place::Line(path.to_owned(), before.matches('\n').count() + 1)
-            }
-            None => Place::File(path.to_owned()),
+        let Some(span) = error.span() else {
+            let place = Place::File(path.to_owned());
+            let message = explain(error.message());
+            return Self::Invalid { place, message };
         };
-        Self::Invalid {
-            place,
-            message: explain(error.message()),
-        }
+        let before = text.get(..span.start).unwrap_or(text);
+        let place = Place::Line(path.to_owned(), before.matches('\n').count() + 1);
+        let line = before.lines().next_back().unwrap_or_default();
+        let key = line.split_once('=').map(|(key, _)| key.trim());
+        let message = explain(error.message());
+        let message = match key.filter(|_| message.starts_with(INSTEAD)) {
+            Some(key) => format!("`{key}`: {message}"),
+            None => message,
+        };
+        Self::Invalid { place, message }
     }
 }
 
-/// Replaces serde's list of all names by the one that was probably meant.
+/// How a message about a value of another type begins.
+const INSTEAD: &str = "give ";
+
+/// Says what a value should be, where it is of another type.
+fn of_type(line: &str) -> Option<String> {
+    let (found, expected) = line
+        .strip_prefix("invalid type: ")
+        .or_else(|| line.strip_prefix("invalid value: "))?
+        .split_once(", expected ")?;
+    let expected = match expected {
+        "u8" | "u16" | "u32" | "u64" | "usize" => "a whole number from 0 on",
+        "i64" | "i32" => "a whole number",
+        "f32" | "f64" => "a number",
+        "a string" => "a text in quotes",
+        "a boolean" => "true or false",
+        "a sequence" => "a list in brackets",
+        other => other,
+    };
+    let found = found.strip_prefix("string ").unwrap_or(found);
+    Some(format!("{INSTEAD}{expected} in place of {found}"))
+}
+
+/// Replaces serde's list of all names by the one that was probably meant, and its names of types.
 pub(super) fn explain(message: &str) -> String {
     let line = message.lines().map(str::trim).collect::<Vec<_>>().join(" ");
+    if let Some(message) = of_type(&line) {
+        return message;
+    }
     let Some(rest) = line.strip_prefix("unknown field `") else {
         return match line.strip_prefix("unknown variant `") {
             Some(rest) => suggest("unknown value", rest),
@@ -137,7 +166,11 @@ mod tests {
             ),
             (
                 "invalid type: string \"x\",\n expected u64",
-                "invalid type: string \"x\", expected u64",
+                "give a whole number from 0 on in place of \"x\"",
+            ),
+            (
+                "invalid value: integer `-5`, expected u64",
+                "give a whole number from 0 on in place of integer `-5`",
             ),
         ];
         for (message, expected) in cases {

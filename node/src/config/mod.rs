@@ -21,6 +21,7 @@ pub use overrides::Overrides;
 pub(crate) use rate::RawRate;
 pub use template::{Replace, template, write_template};
 pub use watch::WatchConfig;
+pub(crate) use watch::as_share;
 
 use libp2p::Multiaddr;
 use murmurate_net::congestion::{Congestion, Limits};

@@ -23,11 +23,20 @@ pub struct WatchConfig {
     pub ema: Option<f64>,
 }
 
+/// The share that a percentage stands for, in words that follow others; nothing for other numbers.
+pub(crate) fn as_share(given: f64) -> String {
+    match (1.0..=100.0).contains(&given) {
+        true => format!("; {given} % is {}", given / 100.0),
+        false => String::new(),
+    }
+}
+
 /// Reads and checks the keys.
 pub(super) fn watch(raw: &RawDaemon) -> Result<WatchConfig, Wrong> {
     let share = |value: &f64| (0.0..=1.0).contains(value);
     if raw.until_accuracy.as_ref().is_some_and(|v| !share(v)) {
-        let message = "`daemon.until_accuracy` must be a share from 0 to 1";
+        let meant = raw.until_accuracy.map(as_share).unwrap_or_default();
+        let message = format!("`daemon.until_accuracy` must be a share from 0 to 1{meant}");
         return Err(Wrong::new("daemon.until_accuracy", message));
     }
     if raw.until_loss.is_some_and(|loss| !loss.is_finite()) {

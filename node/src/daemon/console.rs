@@ -29,8 +29,8 @@ pub(super) struct Console {
     /// Rounds without a result, which are said.
     pub(super) void_rounds: VoidRounds,
     addresses: Vec<String>,
-    /// Whether the run is open.
-    open: bool,
+    /// The name of the run, if it is open.
+    open: Option<String>,
 }
 
 impl Console {
@@ -39,7 +39,7 @@ impl Console {
         status: StatusHandle,
         (printer, log): (Printer, EventLog),
         http: Option<String>,
-        open: bool,
+        open: Option<String>,
         voice: Voice,
     ) -> Self {
         Self {
@@ -73,8 +73,12 @@ impl Console {
         self.addresses.push(address);
         self.show_addresses();
         let peer = self.status.with(|observer| observer.peer_hex());
-        self.printer
-            .listening(&peer, &self.addresses, self.http.clone(), self.open);
+        self.printer.listening(
+            &peer,
+            &self.addresses,
+            self.http.clone(),
+            self.open.as_deref(),
+        );
     }
 
     /// The addresses at which others can join.

@@ -1,6 +1,6 @@
 //! Errors of a daemon that does not start, or ends without having left.
 
-use crate::api::ApiError;
+use crate::api::{ApiError, Trouble};
 use crate::goal::Missed;
 use crate::membership::MembershipError;
 use crate::net::{GateError, NetError};
@@ -63,7 +63,9 @@ impl RefusedBy {
             }
             _ => format!("{} and {last} are", others.join(", ")),
         };
-        format!("{what}; {keys} not the same in both configurations (make them the same)")
+        format!(
+            "{what}, because {keys} not the same in both configurations: write the same values into both"
+        )
     }
 }
 
@@ -71,7 +73,7 @@ impl fmt::Display for RefusedBy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "peer {} and this one do not fit: {}",
+            "daemon {} does not fit this one: {}",
             self.peer,
             self.why()
         )
@@ -86,7 +88,7 @@ pub enum DaemonError {
     #[error(transparent)]
     Membership(#[from] MembershipError),
     /// Every peer to join has refused this daemon, or is of another run.
-    #[error("{peer}, the peer to join: {error}")]
+    #[error("{peer}, the daemon to join: {error}")]
     TurnedAway {
         /// The last of them.
         peer: PeerId,
@@ -138,11 +140,7 @@ pub enum DaemonError {
         reason: String,
     },
     /// No peer of the run could be reached.
-    #[error(
-        "no peer of the run could be reached{}; check the address, that the peer runs, and that \
-         UDP or TCP to it is allowed",
-        .bootstrap.as_ref().map(|b| format!(" through {b}")).unwrap_or_default()
-    )]
+    #[error("no daemon of the run could be reached{}", unreachable(.bootstrap.as_deref()))]
     Unreachable {
         /// The last address tried, with the reason of its failure.
         bootstrap: Option<String>,
@@ -150,6 +148,12 @@ pub enum DaemonError {
     /// A peer to join does not fit, or does not accept this one.
     #[error("{0}")]
     Refused(RefusedBy),
+    /// All rounds are done, and the run does not accept this daemon any more.
+    #[error("all rounds are complete, but they are no part of the run: {} {}", trouble.text, trouble.action)]
+    NoMember {
+        /// What is wrong.
+        trouble: Trouble,
+    },
     /// The daemon left without a checkpoint of its last rounds.
     #[error("{reason}; the last checkpoint is intact, the training since then is lost")]
     Unsaved {
@@ -204,6 +208,18 @@ pub enum DaemonError {
     Runtime(#[source] std::io::Error),
 }
 
+/// Where other daemons were looked for, and what to do.
+fn unreachable(bootstrap: Option<&str>) -> String {
+    match bootstrap {
+        Some(tried) => format!(
+            " through {tried}; check the address, that the daemon runs, and that UDP or TCP to it is allowed"
+        ),
+        None => ": none was found on the local network, and no address of one is known here; give an invite \
+                 with --invite FILE, or an address with --join"
+            .to_owned(),
+    }
+}
+
 impl DaemonError {
     /// Whether the operator ended the daemon before its work was done.
     pub const fn was_interrupted(&self) -> bool {
@@ -234,10 +250,10 @@ mod tests {
             refused.why()
         };
         assert!(why(&[]).contains("compare seed, rounds and strategy"));
-        let one = "it follows another plan; `run.seed` is not the same in both configurations (make them \
-                   the same)";
+        let one = "it follows another plan, because `run.seed` is not the same in both configurations: write the \
+                   same values into both";
         assert_eq!(why(&["run.seed"]), one);
-        assert!(why(&["a", "b"]).contains("; `a` and `b` are not"));
+        assert!(why(&["a", "b"]).contains(", because `a` and `b` are not"));
         assert!(why(&["a", "b", "c", "d"]).contains("`a`, `b`, `c` and `d` are"));
         assert!(why(&["a", "b", "c", "d", "e", "f"]).contains("`c`, `d` and 2 more keys are"));
     }

@@ -268,7 +268,8 @@ fn console(
     http: String,
 ) -> Result<Console, DaemonError> {
     let voice = Voice::new(&config.daemon);
-    Console::new(status, lines, Some(http), config.run.open, voice).exporting(config)
+    let open = config.run.open.then(|| config.run.name.clone());
+    Console::new(status, lines, Some(http), open, voice).exporting(config)
 }
 
 /// Starts the record of a peer with this configuration and plan.
@@ -350,6 +351,10 @@ async fn finish(driver: Driver, supervisor: Option<Supervisor>) -> Result<NodeRe
     }
     if let Some(reason) = ending.stopped.filter(|_| ending.interrupts == 0) {
         return Err(DaemonError::Stopped { reason });
+    }
+    let refused = status.troubles.into_iter().find(|it| it.kind.is_refusal());
+    if let Some(trouble) = refused.filter(|_| all_done) {
+        return Err(DaemonError::NoMember { trouble });
     }
     match judge.missed().filter(|_| all_done) {
         Some(missed) => Err(DaemonError::Missed { missed, rounds }),

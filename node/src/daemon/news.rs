@@ -63,6 +63,7 @@ impl Driver {
             }
             NetEvent::Register => {
                 self.contacts.roll.changed();
+                self.forget_dismissed();
                 self.tell_directives();
             }
             NetEvent::Banned { peer, what } => self.banned(peer, &what),
@@ -91,6 +92,7 @@ impl Driver {
     }
 
     fn banned(&self, peer: PeerId, what: &str) {
+        self.console.status.with(|o| o.dismissed(peer));
         let text = match peer == self.contacts.roll.me() {
             false => format!(
                 "daemon {peer} is banned from this run: {what}; an honest daemon never does that"
@@ -100,13 +102,26 @@ impl Driver {
         self.console.printer.note(&text);
     }
 
+    /// Those that were thrown out while they were away are not missed.
+    fn forget_dismissed(&self) {
+        let roll = &self.contacts.roll;
+        self.console.status.with(|observer| {
+            for peer in observer.missed() {
+                if !roll.is_member(&peer) {
+                    observer.dismissed(peer);
+                }
+            }
+        });
+    }
+
     fn dismissed(&self, peer: PeerId) {
+        self.console.status.with(|o| o.dismissed(peer));
         // Of a banned one was said why.
         if self.contacts.roll.is_banned(&peer) {
             return;
         }
         let text = format!(
-            "peer {peer} is no longer a member (it was revoked, or its certificate ended); the link to it \
+            "daemon {peer} is no longer a member (it was revoked, or its certificate ended); the link to it \
              is closed"
         );
         self.console.printer.note(&text);
@@ -208,6 +223,12 @@ impl Driver {
                     .note(&format!("the daemon {peer}: {error}"));
             }
             (None, _) => tracing::debug!(%peer, %error, "turned away"),
+        }
+        if let GateError::Refused(refusal) = error {
+            let now = self.clock.now();
+            self.console
+                .status
+                .with(|o| o.refused_by(now, peer, refusal));
         }
         let joins = self.peer.phase() == Phase::Join;
         self.ending.turned_away(peer, error, joins);

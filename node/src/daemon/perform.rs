@@ -9,7 +9,9 @@ use crate::faults::Fault;
 use crate::membership::Roll;
 use crate::progress::duration;
 use murmurate_protocol::wire::{MembershipMessage, Message, Setting};
-use murmurate_protocol::{Evaluation, Event, Input, Output, PeerId, Phase, PushOutcome, Wait};
+use murmurate_protocol::{
+    Evaluation, Event, Input, Output, PeerId, Phase, PushOutcome, Remote, Wait,
+};
 use std::time::Instant;
 
 /// Missing daemons that one line names.
@@ -142,6 +144,10 @@ impl Driver {
             }
             Event::PeerDown(peer) => {
                 self.depot.set_greeted(*peer, false);
+                let missed = self.peer.view().get(*peer).is_some_and(Remote::is_missed);
+                if !missed {
+                    self.console.status.with(|o| o.not_missed(*peer));
+                }
                 self.contacts.records.forget(*peer);
                 self.contacts.rolls.forget(*peer);
             }
@@ -156,7 +162,7 @@ impl Driver {
                 waited,
                 expired: true,
                 ..
-            } if !matches!(self.peer.phase(), Phase::Leaving) => self.console.printer.note(&format!(
+            } if !matches!(self.peer.phase(), Phase::Leaving | Phase::Left) => self.console.printer.note(&format!(
                 "waited {:.0} s for other daemons; training goes on with those that are there, and others \
                  can still join",
                 waited.as_secs_f64()

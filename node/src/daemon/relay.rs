@@ -30,7 +30,6 @@ struct Relay {
     contacts: Contacts,
     ending: Ending,
     addresses: Vec<String>,
-    open: bool,
 }
 
 /// Relays until the operator ends it. Returns a report without rounds.
@@ -54,7 +53,6 @@ pub(super) async fn serve(
         contacts: Contacts::new(config, entered.membership, known),
         ending: ending(config),
         addresses: Vec::new(),
-        open: config.run.open,
     };
     let what = "this daemon relays for the others and trains nothing".to_owned();
     for note in [entered.note, warning, Some(what)].iter().flatten() {
@@ -81,8 +79,9 @@ impl Relay {
             NetEvent::Listening(address) => {
                 self.contacts.acquaintances.listening(&address);
                 self.addresses.push(address.to_string());
+                // Only a certificate makes a relay, and an open run has none.
                 self.printer
-                    .listening(&self.peer, &self.addresses, None, self.open);
+                    .listening(&self.peer, &self.addresses, None, None);
             }
             NetEvent::NotListening(address) => {
                 let gone = address.to_string();
@@ -96,7 +95,7 @@ impl Relay {
             NetEvent::LinkUp(_) => self.ending.met_anyone = true,
             NetEvent::Register => self.contacts.roll.changed(),
             NetEvent::Dismissed(peer) => {
-                let text = format!("peer {peer} is no longer a member; the link to it is closed");
+                let text = format!("daemon {peer} is no longer a member; the link to it is closed");
                 self.printer.note(&text);
             }
             NetEvent::TurnedAway {

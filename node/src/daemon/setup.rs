@@ -88,14 +88,20 @@ impl Setup {
         };
         let peer = store.identity().peer();
         let progress = checkpoint.as_ref().map(|c| c.manifest().progress);
-        let about = about(config, &plan, (&layout, &executor), &peer.to_hex())?;
+        let acquaintances = Acquaintances::load(store.dir().to_owned(), run.id, peer);
+        let companions = acquaintances.0.companions().len();
+        // Members without a state of the run take it from others: they never begin one of their own.
+        let joins = !config.network.join.is_empty()
+            || (entered.invited && companions == 0 && snapshot.is_none());
+        let about = About {
+            expects_others: joins || entered.invited || companions > 0,
+            ..about(config, &plan, (&layout, &executor), &peer.to_hex())?
+        };
         let (unit, best) = (about.unit, Best::read(store.dir(), &expected));
         let status = StatusHandle::new(
             Observer::new(about, progress.unwrap_or_default()),
             Arc::new(clock),
         );
-        let acquaintances = Acquaintances::load(store.dir().to_owned(), run.id, peer);
-        let companions = acquaintances.0.companions().len();
         let saver = Saver {
             dir: store.dir().to_owned(),
             expected,
@@ -118,7 +124,7 @@ impl Setup {
                 } else {
                     0
                 },
-                ..peer_config(config, peer, (companions, pool))
+                ..peer_config(config, peer, (companions, pool, joins))
             },
             acquaintances,
             best,
@@ -190,7 +196,7 @@ pub(super) fn network_config(
 fn peer_config(
     config: &Config,
     me: PeerId,
-    (companions, pool): (usize, Option<Pool>),
+    (companions, pool, join): (usize, Option<Pool>, bool),
 ) -> PeerConfig {
     PeerConfig {
         me,
@@ -198,7 +204,7 @@ fn peer_config(
         start_with: config.run.start_with,
         companions,
         start_wait: config.run.start_wait,
-        join: !config.network.join.is_empty(),
+        join,
         save_every: config.daemon.save_every,
         evaluate_every: config.daemon.evaluate_every,
         leave_when_finished: !config.daemon.stay,
@@ -305,6 +311,8 @@ fn about(
         codec: config.strategy.codec_kind().name().to_owned(),
         codecs: codecs(config),
         agrees: config.strategy.exchange().agrees(),
+        agreement: plan.agreement,
+        expects_others: false,
         run: config.run.name.clone(),
         name: config.daemon.name.as_ref().map(ToString::to_string),
         goal: config.daemon.watch.target,

@@ -281,6 +281,46 @@ pub enum Kind {
     Unknown,
 }
 
+/// The names of all kinds.
+pub const KINDS: [&str; 36] = [
+    "started",
+    "peer_up",
+    "peer_down",
+    "suspected",
+    "refused",
+    "refused_by",
+    "differs",
+    "phase",
+    "trained",
+    "group",
+    "seated",
+    "decided",
+    "voided",
+    "mixed",
+    "alone",
+    "round_ended",
+    "evaluated",
+    "saved",
+    "catch_up",
+    "replayed",
+    "waiting",
+    "waited",
+    "misbehaved",
+    "lied",
+    "absent",
+    "work_failed",
+    "join_failed",
+    "clock_off",
+    "missing",
+    "merged",
+    "not_merged",
+    "directive",
+    "paced",
+    "recoded",
+    "finished",
+    "lost",
+];
+
 impl Kind {
     /// The name in the field `kind`.
     pub fn name(&self) -> String {
@@ -303,6 +343,40 @@ impl Kind {
             | Self::Absent { peer, .. } => Some(peer),
             Self::ClockOff { peer, .. } => peer.as_deref(),
             _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The words of the enum in this file, as serde writes them.
+    #[test]
+    fn every_kind_is_listed_and_documented() {
+        let source = include_str!("entry.rs");
+        let (_, body) = source.split_once("pub enum Kind {").unwrap();
+        let (body, _) = body.split_once("\n}\n").unwrap();
+        let variants = body.lines().filter_map(|line| line.strip_prefix("    "));
+        let variants = variants.filter(|line| line.starts_with(|c: char| c.is_uppercase()));
+        let names = variants.map(|line| {
+            let name = line.trim_end_matches([' ', '{', ',']);
+            let snake = name
+                .char_indices()
+                .map(|(at, c)| match c.is_uppercase() && at > 0 {
+                    true => format!("_{}", c.to_lowercase()),
+                    false => c.to_lowercase().to_string(),
+                });
+            snake.collect::<String>()
+        });
+        let names: Vec<String> = names.filter(|name| name != "unknown").collect();
+        assert_eq!(names, KINDS);
+        let page = include_str!("../../../docs/events.md");
+        for name in KINDS {
+            assert!(
+                page.contains(&format!("`{name}`")),
+                "docs/events.md does not name {name}"
+            );
         }
     }
 }

@@ -96,7 +96,7 @@ impl EventLog {
         }
         self.told = Some(longest.since);
         let kind = Kind::Waiting {
-            what: format!("{:?}", longest.wait).to_lowercase(),
+            what: longest.wait.word().to_owned(),
             peers: longest.peers.iter().map(PeerId::to_hex).collect(),
             waited_s: waited.as_secs_f64(),
             deadline_s: longest.deadline.since(now).as_secs_f64(),

@@ -16,11 +16,11 @@ mod told;
 mod words;
 
 pub use chrome::chrome_trace;
-pub use entry::{Entry, Kind, VERSION};
+pub use entry::{Entry, KINDS, Kind, VERSION};
 pub use files::{FILE_BYTES_MAX, FILES, NAME};
 pub use log::EventLog;
 pub use merge::merge;
-pub use read::{Skipped, read_dir, read_file};
+pub use read::{LogEnd, Skipped, read_dir, read_file};
 pub use recent::{Line, RECENT_MAX, Recent};
 pub use tail::Tail;
 pub use words::utc;

@@ -1,7 +1,8 @@
 //! Reads logs: of this version or another one, whole or torn.
 
-use super::entry::{Entry, VERSION};
+use super::entry::{Entry, Kind, VERSION};
 use super::files::{FILE_BYTES_MAX, FILES, path};
+use murmurate_protocol::Phase;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
@@ -16,6 +17,38 @@ pub struct Skipped {
     pub other_version: u64,
     /// Lines that are no entry, such as one that a crash has cut off.
     pub unreadable: u64,
+}
+
+/// How the log of a daemon that does not run ends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LogEnd {
+    /// The daemon left in order.
+    Left {
+        /// Its last round.
+        round: u64,
+    },
+    /// It was killed, or its machine failed.
+    Broken {
+        /// Its last round.
+        round: u64,
+        /// The kind of the last entry.
+        kind: String,
+    },
+}
+
+impl LogEnd {
+    /// The end of these entries; `None` if there is none.
+    pub fn of(entries: &[Entry]) -> Option<Self> {
+        let last = entries.last()?;
+        let round = last.round;
+        Some(match &last.kind {
+            Kind::Phase { phase } if phase == Phase::Left.word() => Self::Left { round },
+            kind => Self::Broken {
+                round,
+                kind: kind.name(),
+            },
+        })
+    }
 }
 
 /// The entries of a daemon's log, oldest first.

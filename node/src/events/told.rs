@@ -216,7 +216,7 @@ fn of_the_daemon(event: &Event) -> Option<(Option<Round>, Kind)> {
             allowed,
             expired,
         } if *expired || *waited >= WAIT_MIN => Kind::Waited {
-            what: format!("{wait:?}").to_lowercase(),
+            what: wait.word().to_owned(),
             waited_s: waited.as_secs_f64(),
             allowed_s: allowed.as_secs_f64(),
             expired: *expired,

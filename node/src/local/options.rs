@@ -3,6 +3,7 @@
 use super::kill_every::KillEvery;
 use super::shards::ShardsArg;
 use super::{HealAt, KillAt, LateAt, LiarAt, LocalError, PartitionAt, StopAt};
+use crate::config::as_share;
 use crate::faults::{Fault, FaultAction};
 use crate::goal::Target;
 use crate::lies::Lie;
@@ -140,11 +141,13 @@ impl LocalOptions {
                 format!("{} daemons; give 1 to {NODES_MAX}", self.nodes),
             );
         }
-        if self
-            .until_accuracy
-            .is_some_and(|a| !(0.0..=1.0).contains(&a))
-        {
-            return wrong("--until-accuracy", "give a share from 0 to 1".to_owned());
+        let accuracy = self.until_accuracy;
+        if let Some(given) = accuracy.filter(|share| !(0.0..=1.0).contains(share)) {
+            let meant = as_share(given);
+            return wrong(
+                "--until-accuracy",
+                format!("give a share from 0 to 1{meant}"),
+            );
         }
         if self.until_loss.is_some_and(|loss| !loss.is_finite()) {
             return wrong("--until-loss", "give a number: the loss in nats".to_owned());

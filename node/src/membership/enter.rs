@@ -16,11 +16,16 @@ use std::sync::Arc;
 /// The name of a run for which the configuration names none.
 const USUAL_NAME: &str = "murmurate";
 
+/// What lets the owner of a run in.
+const RUN_KEY: &str = "run key";
+
 /// A daemon's membership, and what to tell the operator.
 #[derive(Debug)]
 pub(crate) struct Entered {
     pub(crate) membership: Arc<Membership>,
     pub(crate) note: Option<String>,
+    /// Whether another one let this daemon in.
+    pub(crate) invited: bool,
 }
 
 /// A right to enter, and where it comes from.
@@ -89,6 +94,7 @@ pub(crate) fn enter(
     Ok(Entered {
         membership: Arc::new(Membership::new(me, fresh.chain, register)),
         note: right.note,
+        invited: right.given != RUN_KEY,
     })
 }
 
@@ -112,6 +118,7 @@ fn enter_open(
     Ok(Entered {
         membership: Arc::new(Membership::open(config.run.id, me)),
         note: Some(note.to_owned()),
+        invited: false,
     })
 }
 
@@ -161,7 +168,7 @@ fn right(
     let key = found(&own_key, &config.run.name)?;
     let note = format!(
         "this daemon founded a closed run. To let another machine in, run `murmurate invite {}` here and \
-         start it there with `murmurate run --invite LINE`",
+         start it there with `murmurate run --invite FILE`",
         dir.display()
     );
     Ok(owner(&key, me, Some(note)))
@@ -173,7 +180,7 @@ fn owner(key: &RunKey, me: PeerId, note: Option<String>) -> Right {
         name: key.name().to_owned(),
         chain: key.certify_self(&run, me, now_s()),
         run,
-        given: "run key",
+        given: RUN_KEY,
         note,
     }
 }

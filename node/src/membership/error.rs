@@ -41,7 +41,7 @@ pub enum MembershipError {
     /// There are addresses to join, but nothing that lets this daemon in.
     #[error(
         "this daemon has addresses to join but no invite: run `murmurate invite DIR` on a machine of the \
-         run and start with --invite LINE here; or start all daemons of the run with --open"
+         run and start with --invite FILE here; or start all daemons of the run with --open"
     )]
     NoInvite,
     /// The directory belongs to another run.
@@ -94,6 +94,17 @@ pub enum MembershipError {
         /// The directory.
         dir: PathBuf,
     },
+    /// Another one let the member in.
+    #[error(
+        "{whom} was not let in by the daemon in {}, so the others would not believe its revocation: revoke it with \
+         the owner's key (--key FILE), or in the directory of the member that let it in", dir.display()
+    )]
+    NotYours {
+        /// The member.
+        whom: String,
+        /// The directory.
+        dir: PathBuf,
+    },
     /// Only the owner directs.
     #[error(
         "only the owner of a run directs it: {} has a certificate and not the run key; give the key with \
@@ -105,8 +116,8 @@ pub enum MembershipError {
     },
     /// The run is open, or there is none.
     #[error(
-        "{} is not the directory of a member of a closed run; the key of an open run is known to everyone, \
-         so no one directs one", dir.display()
+        "{} is not the directory of a daemon of a closed run; give the directory of one that has run (an open \
+         run cannot be directed, because everyone knows its key)", dir.display()
     )]
     Undirected {
         /// The directory.
@@ -133,7 +144,7 @@ pub enum MembershipError {
         text: String,
     },
     /// No member or invite begins with this text.
-    #[error("`{text}` fits {found} members; `murmurate members DIR` lists them with their ids")]
+    #[error("{}; `murmurate members DIR` lists the members with their ids", fits(text, *found))]
     Ambiguous {
         /// The text.
         text: String,
@@ -146,4 +157,12 @@ pub enum MembershipError {
         /// The text.
         text: String,
     },
+}
+
+/// How many members an id is the beginning of.
+fn fits(text: &str, found: usize) -> String {
+    match found {
+        0 => format!("no member's id begins with `{text}`, and it is no invite"),
+        found => format!("the ids of {found} members begin with `{text}`: give more digits"),
+    }
 }

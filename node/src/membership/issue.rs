@@ -10,7 +10,7 @@ use crate::store::{Identity, random_bytes, read_addresses};
 use libp2p::Multiaddr;
 use libp2p::multiaddr::Protocol;
 use murmurate_protocol::PeerId;
-use murmurate_trust::{Holder, Invite, Issuer, News, Role, Run, RunKey, Terms};
+use murmurate_trust::{Chain, Holder, Invite, Issuer, News, Role, Run, RunKey, Terms};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
@@ -143,6 +143,16 @@ impl Office {
     pub fn revoke(&self, whom: &str) -> Result<PeerId, MembershipError> {
         let key = self.key_of(whom)?;
         let revocation = self.issuer.revoke(&self.run, key, now_s());
+        let register = read_register(&self.dir, &self.run);
+        let of_key = |chain: &&Chain| chain.keys().any(|known| known == key);
+        let chains = register.members().map(|(_, chain, _)| chain);
+        let chains: Vec<&Chain> = chains.filter(of_key).collect();
+        if !chains.is_empty() && !chains.iter().any(|chain| revocation.voids(chain)) {
+            return Err(MembershipError::NotYours {
+                whom: key.to_hex(),
+                dir: self.dir.clone(),
+            });
+        }
         let news = News {
             revocations: vec![revocation],
             ..News::default()
@@ -203,6 +213,18 @@ fn is_loopback(address: &Multiaddr) -> bool {
 
 fn bytes_of(text: &str) -> Option<Vec<u8>> {
     Some(text.parse::<Multiaddr>().ok()?.to_vec())
+}
+
+/// The run that a directory's daemon is a member of.
+///
+/// # Errors
+/// If it is not the directory of a member.
+pub fn run_of(dir: &Path) -> Result<Run, MembershipError> {
+    let card = Card::read(dir)?;
+    let card = card.ok_or_else(|| MembershipError::NoMember {
+        dir: dir.to_owned(),
+    })?;
+    Ok(card.run)
 }
 
 /// The members that a directory's daemon knows of, by id.

@@ -17,7 +17,7 @@ mod roll;
 pub use direct::{Owner, directives};
 pub(crate) use enter::{Entered, enter};
 pub use error::MembershipError;
-pub use issue::{MemberView, Office, Source, members};
+pub use issue::{MemberView, Office, Source, members, run_of};
 pub use key_file::{found, read_key};
 pub(crate) use roll::Roll;
 
@@ -31,7 +31,8 @@ pub fn invite_from(text: &str) -> Result<Invite, MembershipError> {
     match Invite::from_line(text) {
         Err(InviteError::NotOne) => {
             let file = std::fs::read_to_string(text).map_err(|_| InviteError::NotOne)?;
-            Ok(Invite::from_line(&file)?)
+            // Some editors begin a text with a mark of its byte order.
+            Ok(Invite::from_line(file.trim_start_matches('\u{feff}'))?)
         }
         other => Ok(other?),
     }

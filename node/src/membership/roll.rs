@@ -73,6 +73,11 @@ impl Roll {
         self.membership.register().directives()
     }
 
+    /// Whether a peer is a member still.
+    pub(crate) fn is_member(&self, peer: &PeerId) -> bool {
+        self.membership.register().is_member(peer, now_s())
+    }
+
     /// Whether a member is banned.
     pub(crate) fn is_banned(&self, peer: &PeerId) -> bool {
         self.membership.register().banned(peer).is_some()

@@ -63,7 +63,7 @@ impl Network {
     /// Tries the remaining addresses after a failed dial.
     pub(super) fn on_dial_failed(&mut self, id: ConnectionId, error: &DialError) {
         if let Some((address, retry_in)) = self.bootstrap.failed(id, Instant::now()) {
-            let reason = error.to_string();
+            let reason = reason_of(error);
             self.tell(NetEvent::BootstrapFailed {
                 address,
                 reason,
@@ -215,4 +215,26 @@ impl Network {
         }
         self.avoided.insert(peer, Instant::now() + time);
     }
+}
+
+/// Why a dial failed, without the names of layers and the addresses, which its reader knows.
+fn reason_of(error: &DialError) -> String {
+    let DialError::Transport(failed) = error else {
+        return error.to_string();
+    };
+    let mut reasons: Vec<String> = failed
+        .iter()
+        .filter_map(|(_, error)| words_of(error))
+        .collect();
+    reasons.dedup();
+    match reasons.is_empty() {
+        true => error.to_string(),
+        false => reasons.join("; "),
+    }
+}
+
+/// The first words of an error or its causes that say something.
+fn words_of(error: &dyn std::error::Error) -> Option<String> {
+    let mut causes = std::iter::successors(Some(error), |error| error.source());
+    causes.find_map(|error| Some(error.to_string()).filter(|words| !words.is_empty()))
 }

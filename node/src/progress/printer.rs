@@ -87,7 +87,7 @@ impl Printer {
         peer: &str,
         addresses: &[String],
         http: Option<String>,
-        open: bool,
+        open: Option<&str>,
     ) {
         if let Form::Json = self.form {
             let addresses = addresses.to_vec();
@@ -99,7 +99,7 @@ impl Printer {
             return;
         }
         if self.told.is_empty() {
-            self.say(&format!("peer {peer}"));
+            self.say(&format!("daemon {peer}"));
             if let Some(http) = http {
                 self.say(&format!(
                     "page at http://{http}/, with /status and /metrics"
@@ -111,8 +111,11 @@ impl Printer {
                 continue;
             }
             match open {
-                true => self.say(&format!("join with: murmurate run --open --join {address}")),
-                false => self.say(&format!("listening on {address}")),
+                // The name of an open run is what lets a daemon in.
+                Some(name) => self.say(&format!(
+                    "join with: murmurate run --open --name {name} --join {address}"
+                )),
+                None => self.say(&format!("listening on {address}")),
             }
             self.told.push(address.clone());
         }

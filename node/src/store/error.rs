@@ -47,7 +47,7 @@ pub enum StoreError {
         reason: String,
     },
     /// The checkpoint is damaged.
-    #[error("{} is damaged ({reason}); restore it, or move it away to start afresh", path.display())]
+    #[error("{} is damaged ({reason}); {}", path.display(), way_out(path))]
     Damaged {
         /// Path of the file.
         path: PathBuf,
@@ -107,4 +107,19 @@ impl StoreError {
             reason: reason.into(),
         }
     }
+}
+
+/// What to do about a damaged file. A daemon begins afresh without its checkpoint; a model that was named has no
+/// other.
+fn way_out(path: &Path) -> &'static str {
+    let in_checkpoint = path.ancestors().skip(1).any(is_checkpoint) || is_checkpoint(path);
+    match in_checkpoint {
+        true => "restore it, or move it away to start afresh",
+        false => "give a file that `murmurate export` or another program has written whole",
+    }
+}
+
+fn is_checkpoint(path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str());
+    name.is_some_and(|name| name.starts_with("checkpoint") || name.starts_with("best"))
 }

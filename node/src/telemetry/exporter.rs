@@ -1,6 +1,6 @@
 //! A build that exports: the peer's events as spans, the daemon's figures as metrics.
 
-use crate::api::{Figures, Status, wait_word};
+use crate::api::{Figures, Status};
 use murmurate_otlp::{Endpoint, Expired, Otlp, Source, Values};
 use murmurate_protocol::Event;
 use std::time::{Duration, SystemTime};
@@ -56,7 +56,7 @@ impl Telemetry {
                 ..
             } if *expired || *waited >= WAIT_MIN => {
                 let expired = if *expired { Expired::Yes } else { Expired::No };
-                self.otlp.waited(now, wait_word(*wait), *waited, expired);
+                self.otlp.waited(now, wait.word(), *waited, expired);
             }
             Event::RoundEnded { round, seconds, .. } => {
                 let figures = figures();

@@ -32,6 +32,43 @@ pub enum Wait {
     Lead,
 }
 
+impl Wait {
+    /// All waits.
+    pub const ALL: [Self; 10] = [
+        Self::Peers,
+        Self::State,
+        Self::Group,
+        Self::Contributions,
+        Self::Agreement,
+        Self::Repair,
+        Self::Results,
+        Self::Partners,
+        Self::Center,
+        Self::Lead,
+    ];
+
+    /// The wait in one word, as people and programs see it.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Peers => "peers",
+            Self::State => "state",
+            Self::Group => "group",
+            Self::Contributions => "contributions",
+            Self::Agreement => "agreement",
+            Self::Repair => "repair",
+            Self::Results => "results",
+            Self::Partners => "partners",
+            Self::Center => "center",
+            Self::Lead => "lead",
+        }
+    }
+
+    /// The wait with this word.
+    pub fn of_word(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|wait| wait.word() == word)
+    }
+}
+
 /// Something worth reporting.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Event {

@@ -49,11 +49,24 @@ impl Phase {
                 )
         )
     }
-}
 
-impl fmt::Display for Phase {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
+    /// All phases.
+    pub const ALL: [Self; 10] = [
+        Self::New,
+        Self::Join,
+        Self::Train,
+        Self::Exchange,
+        Self::Apply,
+        Self::Settle,
+        Self::Paused,
+        Self::Finished,
+        Self::Leaving,
+        Self::Left,
+    ];
+
+    /// The phase in one word, as people and programs see it.
+    pub const fn word(self) -> &'static str {
+        match self {
             Self::New => "new",
             Self::Join => "join",
             Self::Train => "train",
@@ -64,6 +77,17 @@ impl fmt::Display for Phase {
             Self::Finished => "finished",
             Self::Leaving => "leaving",
             Self::Left => "left",
-        })
+        }
+    }
+
+    /// The phase with this word.
+    pub fn of_word(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|phase| phase.word() == word)
+    }
+}
+
+impl fmt::Display for Phase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.word())
     }
 }

@@ -95,6 +95,13 @@ impl Remote {
         self.contact.record.as_ref()
     }
 
+    /// Whether it is away though it takes part: it neither said goodbye nor was sent away.
+    pub const fn is_missed(&self) -> bool {
+        let contact = &self.contact;
+        let expected = !contact.left && !contact.spared && !contact.refused && !contact.observes;
+        expected && !self.greeted && !self.banned && contact.dials != DIALS_REFUSED
+    }
+
     /// It takes part again, from `round` on. At first it is on probation and no peer waits for it.
     /// Then it is waited for in one round, and, if it is late again, less and less often. A
     /// newcomer begins its first rounds a little after the others and would always be late if no

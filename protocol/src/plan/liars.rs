@@ -1,17 +1,29 @@
 //! How many members of a group may lie, and how many must say the same for it to count.
 
-use super::Plan;
+use super::{AgreementPlan, Plan};
 
-impl Plan {
+impl AgreementPlan {
     /// Members of a group of this size that may lie without harm: `min(liars, (n - 1) / 3)`. Zero
     /// means that members may crash but not lie.
     pub fn liars_of(&self, members: usize) -> usize {
-        usize::from(self.agreement.liars).min(members.saturating_sub(1) / 3)
+        usize::from(self.liars).min(members.saturating_sub(1) / 3)
     }
 
     /// The least number of members of a group of this size that decides.
     pub fn quorum_of(&self, members: usize) -> usize {
         quorum(members, self.liars_of(members))
+    }
+}
+
+impl Plan {
+    /// As [`AgreementPlan::liars_of`].
+    pub fn liars_of(&self, members: usize) -> usize {
+        self.agreement.liars_of(members)
+    }
+
+    /// As [`AgreementPlan::quorum_of`].
+    pub fn quorum_of(&self, members: usize) -> usize {
+        self.agreement.quorum_of(members)
     }
 }
 

@@ -167,6 +167,9 @@ impl ImageData {
     /// # Errors
     /// If images are missing or invalid.
     pub fn read(dir: &Path, wanted: &WantedImages<'_>) -> Result<Self, DataError> {
+        if dir.is_file() && dir.extension().is_none_or(|ending| ending != "parquet") {
+            return Err(DataError::File(dir.into()));
+        }
         if LabelledPair::is_in(dir) {
             let pair = LabelledPair::read(dir, wanted.held_out, wanted.classes)?;
             return Self::of(pair, wanted, dir);
@@ -319,6 +322,21 @@ mod tests {
             bytes
         };
         assert_eq!(taken(usize::MAX), taken(0));
+    }
+
+    #[test]
+    fn a_file_that_holds_no_images_names_the_other_tasks() {
+        let dir = tempfile::tempdir().unwrap();
+        let book = dir.path().join("book.txt");
+        std::fs::write(&book, "Of Man's first disobedience").unwrap();
+        let refused = ImageData::read(&book, &WantedImages::default())
+            .err()
+            .unwrap()
+            .to_string();
+        assert!(
+            refused.contains("`task.kind` = \"language-model\""),
+            "{refused}"
+        );
     }
 
     /// Writes images and labels as data sets are published: a struct with the bytes, and a number.

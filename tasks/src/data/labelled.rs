@@ -37,6 +37,12 @@ pub enum DataError {
         /// The file's name.
         name: &'static str,
     },
+    /// One file that holds no images.
+    #[error(
+        "{}: images are in a folder or in Parquet files, and this is another file (for a text set `task.kind` = \
+         \"language-model\", or \"causal-lm\" with a model; for a table \"tabular\")", .0.display()
+    )]
+    File(PathBuf),
     /// The numbers of images and labels differ.
     #[error("{}: {images} {what} images but {labels} labels (copy the files again)", dir.display())]
     Count {

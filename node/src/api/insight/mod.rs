@@ -6,6 +6,7 @@ mod counters;
 mod history;
 mod incidents;
 mod ledger;
+mod outages;
 mod waits;
 
 pub use counters::Counters;
@@ -18,8 +19,8 @@ pub use incidents::{Incident, IncidentKind, Incidents};
 #[cfg(test)]
 use ledger::ROUNDS_MAX;
 pub use ledger::{Ledger, PeerTotals, RoundEntry, RoundResult, Share, Standing};
+pub use outages::{Failure, Outages};
 pub use waits::WaitNow;
-pub(crate) use waits::word as wait_word;
 
 use history::Open;
 use murmurate_protocol::{Event, PeerId, Phase, Time, Wait, Waiting};
@@ -35,6 +36,8 @@ pub struct Insight {
     pub history: History,
     /// What went wrong.
     pub incidents: Incidents,
+    /// What goes wrong still.
+    pub outages: Outages,
     /// The waits that are under way, as last read.
     pub waiting: Vec<WaitNow>,
     waited_for: WaitedFor,
@@ -48,6 +51,7 @@ impl Insight {
             ledger: Ledger::new(me),
             history: History::default(),
             incidents: Incidents::default(),
+            outages: Outages::default(),
             waiting: Vec::new(),
             waited_for: WaitedFor::default(),
             open: Open::default(),
@@ -63,6 +67,7 @@ impl Insight {
     pub fn observe(&mut self, now: Time, event: &Event, counters: Counters) {
         self.ledger.observe(now, event);
         self.incidents.observe(event);
+        self.outages.observe(event);
         match event {
             Event::Phase { phase, .. } => {
                 self.open.phase(now, *phase);

@@ -1,6 +1,6 @@
 //! What a peer is waiting for, and how long rounds waited for each peer.
 
-use murmurate_protocol::{PeerId, Time, Wait, Waiting};
+use murmurate_protocol::{PeerId, Time, Waiting};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -19,8 +19,7 @@ const STEP_MAX: Duration = Duration::from_secs(1);
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct WaitNow {
-    /// What is waited for, in one word: `peers`, `state`, `group`, `contributions`, `agreement`,
-    /// `repair`, `results`, `partners`, `center` or `lead`.
+    /// What is waited for: the word of a [`Wait`](murmurate_protocol::Wait).
     pub what: String,
     /// The fragment that waits.
     pub fragment: u16,
@@ -35,28 +34,12 @@ pub struct WaitNow {
 impl From<&Waiting> for WaitNow {
     fn from(waiting: &Waiting) -> Self {
         Self {
-            what: word(waiting.wait).to_owned(),
+            what: waiting.wait.word().to_owned(),
             fragment: waiting.fragment.0,
             peers: waiting.peers.iter().map(PeerId::to_hex).collect(),
             since_unix_s: waiting.since.as_secs_f64(),
             deadline_unix_s: waiting.deadline.as_secs_f64(),
         }
-    }
-}
-
-/// A wait in one word.
-pub(crate) const fn word(wait: Wait) -> &'static str {
-    match wait {
-        Wait::Peers => "peers",
-        Wait::State => "state",
-        Wait::Group => "group",
-        Wait::Contributions => "contributions",
-        Wait::Agreement => "agreement",
-        Wait::Repair => "repair",
-        Wait::Results => "results",
-        Wait::Partners => "partners",
-        Wait::Center => "center",
-        Wait::Lead => "lead",
     }
 }
 

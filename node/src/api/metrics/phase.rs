@@ -1,23 +1,11 @@
-//! The phase of the round, as one metric for each phase.
+//! The phase of the round and what is wrong, as one metric for each phase and each trouble.
 
+use crate::api::{Trouble, TroubleKind};
 use murmurate_protocol::Phase;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
-
-/// All phases.
-const PHASES: [Phase; 9] = [
-    Phase::New,
-    Phase::Join,
-    Phase::Train,
-    Phase::Exchange,
-    Phase::Apply,
-    Phase::Settle,
-    Phase::Finished,
-    Phase::Leaving,
-    Phase::Left,
-];
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct PhaseLabel {
@@ -27,10 +15,28 @@ struct PhaseLabel {
 /// Registers 1 for the phase with this name, and 0 for the others.
 pub(super) fn register(registry: &mut Registry, now: &str) {
     let family = Family::<PhaseLabel, Gauge>::default();
-    for phase in PHASES.map(|phase| phase.to_string()) {
+    for phase in Phase::ALL.map(|phase| phase.to_string()) {
         let here = i64::from(phase == now);
         family.get_or_create(&PhaseLabel { phase }).set(here);
     }
     let help = "The phase of the round: 1 for the current one";
     registry.register("phase", help, family);
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct TroubleLabel {
+    kind: &'static str,
+}
+
+/// Registers 1 for each kind of trouble that there is, and 0 for the others.
+pub(super) fn register_troubles(registry: &mut Registry, now: &[Trouble]) {
+    let family = Family::<TroubleLabel, Gauge>::default();
+    for kind in TroubleKind::ALL {
+        let here = i64::from(now.iter().any(|trouble| trouble.kind == kind));
+        family
+            .get_or_create(&TroubleLabel { kind: kind.word() })
+            .set(here);
+    }
+    let help = "What is wrong: 1 for each trouble that `murmurate why` tells of now";
+    registry.register("trouble", help, family);
 }

@@ -266,7 +266,7 @@ function show(swarm) {
   $("identity").replaceChildren("daemon ", named(me.peer), `, ${me.preset}, version ${me.version}`);
   $("verdict").textContent = verdict.sentences.join(" ");
   $("action").textContent = verdict.action;
-  const acts = verdict.action !== "Nothing to do.";
+  const acts = !verdict.action.startsWith("Nothing");
   document.querySelector(".verdict").className = "verdict" + (acts ? " acts" : swarm.waiting.length ? " waits" : "");
   const measured = swarm.measured, linked = swarm.peers.filter((peer) => peer.linked).length, totals = swarm.totals;
   list("facts", [

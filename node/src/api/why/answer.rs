@@ -51,10 +51,14 @@ pub struct Answer {
 /// What there is to do where nothing is wrong.
 pub(super) const NOTHING: &str = "Nothing to do.";
 
+/// The same where rounds could be faster.
+pub(super) const FASTER: &str =
+    "Nothing is wrong; `murmurate why slow` says what would make rounds faster.";
+
 impl Answer {
     /// Whether there is something to do.
     pub fn asks_to_act(&self) -> bool {
-        !self.action.is_empty() && self.action != NOTHING
+        !matches!(self.action.as_str(), "" | NOTHING | FASTER)
     }
 
     pub(super) fn new(what: Topic, round: u64) -> Self {

@@ -65,14 +65,18 @@ fn sentence(facts: &Facts<'_>, entry: &RoundEntry, peer: &str) -> String {
         share,
         weight,
     } = share;
+    let alone = entry.peers.len() == 1 && peer == facts.status.peer;
     match standing {
+        Standing::Counted if alone => format!(
+            "No other daemon is in the result of round {round}: it is what this daemon trained."
+        ),
         Standing::Counted => format!(
-            "Round {round} counted {whose}: weight {weight:.0}, {} of the result.",
+            "The result of round {round} contains {whose}: {} of it, by weight {weight:.0}.",
             percent(*share)
         ),
         Standing::Partly => format!(
-            "Round {round} counted {whose} in parts of the model only, {} of the result: the other parts \
-             arrived after the deadline.",
+            "The result of round {round} contains {whose} in parts of the model only, {} of it: the other \
+             parts arrived after the deadline.",
             percent(*share)
         ),
         Standing::LeftOut if entry.result == Some(RoundResult::Replayed) => format!(

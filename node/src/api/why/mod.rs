@@ -1,18 +1,20 @@
 //! Explains in sentences why a round does not end, why a contribution did not count, and why rounds are
-//! slow. Every answer ends in one action, or in "nothing to do".
+//! slow. Every answer begins with what is wrong now, and ends in one action, or in "nothing to do".
 
 mod accuracy;
 mod answer;
 mod contribution;
 mod round;
 mod slow;
+mod troubles;
 pub mod words;
 
+use super::Trouble;
 #[cfg(test)]
 use super::{Insight, Status};
-#[cfg(test)]
-use answer::NOTHING;
 pub use answer::{Answer, Facts, Question, Topic};
+use answer::{FASTER, NOTHING};
+pub(crate) use troubles::{state, troubles};
 
 /// Answers a question.
 pub fn why(facts: &Facts<'_>, question: &Question) -> Answer {
@@ -29,12 +31,40 @@ pub fn why(facts: &Facts<'_>, question: &Question) -> Answer {
                 .act("Use the beginning of an id that `murmurate why` or the page shows.");
         }
     };
-    match question.what {
+    let answer = match question.what {
         Topic::Round => round::answer(facts, question.round, peer.as_deref()),
         Topic::Contribution => contribution::answer(facts, question.round, peer.as_deref()),
         Topic::Slow => slow::answer(facts, peer.as_deref()),
         Topic::Accuracy => accuracy::answer(facts, question.round, peer.as_deref()),
+    };
+    let answer = led_by(troubles(facts), answer, peer.as_ref());
+    let present = question.what == Topic::Round && answer.action == NOTHING;
+    match present && slow::answer(facts, None).asks_to_act() {
+        true => answer.act(FASTER),
+        false => answer,
     }
+}
+
+/// Puts what is wrong before an answer: all of it, or of another peer what is grave or about it.
+fn led_by(mut troubles: Vec<Trouble>, mut answer: Answer, peer: Option<&String>) -> Answer {
+    troubles.retain(|it| it.kind.is_grave() || peer.is_none_or(|peer| it.peers.contains(peer)));
+    let Some(first) = troubles.first() else {
+        return answer;
+    };
+    if first.kind.is_grave() || !answer.asks_to_act() {
+        answer.action.clone_from(&first.action);
+    }
+    // An answer about something else begins with what is grave only.
+    troubles.retain(|it| it.kind.is_grave() || answer.what == Topic::Round);
+    let named = troubles.iter().flat_map(|trouble| &trouble.peers);
+    for peer in named {
+        if !answer.peers.contains(peer) {
+            answer.peers.push(peer.clone());
+        }
+    }
+    let lead = troubles.into_iter().map(|trouble| trouble.text);
+    answer.sentences = lead.chain(answer.sentences).collect();
+    answer
 }
 
 #[cfg(test)]

@@ -1,8 +1,12 @@
 //! Why the round is not over.
 
 use super::answer::{Answer, Facts, Topic};
-use super::words::{described, listed, percent, short, time};
+use super::troubles::named;
+use super::words::{described, percent, short, time};
+use crate::api::PeerStatus;
 use crate::api::insight::{IncidentKind, Point, RoundResult, WaitNow};
+use murmurate_protocol::limits::LOST_MEMBER_WAIT;
+use murmurate_protocol::{Phase, Wait};
 
 /// A wait this many times as long as usual is worth a look.
 const UNUSUAL: f64 = 3.0;
@@ -15,9 +19,6 @@ const USUAL_ROUNDS: usize = 32;
 
 /// Refusals that an answer names.
 const REFUSALS_MAX: usize = 2;
-
-/// Peers that a sentence names.
-const NAMED_MAX: usize = 4;
 
 pub(super) fn answer(facts: &Facts<'_>, round: Option<u64>, peer: Option<&str>) -> Answer {
     let now = facts.status.round;
@@ -41,22 +42,32 @@ fn main_wait<'a>(facts: &Facts<'a>) -> Option<&'a WaitNow> {
 }
 
 fn present(facts: &Facts<'_>, peer: Option<&str>) -> Answer {
-    let status = facts.status;
-    let answer = Answer::new(Topic::Round, status.round);
     if let Some(peer) = peer {
         return about(facts, peer);
     }
     let answer = match main_wait(facts) {
-        _ if facts.status.control.paused => of_pause(facts, answer),
+        _ if facts.status.control.paused => of_pause(facts),
         Some(wait) => of_wait(facts, wait),
-        None => go_on_without(facts, answer.say(without_wait(facts))),
+        None => without_wait(facts),
     };
-    refusals(facts, answer)
+    refusals(facts, merging(facts, answer))
+}
+
+/// Adds that the sides of a split are being merged.
+fn merging(facts: &Facts<'_>, answer: Answer) -> Answer {
+    let merges = facts.insight.outages.merging;
+    match facts.status.branch.filter(|_| merges) {
+        Some(branch) => answer.say(format!(
+            "The swarm was split in round {}; its sides are being merged.",
+            branch.since_round
+        )),
+        None => answer,
+    }
 }
 
 /// Adds which peers refused a daemon that waits to begin, or were refused by it.
 fn refusals(facts: &Facts<'_>, mut answer: Answer) -> Answer {
-    if facts.status.phase != "join" {
+    if Phase::of_word(&facts.status.phase) != Some(Phase::Join) {
         return answer;
     }
     let newest = facts.insight.incidents.all().rev();
@@ -86,54 +97,20 @@ fn refusals(facts: &Facts<'_>, mut answer: Answer) -> Answer {
         );
     }
     answer.act(
-        "Compare `murmurate run --show-config` of both daemons; what must be the same is marked in \
-         docs/configuration.md.",
+        "Compare what `murmurate run --show-config` prints with the flags of each daemon; docs/configuration.md \
+         marks what must be the same.",
     )
 }
 
 /// What a pause is, and who ends it.
-fn of_pause(facts: &Facts<'_>, answer: Answer) -> Answer {
+fn of_pause(facts: &Facts<'_>) -> Answer {
     let round = facts.status.round;
     let since = facts.status.control.paused_from.unwrap_or(round);
-    answer
+    Answer::new(Topic::Round, round)
         .say(format!(
             "The run is paused by the owner since round {since}: round {round} does not begin."
         ))
         .act("Wait for the owner of the run, who ends the pause with `murmurate control resume`.")
-}
-
-/// Adds the peers that rounds went on without: they counted in the last rounds, and are silent or gone.
-fn go_on_without(facts: &Facts<'_>, answer: Answer) -> Answer {
-    let rounds = || facts.insight.ledger.rounds().rev().take(USUAL_ROUNDS);
-    let took_part = |id: &String| rounds().any(|entry| entry.peers.contains_key(id));
-    let peers = facts.status.peers.iter();
-    let silent = peers.filter(|(id, known)| (known.suspected || !known.linked) && took_part(id));
-    let silent: Vec<String> = silent.map(|(id, _)| id.clone()).collect();
-    let Some(first) = silent.first() else {
-        return answer;
-    };
-    let ended = matches!(facts.status.phase.as_str(), "finished" | "leaving" | "left");
-    let shown: Vec<String> = silent
-        .iter()
-        .take(NAMED_MAX)
-        .map(|p| described(facts, p))
-        .collect();
-    let who = listed(&shown);
-    let name = short(first);
-    let linked = facts.status.peers.get(first).is_some_and(|p| p.linked);
-    let answer = answer
-        .names(&silent)
-        .say(format!("Rounds go on without {who}."));
-    match (ended, linked) {
-        (true, _) => answer,
-        (false, true) => answer.act(format!(
-            "Look at the machine of daemon {name}: it is linked, but silent (stopped, swapping or \
-             overloaded?)."
-        )),
-        (false, false) => answer.act(format!(
-            "If daemon {name} should take part, check that it runs and that this machine can reach it."
-        )),
-    }
 }
 
 /// Whether the round waits for one peer.
@@ -150,57 +127,67 @@ fn about(facts: &Facts<'_>, peer: &str) -> Answer {
 }
 
 /// What a daemon does that waits for no other.
-fn without_wait(facts: &Facts<'_>) -> String {
+fn without_wait(facts: &Facts<'_>) -> Answer {
     let status = facts.status;
     let round = status.round;
-    match status.phase.as_str() {
-        "new" => "The daemon has not begun.".to_owned(),
-        "join" => {
-            "The daemon waits to begin: no other daemon, or no state, is here yet.".to_owned()
-        }
-        "train" => format!(
-            "Round {round} trains on this daemon, {:.1} inner steps a second; it waits for no other.",
+    let answer = Answer::new(Topic::Round, round);
+    let alone = linked(facts) == 0 && status.phase != "join";
+    let answer = answer.say(match Phase::of_word(&status.phase) {
+        Some(Phase::New) => "The daemon has not begun.".to_owned(),
+        Some(Phase::Join) => "The daemon has not begun its first round: it looks for others.".to_owned(),
+        Some(Phase::Train) => format!(
+            "Round {round}: this daemon trains, {:.1} inner steps a second, and waits for no other.",
             status.inner_steps_per_s
         ),
-        "finished" => format!("All {} rounds are complete.", status.rounds),
-        "leaving" | "left" => "The daemon leaves.".to_owned(),
-        phase => format!("Round {round} is in its phase {phase} and waits for no other daemon."),
+        Some(Phase::Exchange) => format!("Round {round}: this daemon exchanges what it trained."),
+        Some(Phase::Apply) => format!("Round {round}: this daemon applies the result."),
+        Some(Phase::Settle) => {
+            format!("Before round {round}: this daemon evaluates the model, or writes a checkpoint.")
+        }
+        Some(Phase::Finished) => format!("All {} rounds are complete.", status.rounds),
+        _ => "The daemon leaves.".to_owned(),
+    });
+    match alone && Phase::of_word(&status.phase) == Some(Phase::Train) {
+        true => answer.say("No other daemon is here; others can join at any time."),
+        false => answer,
     }
+}
+
+/// How many peers are linked.
+fn linked(facts: &Facts<'_>) -> usize {
+    facts
+        .status
+        .peers
+        .values()
+        .filter(|peer| peer.linked)
+        .count()
 }
 
 fn of_wait(facts: &Facts<'_>, wait: &WaitNow) -> Answer {
     let round = facts.status.round;
     let waited = (facts.now - wait.since_unix_s).max(0.0);
     let left = wait.deadline_unix_s - facts.now;
-    let named: Vec<String> = wait
-        .peers
-        .iter()
-        .take(NAMED_MAX)
-        .map(|p| described(facts, p))
-        .collect();
-    let more = wait.peers.len().saturating_sub(NAMED_MAX);
-    let mut who = listed(&named);
-    if more > 0 {
-        who = format!("{who}, and {more} more");
-    }
-    let subject = match wait.what.as_str() {
-        "peers" | "state" if who.is_empty() => "The daemon waits for other daemons".to_owned(),
-        "peers" | "state" => format!("The daemon waits for {who}"),
-        _ if who.is_empty() => format!("Round {round} waits for this daemon's own work"),
-        _ => format!("Round {round} waits for {who}"),
+    let who = named(facts, &wait.peers);
+    let what = Wait::of_word(&wait.what);
+    let awaited = match (what, who.as_str()) {
+        (Some(Wait::Peers | Wait::State), "") => "The daemon waits for other daemons".to_owned(),
+        (Some(Wait::Peers | Wait::State), who) => format!("The daemon waits for {who}"),
+        (Some(Wait::Group), "") => format!("Round {round} waits until a group has formed"),
+        (_, "") => format!("Round {round} waits for other daemons"),
+        (_, who) => format!("Round {round} waits for {who}"),
     };
-    let mut answer = Answer::new(Topic::Round, round)
+    let answer = Answer::new(Topic::Round, round)
         .names(&wait.peers)
-        .say(format!("{subject}: {}.", what_is_missing(&wait.what)))
-        .say(format!("It has waited {}.", time(waited)));
-    answer = answer.say(match left > 0.0 {
-        true => format!(
-            "The deadline is in {}; then {}.",
-            time(left),
-            then(facts, wait)
-        ),
-        false => format!("The deadline has passed; {}.", then(facts, wait)),
-    });
+        .say(format!("{awaited}: {}.", what_is_missing(facts, wait)))
+        .say(format!("It has waited {}.", time(waited)))
+        .say(match left > 0.0 {
+            true => format!(
+                "The deadline is in {}; then {}.",
+                time(left),
+                then(facts, wait)
+            ),
+            false => format!("The deadline has passed; {}.", then(facts, wait)),
+        });
     match action(facts, wait, waited) {
         Some(action) => answer.act(action),
         None => answer,
@@ -208,47 +195,87 @@ fn of_wait(facts: &Facts<'_>, wait: &WaitNow) -> Answer {
 }
 
 /// What a wait lacks.
-fn what_is_missing(what: &str) -> &'static str {
-    match what {
-        "peers" => "a run begins when enough daemons are here",
-        "state" => "their state is on its way, and this daemon goes on from it",
-        "group" => "not done with the training of the round",
-        "contributions" => "contributions have not arrived",
-        "agreement" => "aggregates or votes have not arrived",
-        "repair" => "the part of a daemon that failed is done again by others",
-        "results" => "results of other columns have not arrived",
-        "partners" => "parameters of neighbours have not arrived",
-        "center" => "shards have not come back from their owners",
-        "lead" => "too many rounds behind",
-        _ => "an answer has not arrived",
+fn what_is_missing(facts: &Facts<'_>, wait: &WaitNow) -> String {
+    let fixed = match Wait::of_word(&wait.what) {
+        Some(Wait::Peers) => "a run begins when enough daemons are here",
+        Some(Wait::State) => "it takes over the present state from others, and goes on from it",
+        Some(Wait::Group) if !wait.peers.is_empty() && wait.peers.len() == 1 => {
+            "it has not ended its training of the round"
+        }
+        Some(Wait::Group) if !wait.peers.is_empty() => {
+            "they have not ended their training of the round"
+        }
+        Some(Wait::Group) if linked(facts) == 0 => return no_daemon_is_linked(facts),
+        Some(Wait::Group) => "the daemons that are ready agree on who is in it",
+        Some(Wait::Contributions) => "contributions have not arrived",
+        Some(Wait::Agreement) => "sums or votes have not arrived",
+        Some(Wait::Repair) => "a daemon failed, and others do its part of the round again",
+        Some(Wait::Results) => "results of other columns have not arrived",
+        Some(Wait::Partners) => "parameters of neighbours have not arrived",
+        Some(Wait::Center) => "parameters have not come back from the servers that own them",
+        Some(Wait::Lead) => "too many rounds behind",
+        None => "an answer has not arrived",
+    };
+    fixed.to_owned()
+}
+
+/// Why a daemon without a link has no group yet.
+fn no_daemon_is_linked(facts: &Facts<'_>) -> String {
+    match facts.about.agreement.signs() {
+        false => "no other daemon is linked".to_owned(),
+        true => "no other daemon is linked, and with `agreement.liars` above 0 a lost daemon counts for a minute"
+            .to_owned(),
     }
 }
 
 /// What follows the deadline.
 fn then(facts: &Facts<'_>, wait: &WaitNow) -> String {
-    let here = 1 + facts
-        .status
-        .peers
-        .values()
-        .filter(|peer| peer.linked)
-        .count();
-    let linked = |peer: &&String| facts.status.peers.get(*peer).is_some_and(|p| p.linked);
-    let missing = wait.peers.iter().filter(linked).count();
-    match wait.what.as_str() {
-        "peers" => "training begins with the daemons that are here".to_owned(),
-        "state" => "another daemon is asked".to_owned(),
-        "group" => format!(
-            "the round goes on with {} of {here}",
-            here.saturating_sub(missing)
+    let fixed = match Wait::of_word(&wait.what) {
+        Some(Wait::Peers) => "training begins with the daemons that are here",
+        Some(Wait::State) => "another daemon is asked",
+        Some(Wait::Group) => return group_without(facts, wait),
+        Some(Wait::Contributions) => "the round goes on without these contributions",
+        Some(Wait::Agreement | Wait::Repair) => "others do the missing part again",
+        Some(Wait::Results) => "other rows are asked",
+        Some(Wait::Partners) => "the round mixes what has arrived",
+        Some(Wait::Center) => "other owners are asked, or the parameters are left as they are",
+        Some(Wait::Lead) => "training goes on",
+        None => "the round goes on",
+    };
+    fixed.to_owned()
+}
+
+/// What happens when a group forms without those that are awaited. It needs a quorum of those that take part.
+fn group_without(facts: &Facts<'_>, wait: &WaitNow) -> String {
+    let peers = &facts.status.peers;
+    let here = 1 + linked(facts);
+    let awaited = wait.peers.iter();
+    let missing = awaited.filter(|peer| peers.get(*peer).is_some_and(|p| p.linked));
+    let ready = here.saturating_sub(missing.count());
+    let agreement = &facts.about.agreement;
+    let seats = match agreement.signs() {
+        false => here,
+        true => {
+            here + peers
+                .values()
+                .filter(|peer| counts_still(facts, peer))
+                .count()
+        }
+    };
+    let needed = agreement.quorum_of(seats);
+    match ready >= needed {
+        true => format!("the round goes on with {ready} of {seats}"),
+        false => format!(
+            "{ready} of {seats} are too few for a result, which needs {needed}: this daemon trains on until more \
+             are ready"
         ),
-        "contributions" => "the round goes on without these contributions".to_owned(),
-        "agreement" | "repair" => "others do the missing part again".to_owned(),
-        "results" => "other rows are asked".to_owned(),
-        "partners" => "the round mixes what has arrived".to_owned(),
-        "center" => "the shards are asked of other owners, or left as they are".to_owned(),
-        "lead" => "training goes on".to_owned(),
-        _ => "the round goes on".to_owned(),
     }
+}
+
+/// Whether a peer that is gone counts as a member still, in a run that survives liars.
+fn counts_still(facts: &Facts<'_>, peer: &PeerStatus) -> bool {
+    let wait = LOST_MEMBER_WAIT.as_secs_f64();
+    peer.lost_unix_s.is_some_and(|at| facts.now - at < wait)
 }
 
 /// What a person can do about a wait; nothing if it is as long as usual.
@@ -257,8 +284,8 @@ fn action(facts: &Facts<'_>, wait: &WaitNow, waited: f64) -> Option<String> {
     let usual = points.iter().map(|p| p.wait_s).sum::<f64>() / points.len().max(1) as f64;
     let unusual = waited > SHORT_S.max(UNUSUAL * usual);
     let Some(peer) = wait.peers.first() else {
-        let begins = wait.what == "peers" && waited > SHORT_S;
-        return begins.then(|| {
+        let begins = matches!(Wait::of_word(&wait.what), Some(Wait::Peers | Wait::State));
+        return (begins && waited > SHORT_S).then(|| {
             "Start the other daemons, or check the addresses given with --join.".to_owned()
         });
     };

@@ -10,8 +10,8 @@ const ROUNDS: usize = 32;
 /// From this share of a round on, a part of it is what makes it slow.
 const LARGE: f64 = 0.4;
 
-/// Rounds this many times as long as predicted are slow.
-const SLOW: f64 = 1.5;
+/// From this share of all waiting on, a peer is slower than the others.
+const STANDS_OUT: f64 = 0.66;
 
 pub(super) fn answer(facts: &Facts<'_>, peer: Option<&str>) -> Answer {
     let points: Vec<&Point> = facts.insight.history.last(ROUNDS).collect();
@@ -43,29 +43,37 @@ pub(super) fn answer(facts: &Facts<'_>, peer: Option<&str>) -> Answer {
         Some(peer) => slow.get_key_value(peer),
         None => slow.iter().max_by(|a, b| a.1.total_cmp(b.1)),
     };
-    let mut blamed = 0.0;
-    if let Some((peer, seconds)) = named.filter(|(_, s)| **s > 0.0) {
-        blamed = seconds / points.len() as f64;
-        answer.peers.push(peer.clone());
-        answer = answer.say(format!(
-            "Of the time that it waited for others, {} was for {}{}.",
-            percent(seconds / all.max(f64::MIN_POSITIVE)),
-            described(facts, peer),
-            link(facts, peer)
-        ));
+    let mut blamed = None;
+    if let Some((name, seconds)) = named.filter(|(_, s)| **s > 0.0) {
+        let share = seconds / all.max(f64::MIN_POSITIVE);
+        let known = facts.status.peers.get(name);
+        let linked = known.is_some_and(|known| known.linked);
+        // Between two daemons a slow link is that of both.
+        let comparable = facts.status.peers.len() > 1 || wait >= exchange;
+        let stands_out = share >= STANDS_OUT && comparable;
+        if stands_out || peer.is_some() {
+            answer.peers.push(name.clone());
+            answer = answer.say(format!(
+                "It waited longest for {}{}: {} of all waiting.",
+                described(facts, name),
+                link(facts, name),
+                percent(share)
+            ));
+        }
+        let each = seconds / points.len() as f64;
+        blamed = (stands_out && linked).then(|| (short(name), each));
     }
     let part = |seconds: f64| seconds / whole.max(f64::MIN_POSITIVE);
-    let first = answer.peers.first().map(|peer| short(peer));
-    match first {
-        _ if predicted.is_some_and(|p| whole < SLOW * p) && part(wait.max(blamed)) < LARGE => answer,
+    let held_up = blamed.as_ref().map_or(0.0, |(_, each)| wait.max(*each));
+    match blamed {
         // Waits for the bytes of one peer are part of the exchange.
-        Some(peer) if part(wait.max(blamed)) >= LARGE => answer.act(format!(
-            "Give daemon {peer} less work a round (fewer inner steps, or a fixed time for training), or a \
+        Some((name, _)) if part(held_up) >= LARGE => answer.act(format!(
+            "Give daemon {name} less work a round (fewer inner steps, or a fixed time for training), or a \
              faster machine or link."
         )),
-        _ if part(exchange) >= LARGE => answer.act(
-            "Send less: a codec such as int8, or three times the inner steps; `murmurate plan` compares \
-             them.",
+        _ if part(exchange.max(wait)) >= LARGE && part(train) < LARGE => answer.act(
+            "Send less (a codec such as int8), or train longer between exchanges (more inner steps); \
+             `murmurate plan` compares them.",
         ),
         _ if part(train) >= LARGE => answer.say("Most of a round is training, as it should be."),
         _ => answer,

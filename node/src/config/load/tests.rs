@@ -68,7 +68,7 @@ fn wrong_files_are_named_by_line() {
         ),
         (
             "[run]\nseed = \"x\"\n",
-            "node.toml:2: invalid type: string \"x\", expected u64",
+            "node.toml:2: `seed`: give a whole number from 0 on in place of \"x\"",
         ),
         (
             "[run]\nstart_with = 0\n",

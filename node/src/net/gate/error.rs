@@ -36,7 +36,7 @@ impl fmt::Display for GateError {
             ),
             Self::OtherRun => f.write_str(
                 "it belongs to another run. To join it, run `murmurate invite DIR` on that machine, with its \
-                 daemon's directory, and start with `murmurate run --invite LINE` here; or start both with --open",
+                 daemon's directory, and start with `murmurate run --invite FILE` here; or start both with --open",
             ),
             Self::Stranger => f.write_str("it does not know this run"),
             Self::Refused(refusal) => write!(f, "it refuses this daemon: {refusal}"),

@@ -192,12 +192,19 @@ async fn an_unreachable_bootstrap_is_reported_and_tried_again() {
     for _ in 0..2 {
         let failed = a.until(|event| match event {
             NetEvent::BootstrapFailed {
-                address, retry_in, ..
-            } => Some((address, retry_in)),
+                address,
+                reason,
+                retry_in,
+            } => Some((address, reason, retry_in)),
             _ => None,
         });
-        let (address, retry_in) = failed.await;
+        let (address, reason, retry_in) = failed.await;
         assert_eq!(address, unserved);
+        // No names of layers, and not the address once more.
+        assert!(
+            !reason.contains("negotiate") && !reason.contains("/ip4"),
+            "{reason}"
+        );
         assert!(retry_in.is_some());
     }
 }

@@ -1,0 +1,91 @@
+//! What goes wrong and is not over yet, as far as events say both.
+
+use murmurate_protocol::{Event, PeerId, Time};
+use murmurate_trust::Refusal;
+use std::collections::BTreeMap;
+
+/// Daemons that are remembered for each reason.
+const PEERS_MAX: usize = 64;
+
+/// Bytes of the words of a failure that are kept.
+const WORDS_MAX: usize = 256;
+
+/// A failure of this daemon's own work.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Failure {
+    /// The round in which it happened last.
+    pub round: u64,
+    /// In words.
+    pub what: String,
+}
+
+/// What is not over yet.
+#[derive(Clone, Debug, Default)]
+pub struct Outages {
+    round: u64,
+    /// Members that refuse this daemon, with the reason and the Unix time of the first refusal.
+    pub refused: BTreeMap<String, (Refusal, f64)>,
+    /// The last failure of this daemon's own work; none once a whole round went well.
+    pub failed: Option<Failure>,
+    /// Whether the last checkpoint could not be written.
+    pub unsaved: bool,
+    /// Daemons that contribute nothing, with the round in which they get another chance.
+    pub idle: BTreeMap<String, u64>,
+    /// Daemons that lied and are members still.
+    pub lied: BTreeMap<String, String>,
+    /// Whether the sides of a swarm that was split are being merged.
+    pub merging: bool,
+}
+
+impl Outages {
+    pub(super) fn observe(&mut self, event: &Event) {
+        match event {
+            Event::Phase { round, .. } => self.enter(round.0),
+            Event::PeerUp(peer) => drop(self.refused.remove(&peer.to_hex())),
+            Event::WorkFailed { what } => {
+                let what = what.chars().take(WORDS_MAX).collect();
+                let round = self.round;
+                self.failed = Some(Failure { round, what });
+            }
+            Event::Saved { .. } => self.unsaved = false,
+            Event::Absent { peer, until } => put(&mut self.idle, peer, until.0),
+            Event::Lied { peer, what, .. } => put(&mut self.lied, peer, what.clone()),
+            Event::BranchesMet { .. } => self.merging = true,
+            Event::Merged { .. }
+            | Event::NotMerged { given_up: true, .. }
+            | Event::CatchUp { .. } => self.merging = false,
+            _ => {}
+        }
+    }
+
+    fn enter(&mut self, round: u64) {
+        self.round = round;
+        self.failed = self
+            .failed
+            .take()
+            .filter(|failed| round <= failed.round + 1);
+        self.idle.retain(|_, until| round < *until);
+    }
+
+    /// A member refuses this daemon.
+    pub(crate) fn refused_by(&mut self, now: Time, peer: &PeerId, refusal: Refusal) {
+        let since = self.refused.get(&peer.to_hex()).map(|(_, since)| *since);
+        let since = since.unwrap_or(now.as_secs_f64());
+        put(&mut self.refused, peer, (refusal, since));
+    }
+
+    /// A peer is no member any more.
+    pub(crate) fn dismissed(&mut self, peer: &PeerId) {
+        let peer = peer.to_hex();
+        self.refused.remove(&peer);
+        self.idle.remove(&peer);
+        self.lied.remove(&peer);
+    }
+}
+
+fn put<T>(all: &mut BTreeMap<String, T>, peer: &PeerId, value: T) {
+    let peer = peer.to_hex();
+    if all.len() < PEERS_MAX || all.contains_key(&peer) {
+        all.insert(peer, value);
+    }
+}

@@ -1,0 +1,290 @@
+//! What is wrong now. Every view of a daemon shows these: `/status`, `/metrics`, the page, `top`, `why` and
+//! `doctor`.
+
+use super::answer::Facts;
+use super::words::{described, listed, short, time};
+use crate::api::insight::{RoundEntry, RoundResult, Standing};
+use crate::api::{Trouble, TroubleKind};
+use murmurate_protocol::Phase;
+use murmurate_trust::{Flaw, Refusal};
+
+/// Rounds in a row without a result, or without this daemon, from which on something is wrong. One is no news:
+/// a daemon has died, or was late.
+const ROUNDS_MIN: usize = 5;
+
+/// A daemon that is gone for longer than this is not missed any more, seconds.
+const MISSED_S: f64 = 86_400.0;
+
+/// Peers that a sentence names.
+const NAMED_MAX: usize = 4;
+
+/// How a member that is out gets in again.
+const NEW_INVITE: &str = "Ask the owner of the run, or a member with the role admit, for a new invite, and enter \
+                          with it in a new directory: `murmurate run --dir NEW --invite FILE`.";
+
+/// What is wrong now, the gravest first.
+pub(crate) fn troubles(facts: &Facts<'_>) -> Vec<Trouble> {
+    let mut found = vec![
+        refused(facts),
+        isolated(facts),
+        failing(facts),
+        unsaved(facts),
+        no_result(facts),
+        left_out(facts),
+        silent(facts),
+        idle(facts),
+    ];
+    // One that misses all daemons misses each of them.
+    if found[1].is_none() {
+        found.push(lost(facts));
+    }
+    found.extend(lied(facts).map(Some));
+    let mut found: Vec<Trouble> = found.into_iter().flatten().collect();
+    found.sort_by_key(|trouble| trouble.kind);
+    found
+}
+
+/// What the daemon is, in one word: what is grave, or else what it does.
+pub(crate) fn state(facts: &Facts<'_>, troubles: &[Trouble]) -> &'static str {
+    let grave = troubles.first().filter(|trouble| trouble.kind.is_grave());
+    let status = facts.status;
+    let alone = status.peers.values().all(|peer| !peer.linked);
+    match (grave, phase(facts)) {
+        (Some(trouble), _) => trouble.kind.word(),
+        (None, Some(Phase::New | Phase::Join) | None) => "starting",
+        (None, Some(phase @ (Phase::Finished | Phase::Leaving | Phase::Left))) => phase.word(),
+        _ if status.control.paused => Phase::Paused.word(),
+        _ if facts.insight.outages.merging && status.branch.is_some() => "merging",
+        _ if alone => "alone",
+        _ => "training",
+    }
+}
+
+fn phase(facts: &Facts<'_>) -> Option<Phase> {
+    Phase::of_word(&facts.status.phase)
+}
+
+/// Whether the daemon takes part in no round any more.
+fn is_over(facts: &Facts<'_>) -> bool {
+    use Phase::{Finished, Leaving, Left};
+    matches!(phase(facts), Some(Finished | Leaving | Left))
+}
+
+fn trouble(
+    kind: TroubleKind,
+    peers: &[String],
+    text: String,
+    action: impl Into<String>,
+) -> Trouble {
+    Trouble {
+        kind,
+        since_unix_s: None,
+        peers: peers.to_vec(),
+        text,
+        action: action.into(),
+    }
+}
+
+fn since(mut trouble: Trouble, unix_s: f64) -> Trouble {
+    trouble.since_unix_s = Some(unix_s);
+    trouble
+}
+
+/// Some peers by name.
+pub(super) fn named(facts: &Facts<'_>, peers: &[String]) -> String {
+    let shown = peers.iter().take(NAMED_MAX);
+    let shown: Vec<String> = shown.map(|peer| described(facts, peer)).collect();
+    match peers.len().saturating_sub(NAMED_MAX) {
+        0 => listed(&shown),
+        more => format!("{}, and {more} more", shown.join(", ")),
+    }
+}
+
+/// Members that refuse this daemon. Those that link with it again do not.
+fn refused(facts: &Facts<'_>) -> Option<Trouble> {
+    let all = &facts.insight.outages.refused;
+    let (first, (refusal, since_s)) = all.iter().min_by(|a, b| a.1.1.total_cmp(&b.1.1))?;
+    let (kind, what) = match refusal {
+        Refusal::Revoked => (TroubleKind::Revoked, "its membership was revoked"),
+        Refusal::Flaw(Flaw::Expired { .. }) => (TroubleKind::Expired, "its certificate has ended"),
+        Refusal::Banned => (TroubleKind::Banned, "it is banned, because it lied"),
+        _ => (TroubleKind::Refused, "its certificate is not accepted"),
+    };
+    let peers: Vec<String> = all.keys().cloned().collect();
+    let ago = time((facts.now - since_s).max(0.0));
+    let text = format!(
+        "Daemon {} refuses this daemon since {ago}: {what}. What this daemon trains is of no use to the run.",
+        short(first)
+    );
+    Some(since(trouble(kind, &peers, text, NEW_INVITE), *since_s))
+}
+
+/// Daemons that took part, are gone, and did not leave in order; those that are gone longest first.
+fn lost_peers(facts: &Facts<'_>) -> Vec<(String, f64)> {
+    let peers = facts.status.peers.iter();
+    let lost = peers.filter_map(|(id, known)| Some((id.clone(), known.lost_unix_s?)));
+    let mut lost: Vec<_> = lost.filter(|(_, at)| facts.now - at < MISSED_S).collect();
+    lost.sort_by(|a, b| a.1.total_cmp(&b.1));
+    lost
+}
+
+fn isolated(facts: &Facts<'_>) -> Option<Trouble> {
+    let begun = !matches!(phase(facts), Some(Phase::New | Phase::Join) | None);
+    let lost = lost_peers(facts);
+    let linked = facts.status.peers.values().any(|peer| peer.linked);
+    let met_none = facts.status.peers.values().all(|peer| peer.round.is_none());
+    // All others may have left in order.
+    let expects = !lost.is_empty() || (facts.about.expects_others && met_none);
+    if linked || !begun || !expects {
+        return None;
+    }
+    let peers: Vec<String> = lost.iter().map(|(peer, _)| peer.clone()).collect();
+    let Some((_, last)) = lost.last() else {
+        let text =
+            "This daemon trains alone: it has reached no other daemon of the run since it started.";
+        let action = "Check that the others run and that this machine can reach them, or give an address with \
+                      --join; `murmurate doctor` tries them.";
+        return Some(trouble(
+            TroubleKind::Isolated,
+            &peers,
+            text.to_owned(),
+            action,
+        ));
+    };
+    let text = format!(
+        "This daemon is cut off since {}: it has no link to {}. What it trains reaches no other daemon.",
+        time((facts.now - last).max(0.0)),
+        named(facts, &peers)
+    );
+    let action = "Check the network of this machine, and that the others run; it links with them again by \
+                  itself.";
+    Some(since(
+        trouble(TroubleKind::Isolated, &peers, text, action),
+        *last,
+    ))
+}
+
+fn failing(facts: &Facts<'_>) -> Option<Trouble> {
+    let failed = facts.insight.outages.failed.as_ref()?;
+    let what = failed.what.trim_end_matches('.');
+    let text = format!(
+        "This daemon's own work failed in round {}: {what}.",
+        failed.round
+    );
+    let action = "Mend what the message names; the log of this daemon says more.";
+    Some(trouble(TroubleKind::Failing, &[], text, action))
+}
+
+fn unsaved(facts: &Facts<'_>) -> Option<Trouble> {
+    let before = facts
+        .insight
+        .outages
+        .unsaved
+        .then_some(facts.status.saved_round)?;
+    let intact = before.map(|round| format!("; that of round {round} is intact"));
+    let intact = intact.unwrap_or_default();
+    let text = format!("The last checkpoint could not be written{intact}.");
+    let action = "Free space on the disk of the daemon's directory, and check that it can be written; the daemon \
+                  tries again.";
+    Some(trouble(TroubleKind::Unsaved, &[], text, action))
+}
+
+/// The last rounds for which something holds, newest first.
+fn row<'a>(facts: &Facts<'a>, holds: impl Fn(&RoundEntry) -> bool) -> Vec<&'a RoundEntry> {
+    let newest = facts.insight.ledger.rounds().rev();
+    let row: Vec<_> = newest.take_while(|entry| holds(entry)).collect();
+    if row.len() < ROUNDS_MIN {
+        Vec::new()
+    } else {
+        row
+    }
+}
+
+fn no_result(facts: &Facts<'_>) -> Option<Trouble> {
+    use RoundResult::{Alone, Void};
+    let row = row(facts, |entry| matches!(entry.result, Some(Void | Alone)));
+    let first = row.last()?;
+    let text = format!(
+        "The last {} rounds had no result, so the model stands still since round {}.",
+        row.len(),
+        first.round
+    );
+    let action = "Send less (a codec such as int8), train longer between exchanges, or raise \
+                  `strategy.deadlines.initial_ms` at all daemons.";
+    let found = trouble(TroubleKind::NoResult, &[], text, action);
+    Some(since(found, first.unix_s.unwrap_or(facts.now)))
+}
+
+fn left_out(facts: &Facts<'_>) -> Option<Trouble> {
+    use Standing::{Absent, Kept, LeftOut};
+    let me = &facts.status.peer;
+    let out = |entry: &RoundEntry| {
+        let mine = entry.peers.get(me).map(|share| share.standing);
+        entry.trained && matches!(mine, Some(LeftOut | Kept | Absent))
+    };
+    let row = row(facts, out);
+    let first = row.last()?;
+    let text = format!(
+        "The last {} rounds were decided without what this daemon trained: it came too late for each.",
+        row.len()
+    );
+    let action = "Give this daemon fewer inner steps, or a fixed time for training; `murmurate why slow` shows \
+                  what takes its time.";
+    let found = trouble(TroubleKind::LeftOut, &[], text, action);
+    Some(since(found, first.unix_s.unwrap_or(facts.now)))
+}
+
+fn lost(facts: &Facts<'_>) -> Option<Trouble> {
+    let lost = lost_peers(facts);
+    let (name, at) = lost.first().map(|(peer, at)| (short(peer), *at))?;
+    let peers: Vec<String> = lost.into_iter().map(|(peer, _)| peer).collect();
+    let text = format!("Rounds go on without {}.", named(facts, &peers));
+    let action = match is_over(facts) {
+        true => {
+            format!("If daemon {name} should have the result, start it again while this one stays.")
+        }
+        false => format!(
+            "If daemon {name} should take part, check that it runs and that this machine can reach it; if not, \
+             `murmurate revoke {name}` says so to all."
+        ),
+    };
+    Some(since(
+        trouble(TroubleKind::PeersLost, &peers, text, action),
+        at,
+    ))
+}
+
+fn silent(facts: &Facts<'_>) -> Option<Trouble> {
+    let peers = facts.status.peers.iter();
+    let silent = peers.filter(|(_, known)| known.suspected && known.linked);
+    let silent: Vec<String> = silent.map(|(peer, _)| peer.clone()).collect();
+    let name = short(silent.first().filter(|_| !is_over(facts))?);
+    let text = format!("Rounds go on without {}.", named(facts, &silent));
+    let action = format!(
+        "Look at the machine of daemon {name}: it is linked, but silent (stopped, swapping or overloaded?)."
+    );
+    Some(trouble(TroubleKind::PeersSilent, &silent, text, action))
+}
+
+fn idle(facts: &Facts<'_>) -> Option<Trouble> {
+    let idle: Vec<String> = facts.insight.outages.idle.keys().cloned().collect();
+    let name = short(idle.first().filter(|_| !is_over(facts))?);
+    let text = format!(
+        "Rounds go on without {}, which contributed nothing for long.",
+        named(facts, &idle)
+    );
+    let action = format!("Run `murmurate why` at daemon {name}: its own log says more.");
+    Some(trouble(TroubleKind::PeersIdle, &idle, text, action))
+}
+
+fn lied<'a>(facts: &'a Facts<'_>) -> impl Iterator<Item = Trouble> + 'a {
+    let lied = facts.insight.outages.lied.iter();
+    lied.map(|(peer, what)| {
+        let name = short(peer);
+        let text = format!("Daemon {name} lied, and this daemon has cut it off: {what}.");
+        let action = format!(
+            "Find out what daemon {name} runs; `murmurate revoke {name}` throws it out of a closed run."
+        );
+        trouble(TroubleKind::PeersLied, &[peer.clone()], text, action)
+    })
+}
