@@ -112,7 +112,7 @@ fn show(invite: &Invite, office: &Office, as_json: bool) -> anyhow::Result<()> {
     }
     let hint = match invite.addresses().is_empty() {
         true => {
-            "it has no address, because no daemon has run in this directory: it works on the same local \
+            "it has no address, because no daemon of this directory has listened yet: it works on the same local \
              network, or with --join ADDRESS"
         }
         false => "anyone who reads it can use it",
