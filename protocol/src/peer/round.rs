@@ -255,27 +255,6 @@ impl Peer {
         true
     }
 
-    pub(super) fn report_failure(&mut self, done: &Done) {
-        if let Done::Failed(error) = done {
-            self.cx.emit(Event::WorkFailed {
-                what: format!("{error}"),
-            });
-        }
-    }
-
-    /// Without a trainer this peer cannot contribute: it leaves with what it has.
-    pub(super) fn stop(&mut self, done: &Done) {
-        if let Done::Failed(error) = done {
-            let what = error.to_string();
-            self.cx.emit(Event::TrainerFailed { what });
-        }
-        match self.phase {
-            // The interrupted training has ended, and has nothing to apply.
-            Phase::Leaving if self.life.applies.is_empty() => self.save_unless_saved(),
-            _ => self.leave(),
-        }
-    }
-
     fn trained(&mut self, done: &Done) {
         let Done::Trained(summary) = done else {
             self.stop(done);
