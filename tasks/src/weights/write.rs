@@ -1,5 +1,5 @@
-//! Writes models as safetensors files: one f32 tensor for each of the layout. The format:
-//! docs/model-format.md. Not the checkpoint.
+//! Writes models as safetensors files: one f32 tensor for each of the layout, and buffers behind them. The
+//! format: docs/model-format.md. Not the checkpoint.
 
 use super::ModelFileError;
 use murmurate_strategies::Layout;
