@@ -20,8 +20,8 @@ impl Failures {
     /// trained one. Returns whether to give it up.
     pub(crate) fn note(&mut self, words: &str, steps: u64, trained: bool) -> bool {
         // Numbers of processes and addresses in memory differ between failures that are the same.
-        let is_same = |c: &char| !c.is_ascii_hexdigit();
-        let failure = (words.chars().filter(is_same).collect(), steps);
+        let stays = |c: &char| !c.is_ascii_hexdigit();
+        let failure = (words.chars().filter(stays).collect(), steps);
         if trained {
             *self = Self::default();
         }

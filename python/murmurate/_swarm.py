@@ -51,7 +51,7 @@ SCORE = ("loss", "accuracy", "samples")
 
 def run_info(socket: Place | None = None, patience: float = 60.0) -> dict[str, Any]:
     """What the daemon says of its run: a dict with run, seed, shard, shards, dealt and mode."""
-    return read_run(socket_path(socket), patience)
+    return read_run(socket_path(socket), 0.0 if _is_supervised() else patience)
 
 
 def seed(socket: Place | None = None) -> int:
@@ -92,7 +92,7 @@ class Swarm:
         self._adapter = adapter
         self._team = team
         self._path = socket_path(socket)
-        self._supervised = os.environ.get("MURMURATE_SUPERVISED") == "1"
+        self._supervised = _is_supervised()
         # A supervised loop is started by a daemon that listens: where none does, it has ended.
         self._patience = 0.0 if self._supervised else float(patience)
         self._wire: Any = None
@@ -386,6 +386,10 @@ class Swarm:
         if self._wire is not None:
             self._wire.close()
         self._over = True
+
+
+def _is_supervised() -> bool:
+    return os.environ.get("MURMURATE_SUPERVISED") == "1"
 
 
 def _number(loss: Any) -> float:

@@ -140,6 +140,8 @@ class Swarm(unittest.TestCase):
     def test_a_supervised_loop_ends_where_its_daemon_has_ended(self):
         with mock.patch.dict(os.environ, MURMURATE_SUPERVISED="1"), self.assertRaises(NoDaemon):
             murmurate.attach({"w": np.zeros(3, np.float32)}, socket=self.folder, patience=600)
+        with mock.patch.dict(os.environ, MURMURATE_SUPERVISED="1"), self.assertRaises(NoDaemon):
+            murmurate.seed(self.folder)
 
     def test_a_daemon_that_closes_at_once_is_told(self):
         def orders(daemon):
