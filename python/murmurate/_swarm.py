@@ -196,8 +196,9 @@ class Swarm:
         _asked = True
         if self._wire.leads:
             print(
-                f"murmurate: this loop never asked for its part of the data, one of {parts} (swarm.shard, murmurate.shard()): "
-                'daemons with the same data train the same samples; with data of its own, set shards.kind = "own"',
+                f"murmurate: this loop never asked for its part of the data, one of {parts} (swarm.shard, "
+                "murmurate.shard()): daemons with the same data train the same samples; with data of its own, set "
+                'shards.kind = "own"',
                 file=sys.stderr,
             )
 
