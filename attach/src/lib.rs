@@ -22,9 +22,11 @@
 //!   an error would make the peer leave the swarm.
 //! - `supervisor` starts the training loop, and starts it again when it ends.
 
+mod buffers;
 mod claim;
 mod door;
 mod error;
+mod failures;
 mod frame;
 mod gathering;
 mod group;
@@ -33,17 +35,19 @@ mod link;
 mod memory;
 mod message;
 mod pace;
+mod reader;
 mod remote;
 mod state;
 mod supervisor;
 mod terms;
 mod waiting;
 
+pub use buffers::{Buffer, buffers_of};
 pub use claim::layout_of;
 pub use error::{AttachError, ClaimError};
 pub use group::Group;
 pub use message::{FromTrainer, Hello, TensorClaim, ToTrainer, Welcome};
 pub use remote::RemoteTrainer;
-pub use supervisor::Supervisor;
+pub use supervisor::{Supervisor, Trouble};
 pub use terms::{Mode, Notes, Shard, Terms};
 pub use waiting::Waiting;

@@ -57,9 +57,6 @@ pub(crate) const EVALUATE_WAIT: Duration = Duration::from_secs(3600);
 /// How long a trainer may take to end its inner step once the daemon leaves.
 pub(crate) const LEAVE_WAIT: Duration = Duration::from_secs(10);
 
-/// Trainers that may end during one evaluation before it is given up.
-pub(crate) const EVALUATIONS_MAX: u32 = 3;
-
 /// Threads that copy at once; more do not make memory faster.
 pub(crate) const COPY_THREADS_MAX: usize = 4;
 

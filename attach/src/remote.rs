@@ -12,7 +12,7 @@ mod watch;
 use crate::door::Door;
 use crate::gathering::{Gathering, Here};
 use crate::group::Group;
-use crate::limits::{EVALUATIONS_MAX, STATE_AT_CUT_BYTES_MAX};
+use crate::limits::STATE_AT_CUT_BYTES_MAX;
 use crate::link::{Link, Lost};
 use crate::memory::Memory;
 use crate::message::{FromTrainer, ToTrainer};
@@ -27,7 +27,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The trainer's state in a checkpoint.
-const STATE: &str = "trainer.attached.state";
+pub(crate) const STATE: &str = "trainer.attached.state";
 
 /// Inner steps of the run in a checkpoint.
 const STEPS: &str = "trainer.attached.steps";
@@ -169,6 +169,7 @@ impl RemoteTrainer {
             return Err(Cut::Failed(TrainError::NotFinite));
         };
         self.samples = samples;
+        self.group.iter().for_each(|group| group.stepped());
         Ok(Step { samples, loss })
     }
 
@@ -188,6 +189,7 @@ impl RemoteTrainer {
             return Err(self.broken(&reason));
         }
         self.shared.memory.swap();
+        self.group.iter().for_each(|group| group.trained());
         Ok(())
     }
 
@@ -217,7 +219,7 @@ impl RemoteTrainer {
     fn score(&mut self) -> Result<Evaluation, Cut> {
         self.settle_if_here()?;
         if !self.session.as_ref().is_some_and(|s| s.can_evaluate) {
-            let text = "the model is not evaluated: attach(evaluate=...) was not given".to_owned();
+            let text = "attach(evaluate=...) was not given".to_owned();
             return Err(Cut::Failed(TrainError::Backend(text)));
         }
         self.send(&ToTrainer::Evaluate)?;
@@ -236,7 +238,8 @@ impl RemoteTrainer {
             ));
         }
         let Some(loss) = loss.filter(|loss| loss.is_finite()) else {
-            return Err(Cut::Failed(TrainError::NotFinite));
+            let text = "the loss that evaluate() returned is not finite".to_owned();
+            return Err(Cut::Failed(TrainError::Backend(text)));
         };
         Ok(Evaluation {
             loss,
@@ -289,6 +292,7 @@ impl Trainer for RemoteTrainer {
             }
         };
         self.shared.steps += 1;
+        self.group.iter().for_each(|group| group.trained());
         let mut gradient = Vec::new();
         for tensor in self.shared.layout.tensors() {
             gradient.resize(tensor.len(), 0.0);
@@ -321,14 +325,20 @@ impl Trainer for RemoteTrainer {
     }
 
     fn evaluate(&mut self) -> Result<Evaluation, TrainError> {
-        for _ in 0..EVALUATIONS_MAX {
+        loop {
             match self.score() {
                 Ok(evaluation) => return Ok(evaluation),
                 Err(cut) => self.again_after(cut)?,
             }
         }
-        let text = format!("the trainer ended {EVALUATIONS_MAX} times while it evaluated");
-        Err(TrainError::Backend(text))
+    }
+
+    fn finish(&mut self, agreed: &[f32]) {
+        self.shared.memory.write(0, agreed);
+        if self.session.is_some() {
+            // One that is gone does not take them.
+            let _ = self.settle();
+        }
     }
 
     fn holds_a_sample(&self) -> bool {

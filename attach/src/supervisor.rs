@@ -2,12 +2,14 @@
 //! for each rank, in processes that may speak with each other: all are started again when one ends.
 
 use crate::error::AttachError;
+use crate::failures::Failures;
 use crate::group::Group;
+use crate::reader::Reader;
 use crate::terms::Notes;
 use rustix::process::{Pid, Signal};
 use std::collections::VecDeque;
 use std::ffi::OsString;
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -33,17 +35,14 @@ const END_WAIT: Duration = Duration::from_secs(60);
 /// How long it may take after SIGTERM.
 const TERMINATE_WAIT: Duration = Duration::from_secs(5);
 
-/// Lines of a traceback that are held back until it is known whether they are new.
-const TRACEBACK_LINES_MAX: usize = 400;
-
-/// How Python begins one.
-const TRACEBACK: &str = "Traceback (most recent call last)";
-
 /// What is known of the training loops that ended.
 #[derive(Debug, Default)]
 struct Ended {
     times: u32,
+    /// The last line that it printed.
     words: String,
+    /// A line about the last end.
+    text: String,
 }
 
 /// Keeps the training loops of one daemon running. Dropped, it ends them.
@@ -54,21 +53,38 @@ pub struct Supervisor {
     thread: Option<JoinHandle<()>>,
 }
 
+/// Tells whether a training loop is away.
+#[derive(Debug)]
+pub struct Trouble {
+    groups: Vec<Arc<Group>>,
+    ended: Arc<Mutex<Ended>>,
+}
+
+impl Trouble {
+    /// A line about how it ended last, while it has not attached again.
+    pub fn text(&self) -> Option<String> {
+        let ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
+        let away = self.groups.iter().any(|group| !group.is_attached());
+        (ended.times > 0 && away).then(|| ended.text.clone())
+    }
+}
+
 struct Keeper {
     command: Vec<OsString>,
     /// One for each rank.
     ranks: Vec<(PathBuf, Arc<Group>)>,
     ended: Arc<Mutex<Ended>>,
     notes: Notes,
+    failures: Failures,
     /// The last traceback that was shown.
-    shown: Arc<Mutex<Vec<String>>>,
+    shown: VecDeque<String>,
 }
 
 /// A rank's process.
 struct Life {
     rank: usize,
     child: Child,
-    reader: Option<JoinHandle<String>>,
+    reader: Option<Reader>,
     /// How it ended.
     end: Option<String>,
 }
@@ -105,7 +121,8 @@ impl Supervisor {
                 .collect(),
             ended: Arc::clone(&this.ended),
             notes,
-            shown: Arc::default(),
+            failures: Failures::default(),
+            shown: VecDeque::new(),
         };
         let thread = std::thread::Builder::new()
             .name("supervisor".to_owned())
@@ -125,9 +142,19 @@ impl Supervisor {
         (ended.times, ended.words.clone())
     }
 
-    /// Training is over: waits for the training loop to end, and ends it if it takes too long.
+    /// Whether the training loop is away.
+    pub fn trouble(&self) -> Trouble {
+        Trouble {
+            groups: self.groups.clone(),
+            ended: Arc::clone(&self.ended),
+        }
+    }
+
+    /// Training is over: waits for the training loop to end, and ends it if it takes too long. One that has not
+    /// attached has nothing to save.
     pub fn finish(mut self) {
-        self.stop(END_WAIT);
+        let attached = self.groups.iter().any(|group| group.is_attached());
+        self.stop(if attached { END_WAIT } else { Duration::ZERO });
     }
 
     fn stop(&mut self, wait: Duration) {
@@ -170,6 +197,9 @@ impl Keeper {
             if self.is_over() {
                 return;
             }
+            if self.gives_up(&ended) {
+                return;
+            }
             if since.elapsed() >= LIVED {
                 pause = PAUSE_MIN;
             }
@@ -185,6 +215,24 @@ impl Keeper {
             }
             pause = (pause * 2).min(PAUSE_MAX);
         }
+    }
+
+    /// Counts an end; whether it was the last.
+    fn gives_up(&mut self, ended: &str) -> bool {
+        let lives = self.ranks.iter().map(|(_, group)| group.take_work());
+        let (steps, trained) = lives.fold((0, false), |(steps, trained), (more, round)| {
+            (steps + more, trained || round)
+        });
+        let gives_up = self.failures.note(ended, steps, trained);
+        if gives_up {
+            let count = self.failures.count();
+            for (_, group) in &self.ranks {
+                group.give_up(format!(
+                    "{ended}; it ended {count} times before it had trained a round"
+                ));
+            }
+        }
+        gives_up
     }
 
     /// One life of the training loops; says how it ended.
@@ -208,6 +256,7 @@ impl Keeper {
         let mut ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
         ended.times += 1;
         ended.words = words;
+        ended.text.clone_from(&text);
         text
     }
 
@@ -238,19 +287,17 @@ impl Keeper {
             format!("{program} cannot be started: {error}")
         })?;
         group.set(i32::try_from(child.id()).ok().and_then(Pid::from_raw));
-        let stderr = child.stderr.take();
-        let shown = Arc::clone(&self.shown);
         Ok(Life {
             rank,
+            reader: child.stderr.take().map(Reader::start),
             child,
-            reader: stderr.map(|err| std::thread::spawn(move || pass_on(err, &shown))),
             end: None,
         })
     }
 
     /// Waits for the first end that is a reason to end the others too: its last words, and a line about it.
     /// None where all have ended: ranks that were left out, or training is over.
-    fn first_end(&self, lives: &mut [Life]) -> Option<(String, String)> {
+    fn first_end(&mut self, lives: &mut [Life]) -> Option<(String, String)> {
         while lives.iter().any(|life| life.end.is_none()) {
             for life in lives.iter_mut().filter(|life| life.end.is_none()) {
                 let group = &self.ranks[life.rank].1;
@@ -277,11 +324,10 @@ impl Keeper {
     }
 
     /// The last words of a process that has ended, and a line about its end.
-    fn about(&self, life: &mut Life) -> (String, String) {
+    fn about(&mut self, life: &mut Life) -> (String, String) {
         let reader = life.reader.take();
-        let words = reader
-            .and_then(|reader| reader.join().ok())
-            .unwrap_or_default();
+        let words = reader.map(|reader| reader.last_words(&mut self.shown));
+        let words = words.unwrap_or_default();
         let who = match self.ranks.len() {
             1 => "the trainer".to_owned(),
             _ => format!("rank {} of the trainer", life.rank),
@@ -295,7 +341,7 @@ impl Keeper {
     }
 
     /// Ends what is left; says what is known of the last one that had an end of its own.
-    fn end_all(&self, lives: &mut [Life]) -> (String, String) {
+    fn end_all(&mut self, lives: &mut [Life]) -> (String, String) {
         let mut last = (String::new(), "the trainer ended".to_owned());
         for life in lives.iter_mut() {
             if life.end.is_none() {
@@ -310,36 +356,4 @@ impl Keeper {
         }
         last
     }
-}
-
-/// Passes on what the training loop prints, but a traceback only once. Returns the last line.
-fn pass_on(stream: impl Read, shown: &Mutex<Vec<String>>) -> String {
-    let mut last = String::new();
-    let mut held: VecDeque<String> = VecDeque::new();
-    let mut lines = BufReader::new(stream).split(b'\n');
-    while let Some(Ok(bytes)) = lines.next() {
-        let line = String::from_utf8_lossy(&bytes).trim_end().to_owned();
-        if !line.trim().is_empty() {
-            line.trim().clone_into(&mut last);
-        }
-        if held.is_empty() && !line.starts_with(TRACEBACK) {
-            print(&line);
-            continue;
-        }
-        held.push_back(line);
-        if held.len() > TRACEBACK_LINES_MAX {
-            held.drain(..).for_each(|line| print(&line));
-        }
-    }
-    let mut shown = shown.lock().unwrap_or_else(PoisonError::into_inner);
-    if !held.is_empty() && held != *shown {
-        held.iter().for_each(|line| print(line));
-        *shown = held.into();
-    }
-    last
-}
-
-/// A line on standard error. One that is closed ends no training.
-fn print(line: &str) {
-    let _ = writeln!(io::stderr().lock(), "{line}");
 }

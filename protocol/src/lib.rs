@@ -113,7 +113,8 @@ mod topology;
 mod work_error;
 
 pub use self::core::{
-    Event, FetchId, Output, PeerConfig, PeerError, Phase, Remote, View, Wait, Waiting,
+    EVALUATE_NEVER, Event, FetchId, Output, PeerConfig, PeerError, Phase, Remote, View, Wait,
+    Waiting,
 };
 pub use branch::{Base, Branch};
 pub use count::{FragmentId, InnerStep, OrderId, Round};

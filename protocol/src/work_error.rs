@@ -46,4 +46,10 @@ pub enum WorkError {
         /// What happened.
         reason: String,
     },
+    /// The model could not be evaluated. Training goes on.
+    #[error("the model was not evaluated: {reason}")]
+    Evaluation {
+        /// What happened.
+        reason: String,
+    },
 }

@@ -75,7 +75,13 @@ class NumpyAdapter:
             np.copyto(view[start:end].reshape(array.shape), gradient)
 
     def changed(self):
-        return None if list(self._params) == self._names else differing(self._names, self._params)
+        if list(self._params) != self._names:
+            return differing(self._names, self._params)
+        for (name, shape), array in zip(self._flat.tensors, self._params.values()):
+            # Arithmetic with Python's numbers makes float64, of which float32 travels.
+            if getattr(array, "shape", None) != shape or array.dtype not in (np.float32, np.float64):
+                return f"`{name}` became {shown(array)}"
+        return None
 
     def own_gradients(self):
         return None
@@ -101,6 +107,12 @@ def differing(before, now):
     parts = [f"{listed(came)} came"] if came else []
     parts += [f"{listed(went)} went"] if went else []
     return " and ".join(parts) or "the order of the parameters changed"
+
+
+def shown(array):
+    """What an array is, for a message."""
+    dtype = getattr(array, "dtype", None)
+    return f"a {type(array).__name__}" if dtype is None else f"{dtype} of shape {tuple(array.shape)}"
 
 
 def listed(names):

@@ -42,13 +42,16 @@ PATIENCE = 600.0
 
 Mode = Literal["deltas", "gradients"]
 
+# Whether this process has asked for its part of the data.
+_asked = False
+
 # What an evaluation is, in the order in which it may be returned.
 SCORE = ("loss", "accuracy", "samples")
 
 
 def run_info(socket: Place | None = None, patience: float = 60.0) -> dict[str, Any]:
     """What the daemon says of its run: a dict with run, seed, shard, shards, dealt and mode."""
-    return read_run(socket_path(socket), patience)
+    return read_run(socket_path(socket), 0.0 if _is_supervised() else patience)
 
 
 def seed(socket: Place | None = None) -> int:
@@ -56,26 +59,23 @@ def seed(socket: Place | None = None) -> int:
     return int(run_info(socket)["seed"])
 
 
-def shard(socket: Place | None = None) -> tuple[int, int]:
-    """This daemon's part of the data: its number from zero, and the number of parts."""
-    info = run_info(socket)
-    return int(info["shard"]), int(info["shards"])
-
-
-def fixed_shard(socket: Place | None = None, *, whole: bool = False) -> tuple[int, int]:
-    """As `murmurate.shard`, for a loop that divides its data once, when it starts.
+def shard(socket: Place | None = None, *, whole: bool = False) -> tuple[int, int]:
+    """This daemon's part of the data, before a loop attaches: its number from zero, and the number of parts.
 
     It raises where the daemon has no fixed part, because all daemons would train the same samples.
 
     whole: this daemon trains on all of its data, which other daemons do not have.
     """
-    if run_info(socket)["dealt"] and not whole:
+    global _asked
+    info = run_info(socket)
+    if info["dealt"] and not whole:
         raise MurmurateError(
-            "this daemon has no fixed part of the data, so all daemons would train the same samples: set "
-            "`shards.index` and `shards.of` in the configuration of each, or call shard(whole=True) where it "
-            "trains on all of its data"
+            "this daemon has no fixed part of the data, so all daemons would train the same samples: ask "
+            "`swarm.shard` in every batch after attach(), set `shards.index` and `shards.of` in the configuration "
+            "of each daemon, or call shard(whole=True) where it trains on all of its data"
         )
-    return shard(socket)
+    _asked = True
+    return int(info["shard"]), int(info["shards"])
 
 
 def mode(socket: Place | None = None) -> Mode:
@@ -92,8 +92,9 @@ class Swarm:
         self._adapter = adapter
         self._team = team
         self._path = socket_path(socket)
-        self._patience = float(patience)
-        self._supervised = os.environ.get("MURMURATE_SUPERVISED") == "1"
+        self._supervised = _is_supervised()
+        # A supervised loop is started by a daemon that listens: where none does, it has ended.
+        self._patience = 0.0 if self._supervised else float(patience)
         self._wire: Any = None
         self._over = False
         self._steps = 0
@@ -124,6 +125,8 @@ class Swarm:
 
         With `shards.kind = "dealt"` (the default) it changes when daemons come and go.
         """
+        global _asked
+        _asked = True
         of = self._welcome["shard"]
         return of["index"], of["of"]
 
@@ -164,6 +167,7 @@ class Swarm:
         loss = _number(loss)
         if samples < 1:
             raise MurmurateError(f"step(samples={samples}): give the samples of the inner step, at least 1")
+        self._look_at_the_part()
         changed = self._adapter.changed()
         if changed is not None:
             # So that another loop can attach.
@@ -182,6 +186,21 @@ class Swarm:
         self._wire.step(samples, loss)
         self._serve()
         return self._over
+
+    def _look_at_the_part(self) -> None:
+        """Says once that this loop trains what others train too."""
+        global _asked
+        parts = self._welcome["shard"]["of"]
+        if _asked or parts == 1:
+            return
+        _asked = True
+        if self._wire.leads:
+            print(
+                f"murmurate: this loop never asked for its part of the data, one of {parts} (swarm.shard, "
+                "murmurate.shard()): daemons with the same data train the same samples; with data of its own, set "
+                'shards.kind = "own"',
+                file=sys.stderr,
+            )
 
     # The session.
 
@@ -368,6 +387,10 @@ class Swarm:
         if self._wire is not None:
             self._wire.close()
         self._over = True
+
+
+def _is_supervised() -> bool:
+    return os.environ.get("MURMURATE_SUPERVISED") == "1"
 
 
 def _number(loss: Any) -> float:

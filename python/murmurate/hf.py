@@ -26,8 +26,7 @@ from accelerate.utils import find_batch_size
 from transformers import Trainer, TrainerCallback
 
 from . import torch as _torch
-from ._swarm import Swarm, seed
-from ._swarm import fixed_shard as shard
+from ._swarm import Swarm, seed, shard
 from ._types import Score
 
 __all__ = ["SwarmMixin", "SwarmTrainer", "seed", "shard"]

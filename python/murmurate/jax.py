@@ -23,7 +23,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ._errors import MurmurateError
-from ._numpy import Flat, differing
+from ._numpy import Flat, differing, shown
 from ._swarm import PATIENCE, Mode, Swarm, seed, shard
 from ._types import Evaluate, Place, Score
 
@@ -174,9 +174,9 @@ class JaxAdapter:
         if shape != self._shape:
             now, _ = jax.tree_util.tree_flatten_with_path(self.params)
             return differing([name for name, _ in self.tensors()], [jax.tree_util.keystr(path) for path, _ in now])
-        for (name, before), leaf in zip(self.tensors(), leaves):
-            if np.shape(leaf) != before:
-                return f"the shape of `{name}` changed from {before} to {np.shape(leaf)}"
+        for (name, shape), leaf in zip(self.tensors(), leaves):
+            if getattr(leaf, "shape", None) != shape or leaf.dtype != jnp.float32:
+                return f"`{name}` became {shown(leaf)}"
         return None
 
     def own_gradients(self) -> Any:

@@ -28,8 +28,7 @@ from typing import TYPE_CHECKING, Any, Callable
 
 from . import torch as _torch
 from ._errors import MurmurateError
-from ._swarm import PATIENCE, Swarm, seed
-from ._swarm import fixed_shard as shard
+from ._swarm import PATIENCE, Swarm, seed, shard
 from ._types import Evaluate, Place
 
 __all__ = ["SwarmCallback", "seed", "shard"]

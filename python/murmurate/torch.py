@@ -14,8 +14,8 @@
 Parameters that require gradients when the module is attached travel, in the order of
 `named_parameters()`, on any device; tied weights travel once. Make frozen ones the same on all daemons.
 Those of another type than float32 have float32 masters here, because small changes would vanish in
-bfloat16. Buffers, such as the running means of batch normalisation, stay with each daemon: its
-checkpoint keeps those that `state_dict()` has, other daemons never see them.
+bfloat16. Buffers, such as the running means of batch normalisation, stay with each daemon: its checkpoint
+and its export have those that `state_dict()` has, other daemons never see them. A line says so.
 
 Several ranks of torch.distributed on one machine, such as those of torchrun, are one loop: all of them call
 `attach` and `step`, with their own samples and losses. The model is one of DistributedDataParallel, or was
@@ -28,6 +28,7 @@ Where the run exchanges gradients (`mode()` is "gradients"), attach without an o
 
 from __future__ import annotations
 
+import sys
 from typing import Any, Callable, Sequence
 
 import numpy as np
@@ -63,6 +64,10 @@ def attach(
     """
     adapter = TorchAdapter(model, optimizer, evaluate)
     team = _ranks.team(adapter.sharded)
+    own = adapter.own_buffers()
+    if own and (team is None or team.rank == 0):
+        text = f"buffers do not travel ({listed(own)}): each daemon has its own, which its checkpoint and export have"
+        print(f"murmurate: {text}", file=sys.stderr)
     return Swarm(adapter, socket=socket, patience=patience, team=team)
 
 
@@ -104,6 +109,10 @@ class TorchAdapter:
 
     def tensors(self) -> list[tuple[str, tuple[int, ...]]]:
         return self._flat.tensors
+
+    def own_buffers(self) -> list[str]:
+        """Names of the buffers that come to differ among daemons."""
+        return [f"`{name}`" for name, buffer in self._buffers.items() if buffer.is_floating_point()]
 
     def mapped(self, memory: np.ndarray) -> None:
         self._copies.pin("shared memory", memory)

@@ -28,7 +28,8 @@ class Jax(unittest.TestCase):
         for now, words in [
             ({**params, "c": jnp.zeros(1)}, "`['c']` came"),
             ({"a": params["a"]}, "`['b'][0]` went"),
-            ({**params, "a": jnp.zeros(4)}, "the shape of `['a']` changed from (2, 2) to (4,)"),
+            ({**params, "a": jnp.zeros(4)}, "`['a']` became float32 of shape (4,)"),
+            ({**params, "a": jnp.zeros((2, 2), jnp.bfloat16)}, "`['a']` became bfloat16 of shape (2, 2)"),
         ]:
             adapter.params = now
             self.assertEqual(adapter.changed(), words)

@@ -17,7 +17,6 @@ sys.path.insert(0, os.path.dirname(__file__))
 import murmurate  # noqa: E402
 from daemon import Daemon  # noqa: E402
 from murmurate import MurmurateError, NoDaemon, Refused  # noqa: E402
-from murmurate._swarm import fixed_shard  # noqa: E402
 
 
 class Swarm(unittest.TestCase):
@@ -92,29 +91,57 @@ class Swarm(unittest.TestCase):
         def swap(params):
             params["x"] = params.pop("w")
 
+        def cast(params):
+            params["w"] = params["w"].astype(np.float16)
+
+        def grow(params):
+            params["w"] = np.zeros(9)
+
         for change, words in [
             (add, "`b` came since"),
             (swap, "`x` came and `w` went since"),
+            (cast, r"`w` became float16 of shape \(2, 2\) since"),
+            (grow, r"`w` became float64 of shape \(9,\) since"),
         ]:
             swarm = self.attach(orders)
             change(self.params)
             with self.assertRaisesRegex(MurmurateError, f"{words} this loop attached: attach again"):
                 swarm.step(samples=1, loss=1.0)
 
-    def test_a_loop_that_divides_its_data_once_needs_a_fixed_part(self):
+    def test_a_loop_that_asks_for_its_part_before_it_can_be_known_is_told_so(self):
         def says(index, of, dealt):
             with open(os.path.join(self.folder, "run.json"), "w", encoding="utf-8") as file:
                 json.dump({"shard": index, "shards": of, "dealt": dealt}, file)
 
         socket = os.path.join(self.folder, "socket")
         says(1, 3, False)
-        self.assertEqual(fixed_shard(socket), (1, 3))
-        says(0, 1, False)
-        self.assertEqual(fixed_shard(socket), (0, 1))
+        self.assertEqual(murmurate.shard(socket), (1, 3))
         says(0, 1, True)
-        self.assertEqual(fixed_shard(socket, whole=True), murmurate.shard(socket))
-        with self.assertRaisesRegex(MurmurateError, "set `shards.index` and `shards.of`"):
-            fixed_shard(socket)
+        self.assertEqual(murmurate.shard(socket, whole=True), (0, 1))
+        with self.assertRaisesRegex(MurmurateError, "ask `swarm.shard` in every .* set `shards.index`"):
+            murmurate.shard(socket)
+
+    def test_a_loop_that_never_asks_for_its_part_of_the_data_is_told_so_once(self):
+        def orders(daemon):
+            daemon.attach()
+            daemon.tell("deal", shard={"index": 1, "of": 3})
+            daemon.steps(2)
+            daemon.tell("stop")
+
+        for asks, lines in [(False, 1), (True, 0)]:
+            with mock.patch("murmurate._swarm._asked", False), contextlib.redirect_stderr(io.StringIO()) as said:
+                swarm = self.attach(orders)
+                if asks:
+                    self.assertEqual(swarm.shard, (1, 3))
+                while not swarm.step(samples=1, loss=1.0):
+                    pass
+            self.assertEqual(said.getvalue().count("never asked for its part of the data, one of 3"), lines)
+
+    def test_a_supervised_loop_ends_where_its_daemon_has_ended(self):
+        with mock.patch.dict(os.environ, MURMURATE_SUPERVISED="1"), self.assertRaises(NoDaemon):
+            murmurate.attach({"w": np.zeros(3, np.float32)}, socket=self.folder, patience=600)
+        with mock.patch.dict(os.environ, MURMURATE_SUPERVISED="1"), self.assertRaises(NoDaemon):
+            murmurate.seed(self.folder)
 
     def test_a_daemon_that_closes_at_once_is_told(self):
         def orders(daemon):

@@ -194,6 +194,7 @@ class Torch(unittest.TestCase):
         for wrapped in (torch.compile(plain, backend="eager"), nn.DataParallel(plain)):
             adapter = TorchAdapter(wrapped, None, None)
             self.assertEqual((adapter.tensors(), list(adapter._buffers)), (names, buffers))
+            self.assertEqual(adapter.own_buffers(), ["`1.running_mean`", "`1.running_var`"])
 
     def test_evaluation_restores_training_mode(self):
         model = nn.Sequential(nn.Linear(2, 2), nn.Dropout())

@@ -313,6 +313,7 @@ const fn event_name(event: &Event) -> &'static str {
         Event::Absent { .. } => "absent",
         Event::Malformed { .. } => "malformed",
         Event::WorkFailed { .. } => "work failed",
+        Event::TrainerFailed { .. } => "trainer failed",
         Event::JoinFailed { .. } => "join failed",
         Event::ClockOff { .. } => "clock off",
         Event::Missing { .. } => "missing",

@@ -76,6 +76,9 @@ pub enum TrainError {
     /// This rank of an island is gone, and its parameters are as they were. The others go on.
     #[error("the rank is away")]
     Away,
+    /// The trainer has failed and does not come back.
+    #[error("{0}")]
+    Gone(String),
 }
 
 /// The parameters of a forward pass that begins before all of them are decided.
@@ -191,6 +194,12 @@ pub trait Trainer: Send {
     /// something else than its own computation stops waiting then.
     fn leaving(&mut self, leaving: Arc<AtomicBool>) {
         let _ = leaving;
+    }
+
+    /// Training is over. These are the parameters that were agreed on last: a trainer that someone goes on
+    /// to use takes them over.
+    fn finish(&mut self, agreed: &[f32]) {
+        let _ = agreed;
     }
 
     /// Loss and accuracy on held-out data.

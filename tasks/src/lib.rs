@@ -97,4 +97,6 @@ pub use init::{fan_in, ones, zeros};
 pub use segments::Segments;
 pub use task::{CausalTask, ImageTask, LanguageTask, Score, TabularTask, Task, Wanted};
 pub use trainer::{BurnTrainer, parameters, take_steps};
-pub use weights::{ModelFileError, load_model, load_module, read_model, write_model};
+pub use weights::{
+    ExtraTensor, ModelFileError, load_model, load_module, read_model, write_model, write_model_with,
+};

@@ -163,6 +163,55 @@ fn a_trainer_that_raises_is_started_again() {
 }
 
 #[test]
+fn a_loop_that_is_late_for_the_last_round_ends_with_what_was_agreed_on() {
+    let Some(python) = python() else {
+        return;
+    };
+    let turn = turn();
+    let dir = tempfile::tempdir().unwrap();
+    let home = dir.path().to_str().unwrap();
+    let (config, script) = (config(dir.path()), script());
+    let text = std::fs::read_to_string(&config).unwrap();
+    // It is late, and does not hang.
+    let text = text.replace("patience_s = 2.0", "patience_s = 60.0");
+    std::fs::write(&config, text).unwrap();
+    let flags = ["--nodes", "3", "--config", &config, "--rounds", "5"];
+    let command = ["--", &python, &script, home, "1", "late"];
+    let report = local(&turn, &[&flags[..], &command].concat());
+    let all: Vec<&Value> = nodes(&report).iter().collect();
+    same_digest(&all);
+    let end = |index: u32| std::fs::read(dir.path().join(format!("{index}.end"))).unwrap();
+    for (index, node) in (0..).zip(&all) {
+        assert_eq!(node["test_loss"], all[0]["test_loss"], "{node}");
+        assert_eq!(end(index), end(0), "loop {index}");
+    }
+}
+
+#[test]
+fn a_trainer_that_fails_for_good_ends_its_daemon_with_its_error() {
+    let Some(python) = python() else {
+        return;
+    };
+    let _turn = turn();
+    let dir = tempfile::tempdir().unwrap();
+    let home = dir.path().to_str().unwrap();
+    let (config, script) = (config(dir.path()), script());
+    let flags = [
+        "local", "--nodes", "2", "--config", &config, "--rounds", "30", "--dir", "swarm",
+    ];
+    let command = ["--", &python, &script, home, "0", "score"];
+    let outcome = murmurate(dir.path(), &[&flags[..], &command].concat());
+    let said = outcome.stderr;
+    assert_eq!(outcome.code, Some(1), "{said}");
+    let last = said.lines().last().unwrap();
+    assert!(
+        last.contains("KeyError: 'accuracy'; it ended 3 times"),
+        "{said}"
+    );
+    assert!(said.contains("\ndaemon 0 | Traceback"), "{said}");
+}
+
+#[test]
 fn a_loss_that_is_not_finite_ends_the_daemon_in_one_line() {
     let Some(python) = python() else {
         return;
@@ -177,6 +226,7 @@ fn a_loss_that_is_not_finite_ends_the_daemon_in_one_line() {
     let command = ["--", &python, &script, home, "0", "nan"];
     let outcome = murmurate(dir.path(), &[&flags[..], &command].concat());
     let said = outcome.stderr + &outcome.stdout;
+    assert_eq!(outcome.code, Some(1), "{said}");
     assert!(
         said.contains("the training loss is no longer finite"),
         "{said}"

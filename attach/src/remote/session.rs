@@ -10,6 +10,7 @@ use crate::link::Lost;
 use crate::message::{FromTrainer, ToTrainer, Welcome};
 use crate::pace::Pace;
 use crate::terms::Terms;
+use murmurate_strategies::TrainError;
 use std::time::Instant;
 
 impl Shared {
@@ -72,6 +73,9 @@ impl RemoteTrainer {
             if self.is_leaving() {
                 return Err(Cut::Leaving);
             }
+            if let Some(reason) = self.group.as_ref().and_then(|group| group.given_up()) {
+                return Err(Cut::Failed(TrainError::Gone(reason.to_owned())));
+            }
             match self.door.next() {
                 Some(arrival) => self.attach_again(arrival),
                 None if self.shared.gathering.waits(may_come && !self.refused) => {}
@@ -125,6 +129,7 @@ impl RemoteTrainer {
                 (self.terms.notes)(&text);
                 self.session = Some(session);
                 self.refused = false;
+                self.group.iter().for_each(|group| group.attach());
                 self.shared.memory.all_is_new();
                 self.shared.state.is_news = true;
             }

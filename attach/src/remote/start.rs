@@ -55,6 +55,7 @@ impl RemoteTrainer {
         (shared, session): (Shared, Session),
         group: Option<Arc<Group>>,
     ) -> Self {
+        group.iter().for_each(|group| group.attach());
         Self::with(terms, door, (shared, Some(session)), group)
     }
 

@@ -91,6 +91,19 @@ fn an_evaluation_sees_what_was_written_last() {
 }
 
 #[test]
+fn a_trainer_ends_with_the_parameters_that_were_agreed_on_last() {
+    let (mut side, client) = Side::attach(Mode::Deltas, |socket| {
+        Client::attach(&socket, &START).train()
+    });
+    side.trainer.steps(&mut Count(2)).unwrap();
+    // Of the training on top of an older result, which no one else has.
+    side.trainer.visit(0..5, &mut |_, piece| piece[0] += 7.0);
+    side.trainer.finish(&[5.0; VALUES]);
+    drop(side);
+    assert_eq!(client.join().unwrap().values, [5.0; VALUES]);
+}
+
+#[test]
 fn a_gradient_arrives_tensor_by_tensor_and_changes_no_parameter() {
     let (mut side, client) = Side::attach(Mode::Gradients, |socket| {
         let mut client = Client::attach(&socket, &START);

@@ -130,9 +130,9 @@ pub(crate) struct LocalArgs {
     #[arg(long)]
     pub(crate) stranger: bool,
     /// Afterwards train the same daemons with preset none for this many seconds, to compute
-    /// utilization; 0 skips this
-    #[arg(long, value_name = "SECONDS", default_value_t = 2.0)]
-    pub(crate) baseline: f64,
+    /// utilization; 0 skips this [default: 2, or 0 with a training loop, which would be started again]
+    #[arg(long, value_name = "SECONDS")]
+    pub(crate) baseline: Option<f64>,
     /// After `--`: the training loop of every daemon, which attaches to it
     #[arg(last = true, value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,

@@ -4,10 +4,10 @@ use crate::cli::{ExportArgs, StoreArg};
 use crate::out;
 use anyhow::bail;
 use murmurate_node::config::{Config, Overrides};
-use murmurate_node::store::{Best, Checkpoint, Manifest, StoreError};
+use murmurate_node::store::{Best, Buffer, Checkpoint, Manifest, StoreError, buffers_of};
 use murmurate_strategies::Layout;
-use murmurate_tasks::TaskConfig;
 use murmurate_tasks::config::DataSource;
+use murmurate_tasks::{ExtraTensor, TaskConfig};
 use std::collections::BTreeMap;
 
 pub(crate) fn run(args: &ExportArgs) -> anyhow::Result<()> {
@@ -15,7 +15,7 @@ pub(crate) fn run(args: &ExportArgs) -> anyhow::Result<()> {
     if args.to.exists() && !args.force {
         bail!("--to: {to} exists already; give another name, or --force to replace it");
     }
-    let (manifest, round, parameters) = read(args)?;
+    let (manifest, round, parameters, buffers) = read(args)?;
     let layout = Layout::new(
         manifest
             .tensors
@@ -38,13 +38,28 @@ pub(crate) fn run(args: &ExportArgs) -> anyhow::Result<()> {
                 ("format".to_owned(), "pt".to_owned()),
                 ("config".to_owned(), described(task)?),
             ]);
-            murmurate_tasks::write_model(&args.to, &layout, &parameters, &about)?;
+            let extra: Vec<_> = buffers.iter().map(extra).collect();
+            let model = (&layout, &parameters[..]);
+            murmurate_tasks::write_model_with(&args.to, model, &extra, &about)?;
         }
     }
+    let beside = match buffers.len() {
+        0 => String::new(),
+        count => format!(" and {count} buffers of this daemon"),
+    };
     out::line(format_args!(
-        "wrote {} parameters of round {round} to {to}",
+        "wrote {} parameters of round {round}{beside} to {to}",
         parameters.len()
     ))
+}
+
+fn extra(buffer: &Buffer) -> ExtraTensor<'_> {
+    ExtraTensor {
+        name: &buffer.name,
+        dtype: buffer.dtype,
+        shape: &buffer.shape,
+        bytes: &buffer.bytes,
+    }
 }
 
 /// The task as configuration, without the place of its data: what `eval` rebuilds the model from.
@@ -57,8 +72,10 @@ fn described(task: &TaskConfig) -> anyhow::Result<String> {
     Ok(toml::to_string(&file)?)
 }
 
-/// The manifest, and the parameters with their round.
-fn read(args: &ExportArgs) -> anyhow::Result<(Manifest, u64, Vec<f32>)> {
+/// The manifest, the parameters with their round, and the buffers beside them.
+type Model = (Manifest, u64, Vec<f32>, Vec<Buffer>);
+
+fn read(args: &ExportArgs) -> anyhow::Result<Model> {
     match read_once(args) {
         // A running daemon may have committed another checkpoint and removed this one meanwhile.
         Err(error) if matches!(error.downcast_ref(), Some(StoreError::Io { .. })) => {
@@ -68,7 +85,7 @@ fn read(args: &ExportArgs) -> anyhow::Result<(Manifest, u64, Vec<f32>)> {
     }
 }
 
-fn read_once(args: &ExportArgs) -> anyhow::Result<(Manifest, u64, Vec<f32>)> {
+fn read_once(args: &ExportArgs) -> anyhow::Result<Model> {
     let Some(checkpoint) = Checkpoint::open(&args.dir)? else {
         return Err(StoreError::NoCheckpoint {
             dir: args.dir.clone(),
@@ -91,7 +108,10 @@ fn read_once(args: &ExportArgs) -> anyhow::Result<(Manifest, u64, Vec<f32>)> {
                 );
             }
             let (round, parameters) = Best::parameters(&args.dir, &layout)?;
-            return Ok((manifest, round, parameters));
+            if !buffers_of(&checkpoint)?.is_empty() {
+                out::tell("the buffers of the best round are not kept: the file has none");
+            }
+            return Ok((manifest, round, parameters, Vec::new()));
         }
     };
     let mut parameters = vec![0.0; checkpoint.len()];
@@ -102,5 +122,5 @@ fn read_once(args: &ExportArgs) -> anyhow::Result<(Manifest, u64, Vec<f32>)> {
         );
     }
     let round = manifest.round;
-    Ok((manifest, round, parameters))
+    Ok((manifest, round, parameters, buffers_of(&checkpoint)?))
 }

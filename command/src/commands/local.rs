@@ -9,6 +9,9 @@ use std::time::Duration;
 /// Time between two questions of a view to a daemon.
 const ASK_EVERY: Duration = Duration::from_millis(500);
 
+/// Seconds of the training for comparison, unless the user says so.
+const BASELINE_S: f64 = 2.0;
+
 pub(crate) fn run(args: LocalArgs) -> anyhow::Result<()> {
     check(&args)?;
     let view = match (args.top, out::size()) {
@@ -45,7 +48,11 @@ pub(crate) fn run(args: LocalArgs) -> anyhow::Result<()> {
         nat: args.nat,
         stranger: args.stranger,
         record: args.record,
-        baseline_s: args.baseline,
+        baseline_s: args.baseline.unwrap_or(match args.command.is_empty() {
+            true => BASELINE_S,
+            // It would write its results again.
+            false => 0.0,
+        }),
         open_browser: args.open_browser,
         narrated: false,
         round_time_s: None,
@@ -82,7 +89,7 @@ pub(crate) fn run(args: LocalArgs) -> anyhow::Result<()> {
 
 /// Refuses flags that cannot be.
 fn check(args: &LocalArgs) -> anyhow::Result<()> {
-    if !(0.0..=3600.0).contains(&args.baseline) {
+    if !(0.0..=3600.0).contains(&args.baseline.unwrap_or_default()) {
         return Err(Ended::usage("--baseline: give 0 to 3600 seconds"));
     }
     let least = local::DEMO_ROUNDS_MIN;

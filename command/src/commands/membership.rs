@@ -184,7 +184,7 @@ fn show(invite: &Invite, office: &Office, as_json: bool) -> anyhow::Result<()> {
     }
     let hint = match invite.addresses().is_empty() {
         true => {
-            "; it has no address, because the daemon of this directory has not listened yet: it works on the same \
+            "; it has no address, because no daemon of this directory has listened yet: it works on the same \
              local network, or with --join ADDRESS"
         }
         false => "",

@@ -9,6 +9,7 @@ use super::status::{
 };
 use super::{About, Claims, Figures, LinkStatus, Memory, RoundStatus, Traffic};
 use crate::store::Progress;
+use murmurate_attach::Trouble;
 use murmurate_protocol::{Event, PeerId, Phase, Round, Time, TrainSummary, Wait, Waiting};
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -36,6 +37,8 @@ pub struct Observer {
     pub(super) insight: Insight,
     /// What other daemons say of themselves.
     pub(super) claims: Claims,
+    /// Whether this daemon's training loop is away, if it keeps one running.
+    pub(crate) trouble: Option<Trouble>,
 }
 
 impl Observer {
@@ -70,6 +73,7 @@ impl Observer {
             rounds: RoundWindow::default(),
             links: None,
             claims: Claims::default(),
+            trouble: None,
         }
     }
 
@@ -152,7 +156,7 @@ impl Observer {
                 status.misbehaved += 1;
             }
             Event::Refused { .. } | Event::RefusedBy { .. } => status.refused += 1,
-            Event::WorkFailed { .. } => status.work_failed += 1,
+            Event::WorkFailed { .. } | Event::TrainerFailed { .. } => status.work_failed += 1,
             Event::Finished { rounds, digest } => {
                 status.digest = Some(digest.to_hex());
                 status.digest_round = rounds.0.checked_sub(1);
@@ -219,6 +223,7 @@ impl Observer {
         self.status.wall_s = self.wall_s(now);
         self.status.memory = Memory::measure(self.about.parameters, &self.about.multiples);
         self.compare();
+        self.status.trainer = self.trouble.as_ref().and_then(Trouble::text);
         self.judge(now);
         self.status.clone()
     }

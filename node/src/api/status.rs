@@ -98,6 +98,8 @@ pub struct Status {
     pub work_failed: u64,
     /// Checkpoints that could not be written.
     pub saves_failed: u64,
+    /// How this daemon's training loop ended last, while it has not attached again.
+    pub trainer: Option<String>,
     /// The round of the last checkpoint.
     pub saved_round: Option<u64>,
     /// The branch that this daemon is in since a split of the swarm, if there is one.

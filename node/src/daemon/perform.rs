@@ -153,7 +153,7 @@ impl Driver {
             }
             Event::JoinFailed { .. } => self.ending.join_failed(),
             Event::Evaluated { round, evaluation } => self.evaluated(round.0, evaluation),
-            Event::WorkFailed { what } if self.peer.phase() == Phase::Leaving => {
+            Event::TrainerFailed { what } => {
                 self.ending.stopped.get_or_insert_with(|| what.clone());
             }
             Event::WorkFailed { what } => self.console.printer.note(what),

@@ -18,7 +18,7 @@ use crate::net::{self, Net, NetConfig, NetEvent};
 use crate::store::{Best, Checkpoint, Expected, Manifest, Store};
 use crate::unit::Unit;
 use murmurate_attach::Supervisor;
-use murmurate_protocol::{PeerConfig, PeerId, Plan, Pool, Snapshot, Topology};
+use murmurate_protocol::{EVALUATE_NEVER, PeerConfig, PeerId, Plan, Pool, Snapshot, Topology};
 use murmurate_strategies::Layout;
 use murmurate_strategies::executor::{Executor, Parts};
 use murmurate_strategies::plan::stores;
@@ -98,10 +98,9 @@ impl Setup {
             ..about(config, &plan, (&layout, &executor), &peer.to_hex())?
         };
         let (unit, best) = (about.unit, Best::read(store.dir(), &expected));
-        let status = StatusHandle::new(
-            Observer::new(about, progress.unwrap_or_default()),
-            Arc::new(clock),
-        );
+        let mut observer = Observer::new(about, progress.unwrap_or_default());
+        observer.trouble = supervisor.as_ref().map(Supervisor::trouble);
+        let status = StatusHandle::new(observer, Arc::new(clock));
         let saver = Saver {
             dir: store.dir().to_owned(),
             expected,
@@ -118,11 +117,9 @@ impl Setup {
             depot: Arc::new(Depot::in_dir(plan.clone(), store.dir())),
             topology: strategy.topology(run.seed),
             peer_config: PeerConfig {
-                // Without this every round would end with the note that it cannot be done.
-                evaluate_every: if evaluates {
-                    config.daemon.evaluate_every
-                } else {
-                    0
+                evaluate_every: match evaluates {
+                    true => config.daemon.evaluate_every,
+                    false => EVALUATE_NEVER,
                 },
                 ..peer_config(config, peer, (companions, pool, joins))
             },

@@ -276,7 +276,9 @@ fn tell(event: &Event) {
         Event::Finished { rounds, digest } => info!(%rounds, %digest, "all rounds are complete"),
         // The level is `info` because the reporter prints both, and stderr ends with one line for
         // the error.
-        Event::WorkFailed { what } => info!(what, "an order failed"),
+        Event::WorkFailed { what } | Event::TrainerFailed { what } => {
+            info!(what, "an order failed")
+        }
         Event::JoinFailed { waited } => info!(?waited, "no peer with a state answered"),
         Event::ClockOff { peer, ahead } => info!(?peer, ahead, "a clock is wrong"),
         Event::Missing { here, wanted, .. } => info!(here, wanted, "too few peers to begin"),

@@ -89,12 +89,18 @@ pub(super) fn attached(
             notes(&how_to_start(&sockets));
             None
         }
-        _ => Some(Supervisor::start(command, &sockets, Arc::clone(&notes))?),
+        _ => {
+            notes(&starts(command));
+            Some(Supervisor::start(command, &sockets, Arc::clone(&notes))?)
+        }
     };
     let cancelled = || interrupted.load(Ordering::Relaxed);
     let others = doors.split_off(1);
     let first = doors.remove(0).wait(supervisor.as_ref(), &cancelled)?;
     let evaluates = first.evaluates();
+    if !evaluates {
+        notes("the model is not evaluated: attach(evaluate=...) was not given");
+    }
     let group = |rank| supervisor.as_ref().and_then(|s| s.group(rank));
     let others = (1..)
         .zip(others)
@@ -122,6 +128,13 @@ fn terms_of(terms: &Terms, rank: Rank) -> Terms {
         terms.dir.push(format!("rank-{}", rank.index));
     }
     Terms { rank, ..terms }
+}
+
+/// What to say before anything listens.
+fn starts(command: &[OsString]) -> String {
+    let words: Vec<_> = command.iter().map(|word| word.to_string_lossy()).collect();
+    let words = words.join(" ");
+    format!("starting {words}; others can join this daemon once the training loop has attached")
 }
 
 /// What to do where the operator starts the trainers.

@@ -221,7 +221,9 @@ fn of_the_daemon(event: &Event) -> Option<(Option<Round>, Kind)> {
             allowed_s: allowed.as_secs_f64(),
             expired: *expired,
         },
-        Event::WorkFailed { what } => Kind::WorkFailed { what: text(what) },
+        Event::WorkFailed { what } | Event::TrainerFailed { what } => {
+            Kind::WorkFailed { what: text(what) }
+        }
         Event::JoinFailed { waited } => Kind::JoinFailed {
             waited_s: waited.as_secs_f64(),
         },

@@ -264,6 +264,7 @@ fn run_train(
             }
         }
     }
+    lane.close();
 }
 
 fn run_mix(
@@ -309,4 +310,5 @@ fn run_mix(
             let _ = answers.blocking_send(Answer::Done(id, done));
         }
     }
+    lane.close();
 }

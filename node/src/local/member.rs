@@ -101,12 +101,12 @@ impl Member {
     }
 
     pub(super) fn died(&self, status: ExitStatus) -> LocalError {
-        let words = self
-            .words
-            .iter()
-            .map(|w| w.trim())
-            .collect::<Vec<_>>()
-            .join(" | ");
+        let words: Vec<&str> = self.words.iter().map(|w| w.trim()).collect();
+        // A daemon's own line about its end says it all.
+        let words = match words.last() {
+            Some(line) if line.starts_with("error: ") => (*line).to_owned(),
+            _ => words.join(" | "),
+        };
         LocalError::Died {
             index: self.plan.index,
             status: status.to_string(),

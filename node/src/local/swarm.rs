@@ -307,6 +307,10 @@ impl Swarm {
                 }
             },
             ChildEvent::Words(text) => {
+                if !member.plan.command.is_empty() {
+                    let index = member.plan.index;
+                    self.display.say(&format!("daemon {index} | {text}"));
+                }
                 if member.words.len() == WORDS_MAX {
                     member.words.pop_front();
                 }

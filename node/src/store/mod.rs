@@ -23,6 +23,7 @@ pub use identity::Identity;
 pub(crate) use identity::random_bytes;
 pub use known::KnownPeers;
 pub use lock::DirectoryLock;
+pub use murmurate_attach::{Buffer, buffers_of};
 
 use murmurate_protocol::PlanHash;
 use std::path::{Path, PathBuf};

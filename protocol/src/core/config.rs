@@ -4,6 +4,9 @@ use crate::{PeerId, Pool};
 use core::time::Duration;
 use serde::{Deserialize, Serialize};
 
+/// The value of [`PeerConfig::evaluate_every`] of a peer that has nothing to evaluate with.
+pub const EVALUATE_NEVER: u64 = u64::MAX;
+
 /// Settings of one peer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PeerConfig {
@@ -22,7 +25,7 @@ pub struct PeerConfig {
     pub join: bool,
     /// How often it writes a checkpoint; `None` for only at the end.
     pub save_every: Option<Duration>,
-    /// Rounds between evaluations on held-out data; zero for only at the end.
+    /// Rounds between evaluations on held-out data; zero for only at the end, [`EVALUATE_NEVER`] for none.
     pub evaluate_every: u64,
     /// Whether it leaves by itself when the plan's rounds are done.
     pub leave_when_finished: bool,

@@ -361,4 +361,9 @@ pub enum Event {
         /// The codecs, and the reason.
         change: Recoding,
     },
+    /// This peer's trainer does not go on, so this peer leaves.
+    TrainerFailed {
+        /// In words.
+        what: String,
+    },
 }

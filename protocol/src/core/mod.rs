@@ -22,7 +22,7 @@ pub(crate) mod timers;
 pub(crate) mod view;
 mod waiting;
 
-pub use config::PeerConfig;
+pub use config::{EVALUATE_NEVER, PeerConfig};
 pub use error::PeerError;
 pub use event::{Event, Wait};
 pub use fetch::FetchId;

@@ -100,10 +100,7 @@ impl Peer {
                 self.life.ahead.taken = Some(*summary);
             }
             Done::Trained(_) => {}
-            other => {
-                self.report_failure(other);
-                self.leave();
-            }
+            other => self.stop(other),
         }
         self.go_on_after_training();
     }

@@ -67,6 +67,14 @@ impl Peer {
         self.go_on_when_done();
     }
 
+    pub(super) fn report_failure(&mut self, done: &Done) {
+        if let Done::Failed(error) = done {
+            self.cx.emit(Event::WorkFailed {
+                what: format!("{error}"),
+            });
+        }
+    }
+
     pub(super) fn end_round(&mut self) {
         let (round, digest) = (self.cx.round, self.cx.anchor());
         let seconds = self.cx.now.since(self.life.started).as_secs_f64();

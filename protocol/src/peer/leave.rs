@@ -1,11 +1,11 @@
 //! Leaving: the peers are told, the inner step ends, a last checkpoint is written.
 
-use crate::PeerId;
 use crate::core::timers::Timer;
-use crate::core::{Output, Phase};
+use crate::core::{Event, Output, Phase};
 use crate::exchange::Ending;
 use crate::peer::Peer;
 use crate::wire::{MembershipMessage, Reason};
+use crate::{Done, PeerId};
 
 impl Peer {
     /// Leaves: tells the peers, ends the inner step, writes a checkpoint.
@@ -53,6 +53,19 @@ impl Peer {
             for fragment in self.cx.plan.fragment_ids() {
                 self.apply(fragment, Ending::Apply(Vec::new()));
             }
+        }
+    }
+
+    /// Without a trainer this peer cannot contribute: it leaves with what it has.
+    pub(super) fn stop(&mut self, done: &Done) {
+        if let Done::Failed(error) = done {
+            let what = format!("{error}");
+            self.cx.emit(Event::TrainerFailed { what });
+        }
+        match self.phase {
+            // The interrupted training has ended, and has nothing to apply.
+            Phase::Leaving if self.life.applies.is_empty() => self.save_unless_saved(),
+            _ => self.leave(),
         }
     }
 

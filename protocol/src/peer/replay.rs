@@ -138,7 +138,8 @@ impl Peer {
         self.apply_replay();
     }
 
-    /// All slices are here: applies the round, with this peer's delta on top while it is recent.
+    /// All slices are here: applies the round, with this peer's delta on top while it is recent. After the
+    /// last round no one would learn of it.
     pub(super) fn apply_replay(&mut self) {
         let CatchUp::Replaying(replay) = &mut self.catch_up else {
             return;
@@ -148,7 +149,8 @@ impl Peer {
         if !replay.fetching.is_empty() || !replay.applies.is_empty() {
             return;
         }
-        let (round, keep_local) = (self.cx.round, replay.replayed < STALENESS_MAX);
+        let round = self.cx.round;
+        let keep_local = replay.replayed < STALENESS_MAX && !self.cx.plan.ends_with(round);
         if self.cx.plan.scores() && !self.scores_are_read() {
             return;
         }
@@ -231,10 +233,10 @@ impl Peer {
         // The round becomes part of this peer's history: other stragglers may ask for it next.
         let replayed = replay.replayed + 1;
         let round = self.cx.round;
+        let kept = replayed <= STALENESS_MAX && !self.cx.plan.ends_with(round);
         if let Some(history) = self.exchange.history_mut() {
             history.remember(&mut self.cx, round, decisions);
         }
-        let kept = replayed <= STALENESS_MAX;
         self.cx.emit(Event::Replayed { round, kept });
         self.cx.round = round.next();
         self.turn(round, kept);

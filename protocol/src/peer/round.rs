@@ -2,11 +2,11 @@
 //! before the first round and the end after the last.
 
 use crate::core::timers::Timer;
-use crate::core::{Event, Phase, Remote};
+use crate::core::{EVALUATE_NEVER, Event, Phase, Remote};
 use crate::exchange::Outcome;
 use crate::limits::{ALIVE_EVERY, LINGER};
 use crate::peer::{Peer, SNAPSHOT_VERSION, Snapshot};
-use crate::{Base, Digest, Done, Order, OrderId, PeerId, Time, TrainSummary};
+use crate::{Base, Digest, Done, Order, OrderId, PeerId, Time, TrainSummary, WorkError};
 use std::collections::BTreeMap;
 
 impl Peer {
@@ -241,6 +241,10 @@ impl Peer {
                     let (round, evaluation) = (self.cx.round, *evaluation);
                     self.cx.emit(Event::Evaluated { round, evaluation });
                 }
+                Done::Failed(WorkError::Training { .. }) => {
+                    self.stop(done);
+                    return true;
+                }
                 other => self.report_failure(other),
             }
             self.settle();
@@ -253,19 +257,9 @@ impl Peer {
         true
     }
 
-    pub(super) fn report_failure(&mut self, done: &Done) {
-        if let Done::Failed(error) = done {
-            self.cx.emit(Event::WorkFailed {
-                what: format!("{error}"),
-            });
-        }
-    }
-
     fn trained(&mut self, done: &Done) {
         let Done::Trained(summary) = done else {
-            // Without a trainer this peer cannot contribute: it leaves with what it has.
-            self.report_failure(done);
-            self.leave();
+            self.stop(done);
             return;
         };
         let (round, summary) = (self.cx.round, self.with_ahead(*summary));
@@ -337,6 +331,7 @@ impl Peer {
         let last = self.is_over();
         let every = self.cx.config.evaluate_every;
         let look = last || (every > 0 && round.0.is_multiple_of(every));
+        let look = look && every != EVALUATE_NEVER;
         if look && self.life.evaluated_round != Some(round) {
             self.life.evaluated_round = Some(round);
             self.life.evaluate = Some(self.cx.order(Order::Evaluate { round }));

@@ -39,17 +39,20 @@ impl Plan {
         .collect()
     }
 
+    /// Whether no round follows this one.
+    pub const fn ends_with(&self, round: Round) -> bool {
+        self.rounds > 0 && round.0.saturating_add(1) >= self.rounds
+    }
+
     /// Whether the next round's training begins before this round's result is applied. Never in the
     /// last round, which no other follows.
     pub const fn trains_ahead(&self, round: Round) -> bool {
-        let more = self.rounds == 0 || round.0.saturating_add(1) < self.rounds;
-        self.overlap.late_steps > 0 && more
+        self.overlap.late_steps > 0 && !self.ends_with(round)
     }
 
     /// Whether the next round's first forward pass begins while fragments of this round are exchanged.
     pub const fn forward_begins(&self, round: Round) -> bool {
-        let more = self.rounds == 0 || round.0.saturating_add(1) < self.rounds;
-        self.overlap.layers.reach_forward() && more
+        self.overlap.layers.reach_forward() && !self.ends_with(round)
     }
 
     /// Whether the sides of a swarm that was split are merged by weight when they meet: where a round

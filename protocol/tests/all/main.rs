@@ -15,6 +15,7 @@ mod schedules;
 mod scored;
 #[path = "../../src/seeds.rs"]
 mod seeds;
+mod trainers;
 mod vitals;
 mod votes;
 mod waiting;

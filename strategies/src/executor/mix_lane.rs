@@ -11,7 +11,7 @@ use super::contributions::Contributions;
 use super::eager::Eager;
 use super::ema::Ema;
 use super::force::End;
-use super::frame::MixEnd;
+use super::frame::{Handed, MixEnd};
 use super::halves::Halves;
 use super::host::Host;
 use super::late::{Blend, Late};
@@ -219,6 +219,20 @@ impl MixLane {
         let common = self.mixer.common();
         let voided = self.core.void(fragment, encoded, common, host);
         voided.map(|()| self.applied(fragment))
+    }
+
+    /// Training is over: the trainer takes the anchor over. Waits for the end of the train lane.
+    pub fn close(mut self) {
+        let local = &mut self.core.local;
+        let mut trainer = local.at_hand.as_mut().and_then(AtHand::take);
+        while let Some(handed) = local.frames.wait() {
+            if let Handed::Trained(last) | Handed::Back(last) = handed {
+                trainer = Some(last);
+            }
+        }
+        if let Some(trainer) = &mut trainer {
+            trainer.finish(self.core.anchor.parameters());
+        }
     }
 
     /// Hash of every fragment's anchor.

@@ -150,8 +150,17 @@ impl TrainLane {
                 let measured = self.measure(*round, *batches);
                 Some(measured.map_or_else(failed, |loss| Done::Measured { loss }))
             }
-            Order::Evaluate { .. } => Some(self.evaluate().map_or_else(failed, Done::Evaluated)),
+            Order::Evaluate { .. } => {
+                Some(self.evaluate().map_or_else(unmeasured, Done::Evaluated))
+            }
             _ => None,
+        }
+    }
+
+    /// Training is over: the mix lane gets the trainer, for [`MixLane::close`](super::MixLane::close).
+    pub fn close(mut self) {
+        if let Some(trainer) = self.trainer.take() {
+            self.frames.send(Handed::Back(trainer));
         }
     }
 
@@ -299,6 +308,16 @@ pub(super) fn swap(trainer: &mut dyn Trainer, values: &mut [f32]) {
     trainer.visit(0..values.len(), &mut |offset, piece| {
         piece.swap_with_slice(&mut values[offset..offset + piece.len()]);
     });
+}
+
+/// Without an evaluation training goes on, unless the trainer does not come back.
+fn unmeasured(error: TrainError) -> Done {
+    match error {
+        TrainError::Gone(_) => failed(error),
+        other => Done::Failed(WorkError::Evaluation {
+            reason: other.to_string(),
+        }),
+    }
 }
 
 fn failed(error: TrainError) -> Done {

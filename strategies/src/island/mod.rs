@@ -338,6 +338,10 @@ impl Trainer for Island {
         }
     }
 
+    fn finish(&mut self, agreed: &[f32]) {
+        self.ranks.iter_mut().for_each(|rank| rank.finish(agreed));
+    }
+
     fn evaluate(&mut self) -> Result<Evaluation, TrainError> {
         loop {
             let mut failed = None;

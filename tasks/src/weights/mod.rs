@@ -11,4 +11,4 @@ pub(crate) use files::WeightFiles;
 
 pub use load::{load_model, load_module, read_model};
 pub(crate) use names::peft_name;
-pub use write::write_model;
+pub use write::{ExtraTensor, write_model, write_model_with};

@@ -1,5 +1,5 @@
-//! Writes models as safetensors files: one f32 tensor for each of the layout. The format:
-//! docs/model-format.md. Not the checkpoint.
+//! Writes models as safetensors files: one f32 tensor for each of the layout, and buffers behind them. The
+//! format: docs/model-format.md. Not the checkpoint.
 
 use super::ModelFileError;
 use murmurate_strategies::Layout;
@@ -24,12 +24,41 @@ pub fn write_model(
     parameters: &[f32],
     about: &BTreeMap<String, String>,
 ) -> Result<(), ModelFileError> {
+    write_model_with(path, (layout, parameters), &[], about)
+}
+
+/// A tensor beside the parameters.
+#[derive(Clone, Copy, Debug)]
+pub struct ExtraTensor<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// The type of its values, as safetensors names it.
+    pub dtype: &'a str,
+    /// Its shape, outermost first.
+    pub shape: &'a [u64],
+    /// Its values in little endian.
+    pub bytes: &'a [u8],
+}
+
+/// As [`write_model`], with tensors that are not trained, such as buffers, behind the parameters.
+///
+/// # Errors
+/// As [`write_model`].
+///
+/// # Panics
+/// As [`write_model`].
+pub fn write_model_with(
+    path: &Path,
+    (layout, parameters): (&Layout, &[f32]),
+    extra: &[ExtraTensor<'_>],
+    about: &BTreeMap<String, String>,
+) -> Result<(), ModelFileError> {
     assert_eq!(parameters.len(), layout.len(), "parameters of this layout");
     let mut beside = path.as_os_str().to_owned();
     beside.push(".part");
     let beside = PathBuf::from(beside);
-    let header = header(layout, about);
-    let moved = write(&beside, &header, parameters).and_then(|()| fs::rename(&beside, path));
+    let header = header(layout, extra, about);
+    let moved = write(&beside, &header, parameters, extra).and_then(|()| fs::rename(&beside, path));
     if moved.is_err() {
         // Remove the incomplete file. The error of the write is reported, not that of the removal.
         let _ = fs::remove_file(&beside);
@@ -41,7 +70,7 @@ pub fn write_model(
 }
 
 /// The header: JSON with sorted keys, padded with spaces to a multiple of eight bytes.
-fn header(layout: &Layout, about: &BTreeMap<String, String>) -> Vec<u8> {
+fn header(layout: &Layout, extra: &[ExtraTensor<'_>], about: &BTreeMap<String, String>) -> Vec<u8> {
     let mut entries: BTreeMap<String, Value> = BTreeMap::new();
     let about: Map<String, Value> = about.iter().map(|(k, v)| (k.clone(), json!(v))).collect();
     entries.insert("__metadata__".to_owned(), Value::Object(about));
@@ -50,17 +79,38 @@ fn header(layout: &Layout, about: &BTreeMap<String, String>) -> Vec<u8> {
         let entry = json!({ "dtype": "F32", "shape": spec.shape, "data_offsets": [start, end] });
         entries.insert(spec.name.clone(), entry);
     }
+    let mut start = 4 * layout.len();
+    for ExtraTensor {
+        name,
+        dtype,
+        shape,
+        bytes,
+    } in extra
+    {
+        let end = start + bytes.len();
+        let entry = json!({ "dtype": dtype, "shape": shape, "data_offsets": [start, end] });
+        entries.insert((*name).to_owned(), entry);
+        start = end;
+    }
     let mut text = json!(entries).to_string().into_bytes();
     text.resize(text.len().next_multiple_of(8), b' ');
     text
 }
 
-fn write(path: &Path, header: &[u8], parameters: &[f32]) -> io::Result<()> {
+fn write(
+    path: &Path,
+    header: &[u8],
+    parameters: &[f32],
+    extra: &[ExtraTensor<'_>],
+) -> io::Result<()> {
     let mut file = BufWriter::new(File::create(path)?);
     file.write_all(&(header.len() as u64).to_le_bytes())?;
     file.write_all(header)?;
     for value in parameters {
         file.write_all(&value.to_le_bytes())?;
+    }
+    for tensor in extra {
+        file.write_all(tensor.bytes)?;
     }
     file.into_inner()?.sync_all()
 }
@@ -88,6 +138,27 @@ mod tests {
         let values = read_model(&written(dir.path()), &layout()).unwrap();
         assert_eq!(values, (0..8).map(|i| i as f32 / 3.0).collect::<Vec<_>>());
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn what_is_beside_the_parameters_follows_them() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("model.safetensors");
+        let count = ExtraTensor {
+            name: "a.count",
+            dtype: "I64",
+            shape: &[],
+            bytes: &7i64.to_le_bytes(),
+        };
+        let parameters = (&layout(), &[0.5; 8][..]);
+        write_model_with(&path, parameters, &[count], &BTreeMap::new()).unwrap();
+        let bytes = fs::read(&path).unwrap();
+        let length = u64::from_le_bytes(*bytes.first_chunk().unwrap());
+        let (header, values) = bytes[8..].split_at(length as usize);
+        let header: Value = serde_json::from_slice(header).unwrap();
+        let expected = json!({ "dtype": "I64", "shape": [], "data_offsets": [32, 40] });
+        assert_eq!(header["a.count"], expected);
+        assert_eq!(values[32..], 7i64.to_le_bytes());
     }
 
     #[test]

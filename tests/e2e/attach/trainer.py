@@ -1,8 +1,10 @@
 """A training loop that harms itself once:  trainer.py DIR INDEX FAULT
 
 FAULT is `none`, or one of `step`, `cut`, `save`, `evaluate` (killed by SIGKILL there), `hang`, `raise`,
-`nan`, `sleep` (takes a second for a step), `layout` (trains another model). It harms the daemon with shard INDEX only. Every trainer
-writes the inner steps that its optimizer's state has counted to DIR/INDEX.steps.
+`nan`, `sleep` (takes a second for a step), `layout` (trains another model), `late` (is slow in its fifth
+round), `score` (its evaluation raises). It harms the daemon with shard INDEX only. Every trainer
+writes the inner steps that its optimizer's state has counted to DIR/INDEX.steps, and its parameters to
+DIR/INDEX.end.
 """
 
 import os
@@ -57,6 +59,8 @@ def error():
 
 
 def evaluate(_):
+    if fault == "score" and index == victim:
+        raise KeyError("accuracy")
     return float((error() ** 2).mean()), None, 300
 
 
@@ -73,6 +77,8 @@ while not swarm.over:
         if fault == "raise":
             open(mark, "w").close()
             raise ZeroDivisionError("by the test")
+    if fault == "late" and index == victim and STATE["steps"] == 45:
+        time.sleep(12)
     if fault == "sleep":
         time.sleep(0.03)
     STATE["momentum"] = 0.5 * STATE["momentum"] + gradient
@@ -80,5 +86,6 @@ while not swarm.over:
     PARAMS["b"] -= 0.1 * STATE["momentum"][200:]
     STATE["steps"] += 1
     swarm.step(samples=32, loss=float("nan") if fault == "nan" and index == victim else (gradient**2).mean())
+error().tofile(os.path.join(directory, f"{index}.end"))
 with open(os.path.join(directory, f"{index}.steps"), "w") as file:
     file.write(str(STATE["steps"]))

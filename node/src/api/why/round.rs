@@ -42,6 +42,14 @@ fn main_wait<'a>(facts: &Facts<'a>) -> Option<&'a WaitNow> {
 }
 
 fn present(facts: &Facts<'_>, peer: Option<&str>) -> Answer {
+    let status = facts.status;
+    let answer = Answer::new(Topic::Round, status.round);
+    if let Some(how) = &status.trainer {
+        return answer
+            .say(format!("This daemon's training loop does not run: {how}."))
+            .say("It is started again. When it fails in the same way three times, the daemon ends.")
+            .act("Mend the training loop; its traceback is in the daemon's output.");
+    }
     if let Some(peer) = peer {
         return about(facts, peer);
     }

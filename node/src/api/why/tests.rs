@@ -87,6 +87,19 @@ impl Case {
 }
 
 #[test]
+fn a_training_loop_that_does_not_run_comes_first() {
+    let mut case = Case::new("settle", 7);
+    case.waits(Wait::Group, &[CAROL]);
+    case.status.trainer = Some("the trainer ended (exit status: 1): KeyError: 'x'".to_owned());
+    let answer = case.ask(Topic::Round, None, None);
+    assert_eq!(
+        answer.sentences[0],
+        "This daemon's training loop does not run: the trainer ended (exit status: 1): KeyError: 'x'."
+    );
+    assert!(answer.asks_to_act(), "{answer:?}");
+}
+
+#[test]
 fn a_hanging_round_names_who_is_missing_since_when_and_until_when() {
     let mut case = Case::new("exchange", 41);
     case.waits(Wait::Group, &[CAROL]);
