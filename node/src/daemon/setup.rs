@@ -110,10 +110,9 @@ impl Setup {
             topology: strategy.topology(run.seed),
             peer_config: PeerConfig {
                 // Without this every round would end with the note that it cannot be done.
-                evaluate_every: if evaluates {
-                    config.daemon.evaluate_every
-                } else {
-                    0
+                evaluate_every: match evaluates {
+                    true => config.daemon.evaluate_every.unwrap_or(1),
+                    false => 0,
                 },
                 ..peer_config(config, peer, (companions, pool))
             },
@@ -197,11 +196,18 @@ fn peer_config(
         start_wait: config.run.start_wait,
         join: !config.network.join.is_empty(),
         save_every: config.daemon.save_every,
-        evaluate_every: config.daemon.evaluate_every,
+        evaluate_every: config.daemon.evaluate_every.unwrap_or(1),
+        evaluate_percent: match config.daemon.evaluate_every {
+            Some(_) => 0,
+            None => EVALUATE_PERCENT,
+        },
         leave_when_finished: !config.daemon.stay,
         pool,
     }
 }
+
+/// The most of the time that evaluations take where the configuration does not say how often they are due.
+const EVALUATE_PERCENT: u8 = 5;
 
 /// What to say about a checkpoint.
 fn resumes(snapshot: &Snapshot, store: &Store) -> String {
