@@ -1,17 +1,10 @@
-//! The batches of a trainer, some of whose records may not be readable.
+//! A record of the data that a trainer could not read.
 
-use super::{BurnTrainer, MODEL};
-use crate::data::{DataError, PictureError};
-use crate::{Segments, Task, TaskError};
-use burn::tensor::Tensor;
-use murmurate_strategies::TrainError;
+use crate::TaskError;
 
-/// Batches in a row of which no record can be read, after which training ends.
-const EMPTY_MAX: u32 = 1_000;
-
-/// A record that cannot be read ends the training of the peer that meets it. Where peers are told blocks it
-/// ends one round later: the block then counts as done. Otherwise the block would be
-/// dealt to the next peer, which would end too, and so on.
+/// A record that cannot be read ends the training of the peer that meets it. Where peers are told blocks, it
+/// ends one round later: the block then counts as done. Otherwise it would be dealt to the next peer, which
+/// would end too, and so on.
 #[derive(Default)]
 pub(super) struct Met {
     told: bool,
@@ -25,40 +18,46 @@ impl Met {
         self.told = told;
         self.is_due = self.error.is_some();
     }
-}
 
-impl<T: Task> BurnTrainer<T> {
-    fn next_batch(&mut self) -> Result<T::Batch, TaskError> {
-        for _ in 0..EMPTY_MAX {
-            if self.met.is_due
-                && let Some(error) = self.met.error.take()
-            {
-                return Err(error);
-            }
-            let batch = self.task.batch(self.batches, &self.device);
-            self.batches += 1;
-            match batch {
-                Err(TaskError::Data(DataError::Picture(PictureError::NoneLeft))) => {}
-                Err(error)
-                    if self.met.told && self.met.error.is_none() && error.is_of_a_record() =>
-                {
-                    self.met.error = Some(error);
-                }
-                batch => return batch,
-            }
-        }
-        Err(DataError::Picture(PictureError::NoneLeft).into())
+    /// The error that ends the training now, if there is one.
+    pub(super) fn due(&mut self) -> Option<TaskError> {
+        self.error.take_if(|_| self.is_due)
     }
 
-    /// One forward pass over the next batch.
-    pub(super) fn pass(&mut self, segments: &mut Segments) -> Result<(f64, Tensor<1>), TrainError> {
-        let batch = self.next_batch()?;
-        let model = self.model.as_ref().expect(MODEL);
-        let loss = self.task.segmented_loss(model, batch, segments);
-        let value = loss.clone().into_scalar::<f32>();
-        match value.is_finite() {
-            true => Ok((f64::from(value), loss)),
-            false => Err(TrainError::NotFinite),
+    /// Keeps the error of a record for the next stretch of training.
+    ///
+    /// # Errors
+    /// Gives it back if it cannot wait.
+    pub(super) fn keep(&mut self, error: TaskError) -> Result<(), TaskError> {
+        if !self.told || self.error.is_some() || !error.is_of_a_record() {
+            return Err(error);
         }
+        self.error = Some(error);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::TextError;
+
+    fn bad(row: u64) -> TaskError {
+        let (file, column) = ("a.parquet".into(), "text".to_owned());
+        TextError::NotTextRow { file, column, row }.into()
+    }
+
+    #[test]
+    fn only_the_first_record_of_a_round_in_blocks_can_wait() {
+        let mut met = Met::default();
+        assert!(met.keep(bad(1)).is_err(), "no blocks were told");
+        met.begin(true);
+        assert!(met.keep(TaskError::Position).is_err(), "no record");
+        assert!(met.keep(bad(2)).is_ok());
+        assert!(met.due().is_none(), "the round goes on");
+        assert!(met.keep(bad(3)).is_err());
+        met.begin(true);
+        assert!(met.due().unwrap().to_string().contains("row 2"));
+        assert!(met.due().is_none());
     }
 }
