@@ -336,6 +336,7 @@ fuzz_target!(|case: Case<'_>| {
         join: case.join,
         save_every: Some(Duration::from_secs(10)),
         evaluate_every: 2,
+        evaluate_percent: 0,
         leave_when_finished: false,
         pool: None,
     };

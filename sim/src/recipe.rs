@@ -140,6 +140,7 @@ impl<'a> Recipe<'a> {
             join,
             save_every: self.scenario.save_every,
             evaluate_every: self.scenario.evaluate_every,
+            evaluate_percent: 0,
             leave_when_finished: false,
             pool: self.scenario.data.map(DataSpec::pool),
         };

@@ -39,11 +39,13 @@ pub mod topology;
 pub mod toy;
 
 mod block_feed;
+mod data_report;
 mod layout;
 pub mod parameter;
 mod trainer;
 
 pub use block_feed::BlockFeed;
+pub use data_report::DataReport;
 pub use island::{Island, IslandError, RANKS_MAX, Rank};
 pub use layout::{Layout, TensorSpec};
 pub use trainer::{Gate, Proceed, StepControl, TrainError, TrainReport, Trainer};

@@ -1,6 +1,7 @@
 //! The trainer takes inner steps. `tasks` implements it with burn, [`toy`](crate::toy) in plain
 //! Rust.
 
+use crate::DataReport;
 use crate::Layout;
 use crate::inner::StepRule;
 use crate::state::{StateError, StateSink, StateSource};
@@ -65,7 +66,9 @@ pub struct TrainReport {
 #[non_exhaustive]
 pub enum TrainError {
     /// The loss or a gradient is NaN or infinite.
-    #[error("the training loss is no longer finite (lower the learning rate)")]
+    #[error(
+        "the training loss is no longer finite (lower `strategy.inner.lr`, or try preset = \"local-adam\")"
+    )]
     NotFinite,
     /// Device or data failed.
     #[error("{0}")]
@@ -125,6 +128,11 @@ pub trait Trainer: Send {
     /// How many of these blocks, and of those behind them, are finished.
     fn finished_blocks(&self) -> u64 {
         0
+    }
+
+    /// What it found in its data, for other threads: one for each rank.
+    fn data_reports(&self) -> Vec<Arc<DataReport>> {
+        Vec::new()
     }
 
     /// Samples of one inner step.

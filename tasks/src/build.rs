@@ -1,7 +1,7 @@
 //! Builds a trainer from a configuration.
 
 use crate::config::{self, LanguageConfig};
-use crate::data::Shards;
+use crate::data::{BadRecords, Shards};
 use crate::model::Transformer;
 use crate::task::{self, CausalTask, ImagePlan, ImageTask, LanguageTask, TabularTask, Task};
 use crate::trainer::flat;
@@ -93,6 +93,21 @@ pub fn layout(task: &TaskConfig) -> Result<Layout, TaskError> {
     }
 }
 
+/// Tokens that a language model sees at once; `None` for other tasks.
+///
+/// # Errors
+/// When the model or its tokenizer cannot be read.
+pub fn context(task: &TaskConfig) -> Result<Option<usize>, TaskError> {
+    match task {
+        TaskConfig::LanguageModel(config) => Ok(Some(config.context as usize)),
+        TaskConfig::CausalLm(config) => {
+            let plan = task::CausalPlan::new(config, &task::tokens(config)?)?;
+            Ok(Some(plan.context))
+        }
+        _ => Ok(None),
+    }
+}
+
 /// Bytes that one token of the held-out text stands for, in the mean; `None` for tasks without text.
 /// A loss of `x` nats per token is `x / ln 2` divided by this in bits per byte.
 ///
@@ -104,7 +119,8 @@ pub fn bytes_per_token(task: &TaskConfig) -> Result<Option<f64>, TaskError> {
         (TaskConfig::CausalLm(config), Some(_)) => {
             let tokens = task::tokens(config)?;
             let plan = task::CausalPlan::new(config, &tokens)?;
-            let size = task::reading(config, &plan, tokens)?.held_size()?;
+            let bad = BadRecords::new(config.on_bad_record);
+            let size = task::reading(config, &plan, tokens, bad)?.held_size()?;
             Ok(size.map(|(bytes, count)| bytes as f64 / count.max(1) as f64))
         }
         _ => Ok(None),

@@ -62,6 +62,17 @@ pub enum TaskError {
     Own(String),
 }
 
+impl TaskError {
+    /// Whether one record of the data is wrong, and not its source.
+    pub(crate) const fn is_of_a_record(&self) -> bool {
+        match self {
+            Self::Text(error) => error.is_of_a_record(),
+            Self::Data(DataError::Picture(error)) => error.is_of_a_record(),
+            _ => false,
+        }
+    }
+}
+
 impl From<TaskError> for TrainError {
     fn from(error: TaskError) -> Self {
         Self::Backend(error.to_string())

@@ -1,9 +1,8 @@
 //! Continues a text with a causal language model.
 
 use crate::data::Tokens;
-use crate::model::{CausalLm, ModelDirError, read_shape};
+use crate::model::{CausalLm, ModelDirError, end_of_text, read_shape};
 use crate::rng;
-use crate::task::end_of_text;
 use crate::weights::load_module;
 use crate::{DeviceChoice, TaskError};
 use burn::tensor::{Device, Int, Tensor, TensorData};
@@ -52,7 +51,7 @@ impl Generator {
             model: load_module(CausalLm::zeros(&shape, None, &device), dir)?,
             tokens,
             positions: shape.positions(),
-            end: end_of_text(dir),
+            end: end_of_text(dir, shape.vocabulary())?,
             device,
             dir: dir.to_path_buf(),
         })

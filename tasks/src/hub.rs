@@ -3,7 +3,7 @@
 use crate::config::{BYTES, CausalConfig, CausalModel};
 use crate::model::{ModelDirError, read_json, shape_json};
 use crate::task::{CausalPlan, tokens};
-use crate::weights::{peft_name, write_model};
+use crate::weights::{ADAPTER, SINGLE, no_model_in, peft_name, remove_others, write_model};
 use crate::{ModelFileError, TaskError};
 use murmurate_strategies::Layout;
 use serde_json::{Map, Value, json};
@@ -25,11 +25,11 @@ const COPIED: [&str; 7] = [
 /// Writes the parameters of a causal language model into a folder, which is made if it is missing:
 /// `model.safetensors`, `config.json` and the tokenizer's files; of a model with adapters
 /// `adapter_model.safetensors` and `adapter_config.json`. Equal parameters of equal models give
-/// equal bytes. Files of these names are replaced.
+/// equal bytes. Files of these names are replaced; beside a complete model, other weights are removed.
 ///
 /// # Errors
-/// If the model or tokenizer of the task cannot be read, the parameters are of another model, or
-/// the folder cannot be written.
+/// If the model or tokenizer of the task cannot be read, the parameters are of another model, the
+/// folder cannot be written, or adapters would lie beside a complete model.
 pub fn write_folder(
     config: &CausalConfig,
     layout: &Layout,
@@ -44,7 +44,8 @@ pub fn write_folder(
         let rename = |name: &str| peft_name(name).unwrap_or_else(|| name.to_owned());
         let specs = layout.tensors().iter();
         let layout = Layout::new(specs.map(|spec| (rename(&spec.name), spec.shape.clone())));
-        let file = dir.join("adapter_model.safetensors");
+        no_model_in(dir)?;
+        let file = dir.join(ADAPTER);
         write_model(&file, &layout, parameters, &about)?;
         let about = json!({
             "peft_type": "LORA", "task_type": "CAUSAL_LM", "base_model_name_or_path": null,
@@ -54,7 +55,8 @@ pub fn write_folder(
         });
         return write_json(&dir.join("adapter_config.json"), &about);
     }
-    write_model(&dir.join("model.safetensors"), layout, parameters, &about)?;
+    write_model(&dir.join(SINGLE), layout, parameters, &about)?;
+    remove_others(dir)?;
     let about = match &plan.start {
         Some(start) => described(&start.join("config.json"))?,
         None => shape_json(&plan.shape),

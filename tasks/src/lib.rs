@@ -87,7 +87,7 @@ mod task;
 mod trainer;
 mod weights;
 
-pub use build::{build, build_island, bytes_per_token, layout};
+pub use build::{build, build_island, bytes_per_token, context, layout};
 pub use config::TaskConfig;
 pub use device::{DeviceChoice, DeviceError};
 pub use error::TaskError;

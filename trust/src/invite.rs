@@ -15,6 +15,9 @@ use murmurate_protocol::PeerId;
 use murmurate_protocol::wire::{decode_value, encode_value};
 use serde::{Deserialize, Serialize};
 
+/// Some editors write it at the beginning of a file.
+const BYTE_ORDER_MARK: char = '\u{feff}';
+
 /// How every invite begins.
 const PREFIX: &str = "murmurate-invite-1.";
 
@@ -208,7 +211,7 @@ impl Invite {
     pub fn from_line(line: &str) -> Result<Self, InviteError> {
         let text: String = line
             .chars()
-            .filter(|c| !c.is_whitespace())
+            .filter(|c| !c.is_whitespace() && *c != BYTE_ORDER_MARK)
             .take(INVITE_LINE_MAX + 1)
             .collect();
         let Some(body) = text.strip_prefix(PREFIX) else {

@@ -38,7 +38,7 @@ pub(crate) struct LocalArgs {
     /// Number of daemons and of trainers in each: 2x4 is two peers that are islands of four ranks
     #[arg(long, value_name = "PEERSxRANKS", conflicts_with = "nodes")]
     pub(crate) islands: Option<IslandsArg>,
-    /// Strategy preset [default: diloco for images, local-adam for text]; `murmurate strategies`
+    /// Strategy preset [default: diloco for images with mlp, else local-adam]; `murmurate strategies`
     /// lists all
     #[arg(long, value_parser = offered(str::parse::<String>, offered::presets), hide_possible_values = true)]
     pub(crate) preset: Option<String>,

@@ -1,5 +1,6 @@
 //! The flags of the commands on a trained model: `murmurate export` and `murmurate eval`.
 
+use super::membership::USUAL_DIR;
 use super::offered::{self, offered};
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
@@ -20,7 +21,7 @@ pub(crate) enum StoreArg {
 #[derive(Debug, Args)]
 pub(crate) struct ExportArgs {
     /// The daemon's directory
-    #[arg(value_name = "DIR")]
+    #[arg(value_name = "DIR", default_value = USUAL_DIR)]
     pub(crate) dir: PathBuf,
     /// The file to write; of kind = "causal-lm" the folder
     #[arg(long, value_name = "PATH")]

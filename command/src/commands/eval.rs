@@ -27,7 +27,15 @@ pub(crate) fn run(args: &EvalArgs) -> anyhow::Result<()> {
         bytes_per_token: murmurate_tasks::bytes_per_token(&config.task)?,
     };
     let text = unit.of_text(found.loss);
-    let of = Held::of(&config.task);
+    let context = murmurate_tasks::context(&config.task)?;
+    let of = Held::of(&config.task, context);
+    for text in trainer
+        .data_reports()
+        .iter()
+        .flat_map(|data| data.take_untold())
+    {
+        out::tell(text);
+    }
     if args.json {
         let object = serde_json::json!({
             "model": args.model,
@@ -37,6 +45,7 @@ pub(crate) fn run(args: &EvalArgs) -> anyhow::Result<()> {
             "loss_unit": of.loss,
             "unit": of.unit,
             "samples": found.samples,
+            "context": context,
             "held_out": of.share,
             "perplexity": text.map(|(perplexity, _)| perplexity),
             "bits_per_byte": text.map(|(_, bits)| bits),
@@ -79,10 +88,11 @@ struct Held {
 }
 
 impl Held {
-    fn of(task: &TaskConfig) -> Self {
+    fn of(task: &TaskConfig, context: Option<usize>) -> Self {
+        let context = context.unwrap_or_default();
         let windows = |units: &str, share: f64| {
             format!(
-                "{units} in up to 512 windows, spread evenly over the last {} % of the text",
+                "{units} in up to 512 windows of {context}, spread evenly over the last {} % of the text",
                 (1e4 * share).round() / 1e2
             )
         };

@@ -71,6 +71,11 @@ fn counters(registry: &mut Registry, status: &Status) {
         ("inner_steps", "Inner steps taken", status.inner_steps),
         ("samples", "Samples trained on", status.samples),
         (
+            "skipped_records",
+            "Records of the data left out because they cannot be read",
+            status.skipped_records,
+        ),
+        (
             "catch_ups",
             "States fetched from the swarm",
             status.catch_ups,

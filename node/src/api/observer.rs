@@ -188,6 +188,11 @@ impl Observer {
         status.samples = status.samples.max(self.base.samples + samples);
     }
 
+    /// Sets how many records of the data are left out.
+    pub fn set_skipped(&mut self, records: u64) {
+        self.status.skipped_records = records;
+    }
+
     /// Stores the rounds that the linked peers reported, and how far the fetch of a state is.
     pub fn set_rounds(&mut self, rounds: &[(PeerId, Round)], transfer: Option<TransferStatus>) {
         self.status.transfer = transfer;

@@ -50,6 +50,8 @@ pub struct Status {
     pub inner_steps: u64,
     /// Samples in all, including earlier lives.
     pub samples: u64,
+    /// Records of the data that this life has left out, because they cannot be read.
+    pub skipped_records: u64,
     /// Inner steps per second of wall time, over the last rounds.
     pub inner_steps_per_s: f64,
     /// Mean training loss of the last round.

@@ -133,8 +133,9 @@ pub struct DaemonConfig {
     pub http_names: Vec<String>,
     /// Time between checkpoints; `None` writes one only at the end.
     pub save_every: Option<Duration>,
-    /// Rounds between evaluations on held-out data; zero evaluates only at the end.
-    pub evaluate_every: u64,
+    /// Rounds between evaluations on held-out data; zero evaluates only at the end. `None` evaluates after each
+    /// round, as long as that takes little of the time.
+    pub evaluate_every: Option<u64>,
     /// Whether to stay after the last round, so that late peers can fetch the result, until told to
     /// leave.
     pub stay: bool,

@@ -139,7 +139,8 @@ pub(super) struct RawDaemon {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) http_names: Vec<String>,
     pub(super) save_every_s: f64,
-    pub(super) evaluate_every: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) evaluate_every: Option<u64>,
     pub(super) stay: bool,
     pub(super) device: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -167,7 +168,7 @@ impl Default for RawDaemon {
             http_public: false,
             http_names: Vec::new(),
             save_every_s: 60.0,
-            evaluate_every: 1,
+            evaluate_every: None,
             stay: false,
             device: "flex".to_owned(),
             until_accuracy: None,

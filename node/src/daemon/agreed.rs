@@ -32,7 +32,7 @@ pub(super) fn plan(
 }
 
 /// Keys of `[task]` that may differ between the daemons of a run.
-const OWN_TASK_KEYS: [&str; 11] = [
+const OWN_TASK_KEYS: [&str; 13] = [
     "accumulate",
     "augmentation",
     "batch",
@@ -42,6 +42,8 @@ const OWN_TASK_KEYS: [&str; 11] = [
     "held_out",
     "ignore",
     "label_smoothing",
+    "missing",
+    "on_bad_record",
     "patience_s",
     "tokenizer",
 ];

@@ -8,6 +8,7 @@ use crate::daemon::void_rounds::VoidRounds;
 use crate::events::EventLog;
 use crate::progress::Printer;
 use crate::telemetry::Telemetry;
+use murmurate_protocol::PeerId;
 use std::time::Instant;
 
 /// The status and the printer, with the values that both show.
@@ -28,6 +29,8 @@ pub(super) struct Console {
     pub(super) voice: Voice,
     /// Rounds without a result, which are said.
     pub(super) void_rounds: VoidRounds,
+    /// The daemons that were named because they have other data.
+    pub(super) other_data: Vec<PeerId>,
     addresses: Vec<String>,
     /// The name of the run, if it is open.
     open: Option<String>,
@@ -51,6 +54,7 @@ impl Console {
             links_read: Instant::now(),
             voice,
             void_rounds: VoidRounds::default(),
+            other_data: Vec::new(),
             addresses: Vec::new(),
             open,
         }

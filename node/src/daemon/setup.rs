@@ -118,7 +118,7 @@ impl Setup {
             topology: strategy.topology(run.seed),
             peer_config: PeerConfig {
                 evaluate_every: match evaluates {
-                    true => config.daemon.evaluate_every,
+                    true => config.daemon.evaluate_every.unwrap_or(1),
                     false => EVALUATE_NEVER,
                 },
                 ..peer_config(config, peer, (companions, pool, joins))
@@ -203,11 +203,18 @@ fn peer_config(
         start_wait: config.run.start_wait,
         join,
         save_every: config.daemon.save_every,
-        evaluate_every: config.daemon.evaluate_every,
+        evaluate_every: config.daemon.evaluate_every.unwrap_or(1),
+        evaluate_percent: match config.daemon.evaluate_every {
+            Some(_) => 0,
+            None => EVALUATE_PERCENT,
+        },
         leave_when_finished: !config.daemon.stay,
         pool,
     }
 }
+
+/// The most of the time that evaluations take where the configuration does not say how often they are due.
+const EVALUATE_PERCENT: u8 = 5;
 
 /// What to say about a checkpoint.
 fn resumes(config: &Config, from: &Manifest, store: &Store) -> String {

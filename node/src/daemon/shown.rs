@@ -4,9 +4,11 @@
 use crate::api::{Clock, ControlStatus, LinkStatus, Traffic, TransferStatus};
 use crate::daemon::driver::Driver;
 use crate::daemon::recording::Recording;
+use crate::daemon::start::other_data_note;
 use crate::metrics::Metrics;
 use crate::telemetry::Telemetry;
 use murmurate_protocol::{PeerId, Phase, Round};
+use murmurate_strategies::DataReport;
 use std::time::{Duration, Instant};
 
 /// Time between two reads of the links. A read locks their connections.
@@ -87,7 +89,20 @@ impl Driver {
     }
 
     fn show(&mut self) {
-        let (steps, samples) = (self.lanes.signals().steps(), self.lanes.signals().samples());
+        let signals = self.lanes.signals();
+        let (steps, samples) = (signals.steps(), signals.samples());
+        for text in signals.data().flat_map(DataReport::take_untold) {
+            self.console.printer.note(&text);
+        }
+        let others = self.peer.with_other_data();
+        if others
+            .iter()
+            .any(|peer| !self.console.other_data.contains(peer))
+        {
+            self.console.printer.note(&other_data_note(&others));
+            self.console.other_data = others;
+        }
+        let skipped = signals.data().map(DataReport::skipped).sum();
         let view: Vec<(PeerId, Round)> = self
             .peer
             .view()
@@ -101,6 +116,7 @@ impl Driver {
         });
         self.console.status.with(|observer| {
             observer.set_live_steps(steps, samples);
+            observer.set_skipped(skipped);
             observer.set_rounds(&view, transfer);
         });
         if self.console.links_read.elapsed() >= LINKS_EVERY {

@@ -7,7 +7,7 @@ use super::setup::Setup;
 use crate::config::Config;
 use crate::lanes::Sealer;
 use libp2p::Multiaddr;
-use murmurate_protocol::Input;
+use murmurate_protocol::{Input, PeerId};
 use murmurate_tasks::config::DataSource;
 use murmurate_tasks::data::ShardKind;
 
@@ -22,6 +22,9 @@ pub(super) fn log_start(config: &Config, setup: &Setup) {
     );
 }
 
+/// The most daemons that one note names.
+const PEERS_NAMED_MAX: usize = 8;
+
 /// What is known of the end of a daemon with this configuration.
 pub(super) fn ending(config: &Config) -> Ending {
     let join = &config.network.join;
@@ -33,9 +36,27 @@ pub(super) fn ending(config: &Config) -> Ending {
     }
 }
 
-/// Said once at the start: a daemon cannot see whether the others hold the same files.
-const DEALT_NOTE: &str = "the data is divided among the daemons of this run, which all have the same \
-                          files (if these files are only here, set shards.kind = \"own\")";
+/// Said once at the start: a daemon cannot see yet whether the others hold the same files.
+const DEALT_NOTE: &str = "the data is divided among the daemons of this run that hold the same files (if \
+                          these files are only here, set shards.kind = \"own\")";
+
+/// What to say of the daemons that turn out to train other data.
+pub(super) fn other_data_note(peers: &[PeerId]) -> String {
+    let names: Vec<String> = peers
+        .iter()
+        .take(PEERS_NAMED_MAX)
+        .map(PeerId::to_string)
+        .collect();
+    let more = match peers.len().saturating_sub(names.len()) {
+        0 => String::new(),
+        more => format!(" and {more} others"),
+    };
+    format!(
+        "this daemon shares no data with {}{more}: their files differ, or `shards.seed`, or how the data is \
+         cut (make them the same, or set shards.kind = \"own\")",
+        names.join(", ")
+    )
+}
 
 /// Said once by a daemon whose certificate has the role `observe`.
 pub(super) const OBSERVES: &str = "this daemon observes: it follows the others, evaluates and saves, and \

@@ -27,6 +27,9 @@ pub struct PeerConfig {
     pub save_every: Option<Duration>,
     /// Rounds between evaluations on held-out data; zero for only at the end, [`EVALUATE_NEVER`] for none.
     pub evaluate_every: u64,
+    /// The most of the time, in percent, that these evaluations may take: then some of them are left out. Zero for
+    /// no bound.
+    pub evaluate_percent: u8,
     /// Whether it leaves by itself when the plan's rounds are done.
     pub leave_when_finished: bool,
     /// The data set that it shares with others, if it does.

@@ -31,6 +31,17 @@ impl Ledger {
         stream.map_or(0, |stream| stream.reached() / u64::from(pool.blocks.max(1)))
     }
 
+    /// The peers that train data of other pools than this one, as far as their contributions have counted.
+    pub(crate) fn outside(&self, pool: Pool) -> Vec<PeerId> {
+        let others = self.pools.iter().filter(|(name, _)| **name != pool.name);
+        let mut peers: Vec<PeerId> = others
+            .flat_map(|(_, stream)| stream.members.keys().copied())
+            .collect();
+        peers.sort_unstable();
+        peers.dedup();
+        peers
+    }
+
     /// The blocks of a peer in the round that this ledger opens; none if it must take some by itself.
     pub(crate) fn list(&self, pool: u64, peer: PeerId, turn: Turn<'_>) -> Option<Vec<Run>> {
         self.pools.get(&pool)?.list(peer, turn)

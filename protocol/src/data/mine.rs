@@ -38,7 +38,7 @@ impl Mine {
         turn: Turn<'_>,
         round: Round,
     ) -> Blocks {
-        let begun = self.round.is_some() && !self.dropped;
+        let kept = !self.dropped;
         if self.round != Some(round) {
             let before = std::mem::take(self);
             self.round = Some(round);
@@ -46,18 +46,24 @@ impl Mine {
                 true => before.next_list(ledger, me, turn),
                 false => before.this_list(ledger, me, turn),
             };
-            // What it had finished of them and was not counted for is in its parameters still.
-            let finished = before.done().filter(|_| begun).unwrap_or_default();
-            let blocks = self.list.iter().flat_map(|run| run.first..run.end());
-            let most = count(&finished) as usize;
-            let done = blocks.take(most).take_while(|block| has(&finished, *block));
-            self.finished = done.count() as u64;
+            // What it had finished of them and was not counted for is in its parameters still. A life that
+            // begins knows only how many that are; its trainer knows where it was.
+            self.finished = match before.done() {
+                _ if !kept => 0,
+                None => before.finished,
+                Some(finished) => {
+                    let blocks = self.list.iter().flat_map(|run| run.first..run.end());
+                    let most = count(&finished) as usize;
+                    let done = blocks.take(most).take_while(|block| has(&finished, *block));
+                    done.count() as u64
+                }
+            };
         }
         self.dropped = false;
         let runs = self.list.clone();
         Blocks {
             runs,
-            done: begun.then_some(self.finished),
+            done: kept.then_some(self.finished),
         }
     }
 
@@ -95,12 +101,6 @@ impl Mine {
         }
     }
 
-    /// Whether a round's blocks are told already.
-    #[cfg(test)]
-    pub(crate) fn is_told(&self, round: Round) -> bool {
-        self.round == Some(round)
-    }
-
     /// This number of blocks of a round is finished.
     pub(crate) fn finish(&mut self, round: Round, blocks: u64) {
         if self.round == Some(round) {
@@ -108,9 +108,19 @@ impl Mine {
         }
     }
 
+    /// A life begins from a checkpoint: this many of the blocks that it will be told are finished, of which
+    /// it has trained some ahead.
+    pub(crate) const fn resume(&mut self, finished: u64) {
+        self.finished = finished;
+    }
+
     /// What was trained of a round up to this one is in no contribution to come.
     pub(crate) fn drop_training(&mut self, round: Round) {
-        self.dropped |= self.round.is_some_and(|mine| mine <= round);
+        match self.round {
+            Some(mine) => self.dropped |= mine <= round,
+            // The place in the middle of a block stays: others have counted what came before it.
+            None => self.finished = 0,
+        }
     }
 
     /// What to say with the contribution to the round that the ledger opens.

@@ -23,6 +23,8 @@ struct Trainee {
     finished: usize,
     /// Units of the block that it is in the middle of.
     partial: u64,
+    /// Units of the next round that it has trained already.
+    early: u64,
     /// Units that no contribution counted yet; a late peer keeps its training.
     kept: Vec<(u64, u64)>,
 }
@@ -35,8 +37,18 @@ impl Trainee {
             list: Vec::new(),
             finished: 0,
             partial: 0,
+            early: 0,
             kept: Vec::new(),
         }
+    }
+
+    /// It begins another life from its checkpoint, in which its trainer's place is.
+    fn restart(&mut self) {
+        self.mine = Mine::default();
+        self.mine.resume(match self.early {
+            0 => 0,
+            _ => self.finished as u64,
+        });
     }
 
     /// Takes a round's blocks, as a trainer does.
@@ -87,9 +99,17 @@ fn id(number: u64) -> PeerId {
     PeerId::from_bytes(bytes)
 }
 
+/// How many peers of a thousand die, are late and begin another life in a round.
+#[derive(Clone, Copy, Default)]
+struct PerMille {
+    dying: u64,
+    late: u64,
+    restarting: u64,
+}
+
 /// Units of each block that are in the parameters after these rounds, and the ledger. Where rounds
 /// overlap, a quarter of the next round is trained before a round is decided.
-fn simulate(rounds: u64, (dying, late): (u64, u64), ahead: bool) -> (BTreeMap<u64, u64>, Ledger) {
+fn simulate(rounds: u64, of: PerMille, ahead: bool) -> (BTreeMap<u64, u64>, Ledger) {
     let always = |_: Round, _: PeerId| true;
     let mut ledger = Ledger::default();
     let mut seen: BTreeMap<u64, u64> = BTreeMap::new();
@@ -109,21 +129,17 @@ fn simulate(rounds: u64, (dying, late): (u64, u64), ahead: bool) -> (BTreeMap<u6
             let place = (place, PEERS as u32);
             let (id, pool) = (id(*number), POOL);
             let me = Me { id, pool, place };
-            let begun = trainee.mine.is_told(round);
             let blocks = trainee.mine.tell(&ledger, &me, turn, round);
-            if !begun {
-                trainee.told(blocks);
-            }
-            let speed = trainee.speed;
-            let early = if begun { speed / 4 } else { 0 };
-            let mut trained = trainee.train(speed - early);
+            trainee.told(blocks);
+            let rest = trainee.speed - std::mem::take(&mut trainee.early);
+            let mut trained = trainee.train(rest);
             trainee.mine.finish(round, trainee.finished as u64);
             let taken = trainee.mine.claim(&ledger, &me, turn);
             trainee.kept.append(&mut trained);
             let fate = dice(round.0, *number, 1) % 1000;
-            if fate < dying {
+            if fate < of.dying {
                 dead.push(*number);
-            } else if fate >= dying + late {
+            } else if fate >= of.dying + of.late {
                 for (block, units) in trainee.kept.drain(..) {
                     *seen.entry(block).or_default() += units;
                 }
@@ -132,11 +148,17 @@ fn simulate(rounds: u64, (dying, late): (u64, u64), ahead: bool) -> (BTreeMap<u6
             if ahead {
                 let blocks = trainee.mine.tell(&ledger, &me, turn, round.next());
                 trainee.told(blocks);
-                let trained = trainee.train(speed / 4);
+                trainee.early = trainee.speed / 4;
+                let trained = trainee.train(trainee.early);
                 trainee.kept.extend(trained);
+                let finished = trainee.finished as u64;
+                trainee.mine.finish(round.next(), finished);
             }
         }
         ledger.settle(Some(&counted), turn);
+        let restarting = |number: u64| dice(round.0, number, 2) % 1000 < of.restarting;
+        let restarted = peers.iter_mut().filter(|(number, _)| restarting(**number));
+        restarted.for_each(|(_, trainee)| trainee.restart());
         for number in dead {
             peers.remove(&number);
             peers.insert(newest, Trainee::new(dice(0, newest, 0)));
@@ -155,8 +177,13 @@ fn unseen_and_twice(seen: &BTreeMap<u64, u64>, epochs: u64) -> (u64, f64) {
     (unseen, twice as f64 / (epochs * EPOCH * UNITS) as f64)
 }
 
-fn measured(per_mille: (u64, u64), ahead: bool) -> (u64, u64, f64) {
-    let (seen, ledger) = simulate(45, per_mille, ahead);
+fn measured((dying, late): (u64, u64), ahead: bool) -> (u64, u64, f64) {
+    let of = PerMille {
+        dying,
+        late,
+        ..PerMille::default()
+    };
+    let (seen, ledger) = simulate(45, of, ahead);
     let epochs = ledger.epochs(POOL);
     let (unseen, twice) = unseen_and_twice(&seen, epochs);
     println!(
@@ -190,4 +217,16 @@ fn where_rounds_overlap_the_same_holds() {
     assert!(epochs >= 2 && unseen == 0 && twice < 0.001);
     let (epochs, unseen, twice) = measured((10, 0), true);
     assert!(epochs >= 2 && unseen == 0 && twice < 0.002);
+}
+
+#[test]
+fn a_restart_changes_nothing_of_what_is_trained() {
+    for ahead in [false, true] {
+        let restarting = |restarting| PerMille {
+            restarting,
+            ..PerMille::default()
+        };
+        let without = simulate(12, restarting(0), ahead);
+        assert!(without == simulate(12, restarting(300), ahead), "{ahead}");
+    }
 }

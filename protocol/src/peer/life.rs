@@ -22,6 +22,23 @@ pub(super) struct Life {
     pub(super) saved_at: Time,
     pub(super) saved_round: Option<Round>,
     pub(super) evaluated_round: Option<Round>,
+    pub(super) evaluation: EvaluationTime,
+}
+
+/// When the last evaluation began and ended.
+#[derive(Debug, Default)]
+pub(super) struct EvaluationTime {
+    pub(super) began: Time,
+    pub(super) ended: Time,
+}
+
+impl EvaluationTime {
+    /// Whether another one now would take at most this share of the time since the last one.
+    pub(super) fn is_worth_another(&self, now: Time, percent: u8) -> bool {
+        let (took, since) = (self.ended.since(self.began), now.since(self.ended));
+        let percent = u32::from(percent);
+        percent == 0 || since * percent >= took * 100_u32.saturating_sub(percent)
+    }
 }
 
 /// The beginning of the next round's training, while fragments of this one are still exchanged.
@@ -74,4 +91,21 @@ pub(super) enum Patience {
     ForMost,
     /// `start_wait` is over.
     Over,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn evaluations_take_at_most_their_share_of_the_time() {
+        let at = |seconds: u64| Time::ZERO + core::time::Duration::from_secs(seconds);
+        let mut evaluation = EvaluationTime::default();
+        assert!(evaluation.is_worth_another(at(0), 5), "none has been made");
+        (evaluation.began, evaluation.ended) = (at(10), at(12));
+        assert!(!evaluation.is_worth_another(at(12), 5));
+        assert!(!evaluation.is_worth_another(at(49), 5));
+        assert!(evaluation.is_worth_another(at(50), 5), "2 of 40 seconds");
+        assert!(evaluation.is_worth_another(at(12), 0), "no bound");
+    }
 }

@@ -51,6 +51,8 @@ impl Peer {
             self.share(&snapshot.roll, &snapshot.ledger);
             self.exchange.set_weights(&snapshot.weights);
             self.life.ahead.taken = snapshot.ahead;
+            let finished = snapshot.ahead.map_or(0, |ahead| ahead.blocks);
+            self.cx.data.mine.resume(finished);
             self.life.saved_round = Some(snapshot.round);
         }
         opened.into_iter().for_each(|base| self.donor.open(base));
@@ -236,6 +238,7 @@ impl Peer {
             self.applied(fragment, done);
         } else if self.life.evaluate == Some(order) {
             self.life.evaluate = None;
+            self.life.evaluation.ended = self.cx.now;
             match done {
                 Done::Evaluated(evaluation) => {
                     let (round, evaluation) = (self.cx.round, *evaluation);
@@ -330,10 +333,13 @@ impl Peer {
         let round = self.cx.round;
         let last = self.is_over();
         let every = self.cx.config.evaluate_every;
-        let look = last || (every > 0 && round.0.is_multiple_of(every));
+        let (now, percent) = (self.cx.now, self.cx.config.evaluate_percent);
+        let due = every > 0 && round.0.is_multiple_of(every);
+        let look = last || (due && self.life.evaluation.is_worth_another(now, percent));
         let look = look && every != EVALUATE_NEVER;
         if look && self.life.evaluated_round != Some(round) {
             self.life.evaluated_round = Some(round);
+            self.life.evaluation.began = now;
             self.life.evaluate = Some(self.cx.order(Order::Evaluate { round }));
             return;
         }
@@ -351,21 +357,6 @@ impl Peer {
             return;
         }
         self.next_round();
-    }
-
-    /// What a checkpoint keeps of this peer.
-    pub(super) fn snapshot(&self) -> Vec<u8> {
-        let weights = self.exchange.push_sum().weights;
-        let snapshot = Snapshot {
-            version: SNAPSHOT_VERSION,
-            plan: self.cx.directed.plan_hash,
-            round: self.cx.round,
-            weights,
-            ahead: self.life.ahead.taken,
-            roll: self.shared().roll,
-            ledger: self.shared().ledger,
-        };
-        snapshot.to_bytes()
     }
 
     pub(super) fn save(&mut self) {

@@ -41,6 +41,12 @@ impl Peer {
         &self.cx.data.ledger
     }
 
+    /// The peers that have other data than this one, where the peers agree on the data.
+    pub fn with_other_data(&self) -> Vec<PeerId> {
+        let pool = self.pool();
+        pool.map_or(Vec::new(), |pool| self.cx.data.ledger.outside(pool))
+    }
+
     /// Roll and ledger as they are now.
     pub(super) fn shared(&self) -> Shared {
         let roll = self.cx.rolls.roll.as_ref();

@@ -1,5 +1,6 @@
 //! What other threads may read from a running train lane, and how they interrupt it.
 
+use crate::DataReport;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -9,6 +10,7 @@ pub struct TrainSignals {
     pub(super) interrupt: Arc<AtomicBool>,
     pub(super) steps: AtomicU64,
     pub(super) samples: AtomicU64,
+    pub(super) data: Vec<Arc<DataReport>>,
 }
 
 impl TrainSignals {
@@ -24,6 +26,11 @@ impl TrainSignals {
     /// Inner steps taken since the start.
     pub fn steps(&self) -> u64 {
         self.steps.load(Ordering::Relaxed)
+    }
+
+    /// What the trainer has found in its data.
+    pub fn data(&self) -> impl Iterator<Item = &DataReport> {
+        self.data.iter().map(Arc::as_ref)
     }
 
     /// Samples seen since the start.

@@ -50,7 +50,11 @@ impl TrainLane {
         stopwatch: Box<dyn Stopwatch>,
         (frames, rules): (TrainEnd, Rules),
     ) -> Self {
-        let signals = Arc::new(TrainSignals::default());
+        let data = trainer.data_reports();
+        let signals = Arc::new(TrainSignals {
+            data,
+            ..TrainSignals::default()
+        });
         trainer.leaving(Arc::clone(&signals.interrupt));
         Self {
             trainer: OwnTrainer::new(trainer),

@@ -20,13 +20,12 @@ mod sum;
 pub use rank::{RANKS_MAX, Rank};
 
 use crate::state::{StateError, StateSink, StateSource};
-use crate::{Layout, Proceed, StepControl, TrainError, TrainReport, Trainer};
+use crate::{DataReport, Layout, Proceed, StepControl, TrainError, TrainReport, Trainer};
 use control::{OfRank, Shared};
 use murmurate_protocol::{Blocks, Digest, Evaluation, InnerStep, Participants, Pool, Round};
 use names::{RANKS, SinkOf, SourceOf, read_count};
 use std::ops::Range;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, atomic::AtomicBool};
 use sum::Sum;
 
 /// Several trainers as one.
@@ -273,6 +272,13 @@ impl Trainer for Island {
     fn finished_blocks(&self) -> u64 {
         let finished = self.ranks.iter().map(|rank| rank.finished_blocks());
         finished.min().unwrap_or(0)
+    }
+
+    fn data_reports(&self) -> Vec<Arc<DataReport>> {
+        self.ranks
+            .iter()
+            .flat_map(|rank| rank.data_reports())
+            .collect()
     }
 
     fn batch(&self) -> u64 {

@@ -35,6 +35,7 @@ impl AttachedConfig {
             ("data", raw.data.is_some()),
             ("column", raw.column.is_some()),
             ("held_out", raw.held_out.is_some()),
+            ("on_bad_record", raw.on_bad_record.is_some()),
             ("model", raw.model.is_some()),
             ("hidden", raw.hidden.is_some()),
             ("batch", raw.batch.is_some()),

@@ -1,7 +1,7 @@
 //! The keys of `kind = "causal-lm"`.
 
 use super::error::ConfigError;
-use super::names::Architecture;
+use super::names::{Architecture, OnBadRecord};
 use super::range::{WIDTH_MAX, count, share};
 use super::raw::RawTask;
 use super::source::DataSource;
@@ -11,11 +11,12 @@ use std::path::PathBuf;
 /// The value of `task.kind`.
 pub(super) const KIND: &str = "causal-lm";
 
-const KEYS: [&str; 21] = [
+const KEYS: [&str; 22] = [
     "kind",
     "data",
     "column",
     "held_out",
+    "on_bad_record",
     "model",
     "architecture",
     "tokenizer",
@@ -46,6 +47,9 @@ pub struct CausalConfig {
     pub column: Option<String>,
     /// Share of the text to hold out, from its end.
     pub held_out: f64,
+    /// What is done with records that cannot be read.
+    #[serde(skip_serializing_if = "OnBadRecord::is_usual")]
+    pub on_bad_record: OnBadRecord,
     /// `tokenizer.json` or a folder with one, or [`BYTES`]; `None` for the model's, or bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokenizer: Option<String>,
@@ -125,6 +129,7 @@ impl CausalConfig {
             data,
             column: None,
             held_out: 0.05,
+            on_bad_record: OnBadRecord::Stop,
             tokenizer: None,
             context: None,
             batch: 16,
@@ -171,6 +176,7 @@ impl CausalConfig {
         Ok(Self {
             column: raw.column,
             held_out: raw.held_out.unwrap_or(usual.held_out),
+            on_bad_record: OnBadRecord::from_raw(raw.on_bad_record.as_deref())?,
             tokenizer: raw.tokenizer,
             context: raw.context,
             batch: raw.batch.unwrap_or(usual.batch),

@@ -2,7 +2,7 @@
 
 use super::classes::Classes;
 use super::error::ConfigError;
-use super::names::{Augmentation, ImageModel};
+use super::names::{Augmentation, ImageModel, OnBadRecord};
 use super::range::{WIDTH_MAX, count, share};
 use super::raw::RawTask;
 use super::source::DataSource;
@@ -12,10 +12,11 @@ use serde::Serialize;
 /// The value of `task.kind`.
 pub(super) const KIND: &str = "image-classifier";
 
-const KEYS: [&str; 11] = [
+const KEYS: [&str; 12] = [
     "kind",
     "data",
     "held_out",
+    "on_bad_record",
     "model",
     "hidden",
     "batch",
@@ -34,6 +35,9 @@ pub struct ImageConfig {
     /// Share of the training images to hold out instead of using the `t10k-` files.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub held_out: Option<f64>,
+    /// What is done with records that cannot be read.
+    #[serde(skip_serializing_if = "OnBadRecord::is_usual")]
+    pub on_bad_record: OnBadRecord,
     /// The model.
     pub model: ImageModel,
     /// Number of units of the hidden layer.
@@ -61,6 +65,7 @@ impl Default for ImageConfig {
         Self {
             data: DataSource::Bundled,
             held_out: None,
+            on_bad_record: OnBadRecord::Stop,
             model: ImageModel::Mlp,
             hidden: 256,
             batch: 128,
@@ -106,6 +111,7 @@ impl ImageConfig {
             })?,
             data: raw.data.unwrap_or(usual.data),
             held_out: raw.held_out,
+            on_bad_record: OnBadRecord::from_raw(raw.on_bad_record.as_deref())?,
             hidden: raw.hidden.unwrap_or(usual.hidden),
             batch: raw.batch.unwrap_or(usual.batch),
             classes: raw.classes,

@@ -1,6 +1,7 @@
 //! The keys of `kind = "language-model"`.
 
 use super::error::ConfigError;
+use super::names::OnBadRecord;
 use super::range::{WIDTH_MAX, count, share};
 use super::raw::RawTask;
 use super::source::DataSource;
@@ -9,8 +10,17 @@ use serde::Serialize;
 /// The value of `task.kind`.
 pub(super) const KIND: &str = "language-model";
 
-const KEYS: [&str; 9] = [
-    "kind", "data", "column", "held_out", "layers", "width", "heads", "context", "batch",
+const KEYS: [&str; 10] = [
+    "kind",
+    "data",
+    "column",
+    "held_out",
+    "on_bad_record",
+    "layers",
+    "width",
+    "heads",
+    "context",
+    "batch",
 ];
 
 /// A byte-level language model.
@@ -23,6 +33,9 @@ pub struct LanguageConfig {
     pub column: Option<String>,
     /// Share of the text to hold out, from its end.
     pub held_out: f64,
+    /// What is done with records that cannot be read.
+    #[serde(skip_serializing_if = "OnBadRecord::is_usual")]
+    pub on_bad_record: OnBadRecord,
     /// Number of transformer blocks.
     pub layers: u32,
     /// Size of the vector for one byte.
@@ -42,6 +55,7 @@ impl LanguageConfig {
             data,
             column: None,
             held_out: 0.05,
+            on_bad_record: OnBadRecord::Stop,
             layers: 4,
             width: 128,
             heads: 4,
@@ -68,6 +82,7 @@ impl LanguageConfig {
         Ok(Self {
             column: raw.column,
             held_out: raw.held_out.unwrap_or(usual.held_out),
+            on_bad_record: OnBadRecord::from_raw(raw.on_bad_record.as_deref())?,
             layers: raw.layers.unwrap_or(usual.layers),
             width: raw.width.unwrap_or(usual.width),
             heads: raw.heads.unwrap_or(usual.heads),

@@ -24,7 +24,7 @@ pub use error::ConfigError;
 pub(crate) use error::nearest;
 pub use image::ImageConfig;
 pub use language::LanguageConfig;
-pub use names::{Architecture, Augmentation, ImageModel, Objective};
+pub use names::{Architecture, Augmentation, ImageModel, Objective, OnBadRecord};
 pub(crate) use shards::RawShards;
 pub use source::{BUNDLED, DataSource};
 pub use tabular::TabularConfig;

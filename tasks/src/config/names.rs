@@ -55,6 +55,27 @@ names!(
 );
 
 names!(
+    /// What is done with a record of the data that cannot be read: a line, a row or an image.
+    OnBadRecord {
+        /// The daemon that meets it stops and names it.
+        Stop = "stop",
+        /// It is left out, counted and named.
+        Skip = "skip",
+    }
+);
+
+impl OnBadRecord {
+    /// Whether it is what a configuration means that says nothing.
+    pub(super) fn is_usual(&self) -> bool {
+        *self == Self::Stop
+    }
+
+    pub(super) fn from_raw(name: Option<&str>) -> Result<Self, ConfigError> {
+        name.map_or(Ok(Self::Stop), |name| Self::parse("on_bad_record", name))
+    }
+}
+
+names!(
     /// Random changes of training images.
     Augmentation {
         /// Leaves images unchanged.

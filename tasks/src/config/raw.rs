@@ -14,6 +14,7 @@ pub(super) struct RawTask {
     pub(super) kind: Option<String>,
     pub(super) data: Option<DataSource>,
     pub(super) held_out: Option<f64>,
+    pub(super) on_bad_record: Option<String>,
     pub(super) model: Option<String>,
     pub(super) hidden: Option<u32>,
     pub(super) batch: Option<u32>,
@@ -41,6 +42,7 @@ pub(super) struct RawTask {
     pub(super) categories: Option<Vec<String>>,
     pub(super) buckets: Option<u32>,
     pub(super) ignore: Option<Vec<String>>,
+    pub(super) missing: Option<Vec<String>>,
     pub(super) scale: Option<BTreeMap<String, [f64; 2]>>,
     pub(super) column: Option<String>,
     #[serde(flatten)]
@@ -65,22 +67,23 @@ impl RawTask {
     }
 
     /// The keys that only tasks on labelled data have, for [`RawTask::only`].
-    pub(super) fn labelled(&self) -> [(&'static str, bool); 9] {
-        let [a, b, c, d, e, f] = self.tables();
+    pub(super) fn labelled(&self) -> [(&'static str, bool); 10] {
+        let [a, b, c, d, e, f, g] = self.tables();
         let classes = ("classes", self.classes.is_some());
         let size = ("size", self.size.is_some());
         let channels = ("channels", self.channels.is_some());
-        [classes, size, channels, a, b, c, d, e, f]
+        [classes, size, channels, a, b, c, d, e, f, g]
     }
 
     /// The keys that only tables have, for [`RawTask::only`].
-    pub(super) fn tables(&self) -> [(&'static str, bool); 6] {
+    pub(super) fn tables(&self) -> [(&'static str, bool); 7] {
         [
             ("target", self.target.is_some()),
             ("objective", self.objective.is_some()),
             ("categories", self.categories.is_some()),
             ("buckets", self.buckets.is_some()),
             ("ignore", self.ignore.is_some()),
+            ("missing", self.missing.is_some()),
             ("scale", self.scale.is_some()),
         ]
     }

@@ -2,7 +2,7 @@
 
 use super::classes::Classes;
 use super::error::ConfigError;
-use super::names::Objective;
+use super::names::{Objective, OnBadRecord};
 use super::range::{WIDTH_MAX, count, share};
 use super::raw::RawTask;
 use super::source::DataSource;
@@ -12,10 +12,12 @@ use std::collections::BTreeMap;
 /// The value of `task.kind`.
 pub(super) const KIND: &str = "tabular";
 
-const KEYS: [&str; 13] = [
+const KEYS: [&str; 15] = [
     "kind",
     "data",
     "held_out",
+    "on_bad_record",
+    "missing",
     "target",
     "objective",
     "classes",
@@ -35,6 +37,9 @@ pub struct TabularConfig {
     pub data: DataSource,
     /// Share of the rows to hold out.
     pub held_out: f64,
+    /// What is done with records that cannot be read.
+    #[serde(skip_serializing_if = "OnBadRecord::is_usual")]
+    pub on_bad_record: OnBadRecord,
     /// The column to predict.
     pub target: String,
     /// Whether to predict a class or a number.
@@ -50,6 +55,9 @@ pub struct TabularConfig {
     /// Columns that are no inputs.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ignore: Vec<String>,
+    /// Cells that mean the same as an empty one.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub missing: Vec<String>,
     /// Number of hidden layers.
     pub layers: u32,
     /// Number of units of each hidden layer.
@@ -67,12 +75,14 @@ impl TabularConfig {
         Self {
             data,
             held_out: 0.1,
+            on_bad_record: OnBadRecord::Stop,
             target,
             objective,
             classes: None,
             categories: Vec::new(),
             buckets: 16,
             ignore: Vec::new(),
+            missing: Vec::new(),
             layers: 2,
             hidden: 64,
             batch: 64,
@@ -112,10 +122,12 @@ impl TabularConfig {
         let usual = Self::of(raw.data.unwrap_or_default(), target?, objective);
         Ok(Self {
             held_out: raw.held_out.unwrap_or(usual.held_out),
+            on_bad_record: OnBadRecord::from_raw(raw.on_bad_record.as_deref())?,
             classes: raw.classes,
             categories: raw.categories.unwrap_or_default(),
             buckets: raw.buckets.unwrap_or(usual.buckets),
             ignore: raw.ignore.unwrap_or_default(),
+            missing: raw.missing.unwrap_or_default(),
             layers: raw.layers.unwrap_or(usual.layers),
             hidden: raw.hidden.unwrap_or(usual.hidden),
             batch: raw.batch.unwrap_or(usual.batch),

@@ -57,14 +57,16 @@ impl TaskConfig {
         }
     }
 
-    /// The preset of a configuration that names none. Plain SGD hardly trains a transformer, and outer
-    /// momentum harms models that are averaged often.
+    /// The preset of a configuration that names none. Plain SGD hardly trains a transformer and diverges with
+    /// convolutions on few colour images, and outer momentum harms models that are averaged often.
     pub const fn usual_preset(&self) -> &'static str {
         match self {
-            Self::ImageClassifier(_) => "diloco",
-            Self::LanguageModel(_) | Self::CausalLm(_) | Self::Tabular(_) | Self::Attached(_) => {
-                "local-adam"
-            }
+            Self::ImageClassifier(config) if matches!(config.model, ImageModel::Mlp) => "diloco",
+            Self::ImageClassifier(_)
+            | Self::LanguageModel(_)
+            | Self::CausalLm(_)
+            | Self::Tabular(_)
+            | Self::Attached(_) => "local-adam",
         }
     }
 

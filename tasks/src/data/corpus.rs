@@ -1,10 +1,10 @@
 //! Documents as one stream of tokens: the part of one shard, and what is held out.
 
 use super::encoder::Encoder;
-use super::source::Format;
+use super::source::{Format, lines};
 use super::text::{TextError, each_document};
 use super::tokens::Tokens;
-use super::{ShardError, Shards, split_text};
+use super::{BadRecords, ShardError, Shards, split_text};
 use crate::TaskError;
 use std::ops::Range;
 use std::path::Path;
@@ -44,7 +44,7 @@ impl Corpus {
         let path = encoder.source.path();
         let corpus = match encoder.source.format() {
             Format::Text => {
-                let documents = Documents::read(path)?;
+                let documents = Documents::read(path, &encoder.source.bad)?;
                 let text = &documents.text;
                 let encode = |range: Range<usize>| {
                     let encoded = documents.encode(range, &encoder.tokens, encoder.end);
@@ -55,7 +55,9 @@ impl Corpus {
                 };
                 let held = documents.held(held_out);
                 let mine = shards.range(held.start.max(1), 1)?;
-                let mine = line_after(text, mine.start)..line_after(text, mine.end).min(held.start);
+                let most = held.start / shards.of.max(1) as usize / 2;
+                let cut = |at| cut_after(text, at, most).min(held.start);
+                let mine = cut(mine.start)..cut(mine.end);
                 Self {
                     train: encode(mine)?,
                     held: encode(held)?,
@@ -109,40 +111,35 @@ impl Corpus {
 ///
 /// # Errors
 /// If the text cannot be read, is not UTF-8 or cannot be encoded.
-pub(super) fn held_size(
-    path: &Path,
-    tokens: &Tokens,
-    end: Option<u32>,
-    held_out: f64,
-) -> Result<(usize, usize), TextError> {
-    let documents = Documents::read(path)?;
+pub(super) fn held_size(encoder: &Encoder, held_out: f64) -> Result<(usize, usize), TextError> {
+    let path = encoder.source.path();
+    let documents = Documents::read(path, &encoder.source.bad)?;
     let held = documents.held(held_out);
     let bytes = held.len();
-    let encoded = documents.encode(held, tokens, end).map_err(|reason| {
-        let file = path.to_path_buf();
-        TextError::Encoding { file, reason }
-    })?;
+    let encoded = documents
+        .encode(held, &encoder.tokens, encoder.end)
+        .map_err(|reason| {
+            let file = path.to_path_buf();
+            TextError::Encoding { file, reason }
+        })?;
     Ok((bytes, encoded.len()))
 }
 
 impl Documents {
-    /// The text that is held out: complete lines.
+    /// The text that is held out: complete lines, if they are short enough.
     fn held(&self, held_out: f64) -> Range<usize> {
         let (_, held) = split_text(self.text.len(), held_out);
-        line_after(&self.text, held.start)..self.text.len()
+        cut_after(&self.text, held.start, held.len() / 2)..self.text.len()
     }
 
-    fn read(path: &Path) -> Result<Self, TextError> {
+    fn read(path: &Path, bad: &BadRecords) -> Result<Self, TextError> {
         let mut all = Self {
             text: String::new(),
             ends: Vec::new(),
         };
         each_document(path, &mut |file, bytes| {
-            let text = str::from_utf8(&bytes).map_err(|error| TextError::NotText {
-                file: file.to_path_buf(),
-                at: error.valid_up_to(),
-            })?;
-            all.text.push_str(text);
+            let text = lines(file, 0, bytes, bad)?;
+            all.text.push_str(&text);
             if !text.ends_with('\n') {
                 all.text.push('\n');
             }
@@ -172,17 +169,19 @@ impl Documents {
     }
 }
 
-/// Where the line after this position begins, so that no line and no character is cut. A position
-/// at the beginning of a line stays.
-fn line_after(text: &str, at: usize) -> usize {
-    if at == 0 {
-        return 0;
+/// Where the line after this position begins. A position at the beginning of a line stays. If no line ends
+/// in the next `most` bytes, it is the next space there, or else the end of a character.
+fn cut_after(text: &str, at: usize, most: usize) -> usize {
+    if at == 0 || at >= text.len() {
+        return at.min(text.len());
     }
-    let from = (at - 1).min(text.len());
-    let newline = text.as_bytes()[from..]
-        .iter()
-        .position(|&byte| byte == b'\n');
-    newline.map_or(text.len(), |newline| from + newline + 1)
+    let bytes = &text.as_bytes()[..text.len().min(at + most)];
+    let found = |from: usize, wanted: u8| bytes[from..].iter().position(|&byte| byte == wanted);
+    match (found(at - 1, b'\n'), found(at, b' ')) {
+        (Some(line), _) => at + line,
+        (None, Some(space)) => at + space,
+        (None, None) => text.ceil_char_boundary(at),
+    }
 }
 
 #[cfg(test)]
@@ -237,5 +236,40 @@ mod tests {
         let line = read(&file, None, &Shards::whole()).unwrap_err();
         assert!(line.contains("novel.txt: "), "{line}");
         assert!(line.contains("a window is 8"), "{line}");
+    }
+
+    #[test]
+    fn a_text_of_one_line_is_cut_inside_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let sentence = "A sentence without a line break. ";
+        for text in [
+            sentence.repeat(400),
+            "\u{f6}".repeat(9_000),
+            sentence.repeat(400) + "\n",
+        ] {
+            std::fs::write(dir.path().join("a.txt"), &text).unwrap();
+            let whole = read(dir.path(), None, &Shards::whole()).unwrap();
+            let share = whole.held.len() as f64 / (whole.held.len() + whole.train.len()) as f64;
+            assert!((0.19..0.21).contains(&share), "{share}");
+            let mut joined = Vec::new();
+            for index in 0..3 {
+                let shards = Shards {
+                    kind: ShardKind::Iid,
+                    index,
+                    of: 3,
+                    ..Shards::whole()
+                };
+                let part = read(dir.path(), None, &shards).unwrap();
+                assert!(part.train.len() * 4 > whole.train.len());
+                joined.extend(part.train);
+            }
+            assert_eq!(joined, whole.train);
+            let bytes = [whole.train, whole.held].concat();
+            let bytes: Vec<u8> = bytes.iter().map(|&token| token as u8).collect();
+            assert_eq!(
+                String::from_utf8(bytes).unwrap().trim_end(),
+                text.trim_end()
+            );
+        }
     }
 }

@@ -146,6 +146,37 @@ impl Dealt {
 mod tests {
     use super::*;
     use murmurate_protocol::{PeerId, Run};
+    use proptest::prelude::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(24))]
+
+        #[test]
+        fn a_restart_gives_the_units_of_the_run_without_it(
+            units in 100..60_000_usize,
+            rounds in proptest::collection::vec(1..60_usize, 1..6),
+            restart in 0..6_usize,
+            times in 1..3_u64,
+        ) {
+            let fresh = || Dealt::new(units, 3, Digest::of(b"data"));
+            let run = |restart: Option<usize>| {
+                let (mut dealt, mut first, mut all) = (fresh(), 3, Vec::new());
+                for (round, taken) in rounds.iter().enumerate() {
+                    if restart == Some(round) {
+                        let place = dealt.position();
+                        dealt = fresh();
+                        assert!(dealt.seek(&place));
+                    }
+                    let (runs, done) = (vec![Run::new(first, 90)], Some(0));
+                    dealt.train_blocks(&Blocks { runs, done });
+                    all.extend(dealt.next(*taken, times).unwrap());
+                    first += dealt.finished();
+                }
+                all
+            };
+            prop_assert_eq!(run(None), run(Some(restart)));
+        }
+    }
 
     #[test]
     fn each_unit_is_one_peers() {

@@ -3,7 +3,9 @@
 use super::encoder::Encoder;
 use super::source::{Format, Source};
 use super::stream::{Sizes, Stream, split};
-use super::{Corpus, Dealt, Passes, ShardError, ShardKind, Shards, TextError, Tokens, corpus};
+use super::{
+    BadRecords, Corpus, Dealt, Passes, ShardError, ShardKind, Shards, TextError, Tokens, corpus,
+};
 use crate::TaskError;
 use murmurate_protocol::{Blocks, Digest, Participants, Pool};
 use std::path::Path;
@@ -23,6 +25,7 @@ pub(crate) struct Reading<'a> {
     pub(crate) vocabulary: usize,
     /// Share of the text that is held out.
     pub(crate) held_out: f64,
+    pub(crate) bad: BadRecords,
 }
 
 /// Windows for training, each of which shares its last token with the next one.
@@ -45,8 +48,10 @@ pub(crate) struct Memory {
 
 impl Reading<'_> {
     fn encoder(self) -> Result<Encoder, TextError> {
+        let mut source = Source::open(self.path, self.column)?;
+        source.bad = self.bad;
         Ok(Encoder {
-            source: Source::open(self.path, self.column)?,
+            source,
             tokens: self.tokens,
             end: self.end,
             vocabulary: self.vocabulary,
@@ -62,7 +67,7 @@ impl Reading<'_> {
         let encoder = self.encoder()?;
         let (source, tokens) = (&encoder.source, &encoder.tokens);
         if source.bytes() <= MEMORY_BYTES_MAX && source.format() == Format::Text {
-            return corpus::held_size(source.path(), tokens, encoder.end, held_out).map(Some);
+            return corpus::held_size(&encoder, held_out).map(Some);
         }
         let sizes = Sizes::of(source.bytes());
         let passages = source.passages(sizes.passage);

@@ -3,15 +3,23 @@
 use super::bundled::{self, Bundled};
 use super::idx::{ImageShape, Images};
 use super::labels::check_held;
-use super::pictures::{Ahead, Files, Listing, PictureError, WantedClasses};
+use super::pictures::{Ahead, Decoded, Files, Listing, PictureError, WantedClasses};
 use super::pictures::{decode_all, look, packs};
-use super::{DataError, LabelledPair, ShardError, Shards};
+use super::{BadRecords, DataError, LabelledPair, ShardError, Shards};
+use crate::config::OnBadRecord;
 use murmurate_protocol::Digest;
 use std::path::Path;
 
 /// The most bytes of decoded images that stay in memory, those held out included. More are decoded again
 /// for each batch.
 pub const DECODED_IN_MEMORY_MAX: usize = 256 << 20;
+
+/// Images at which the contrast is looked for.
+const LOOKED_AT: usize = 32;
+
+/// The least difference of two values of these images, of 255. Those of a camera with 12 bits in files of 16
+/// differ by at most 16.
+const CONTRAST_MIN: u8 = 26;
 
 /// The longest side of a first image whose size is taken.
 const SMALL_SIDE: usize = 64;
@@ -35,6 +43,17 @@ pub struct WantedImages<'a> {
 pub struct ImageSet {
     labels: Vec<u16>,
     pixels: Pixels,
+    /// Those in memory that are left out, ascending.
+    left_out: Vec<usize>,
+}
+
+/// A batch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Taken {
+    /// The images that were asked for, but for those that are left out.
+    pub images: Vec<u32>,
+    /// Their bytes, `[images, height, width, channels]`.
+    pub pixels: Vec<u8>,
 }
 
 enum Pixels {
@@ -62,8 +81,8 @@ impl ImageSet {
         &self.labels
     }
 
-    /// The bytes of these images, `[images, height, width, channels]`. `upcoming(k)` returns the images of
-    /// the batch k + 1 after this one, which may be decoded already; it does not change the result.
+    /// The bytes of these images. `upcoming(k)` returns the images of the batch k + 1 after this one, which
+    /// may be decoded already; it does not change the result.
     ///
     /// # Errors
     /// If a file cannot be decoded.
@@ -74,16 +93,24 @@ impl ImageSet {
         &mut self,
         wanted: &[u32],
         upcoming: &mut dyn FnMut(usize) -> Option<Vec<u32>>,
-    ) -> Result<Vec<u8>, DataError> {
+    ) -> Result<Taken, DataError> {
         match &mut self.pixels {
             Pixels::Memory(images) => {
-                let mut bytes = Vec::with_capacity(wanted.len() * images.shape().area());
-                for &index in wanted {
-                    bytes.extend_from_slice(images.image(index as usize));
-                }
-                Ok(bytes)
+                let is_there =
+                    |image: &u32| self.left_out.binary_search(&(*image as usize)).is_err();
+                let wanted: Vec<u32> = wanted.iter().copied().filter(is_there).collect();
+                let pixels = wanted
+                    .iter()
+                    .flat_map(|&image| images.image(image as usize));
+                Ok(Taken {
+                    pixels: pixels.copied().collect(),
+                    images: wanted,
+                })
             }
-            Pixels::Ahead(ahead) => Ok(ahead.take(wanted, upcoming)?),
+            Pixels::Ahead(ahead) => {
+                let area = ahead.area();
+                Ok(without(wanted, ahead.take(wanted, upcoming)?, area))
+            }
             Pixels::Bundled(_) | Pixels::Files(_) => {
                 panic!("images are loaded before they are used")
             }
@@ -107,18 +134,26 @@ impl ImageSet {
         Self {
             labels: files.labels.clone(),
             pixels: Pixels::Files(files),
+            left_out: Vec::new(),
         }
     }
 
-    fn load(&mut self, shape: ImageShape, in_memory: bool) -> Result<(), PictureError> {
+    fn load(
+        &mut self,
+        shape: ImageShape,
+        in_memory: bool,
+        bad: &BadRecords,
+    ) -> Result<(), PictureError> {
         self.pixels = match &self.pixels {
             Pixels::Memory(_) | Pixels::Ahead(_) => return Ok(()),
             Pixels::Bundled(set) => Pixels::Memory(set.images()),
             Pixels::Files(files) if in_memory => {
                 let places: Vec<_> = (0..files.len() as u32).map(|i| files.place(i)).collect();
-                Pixels::Memory(Images::new(shape, decode_all(&places, shape)?))
+                let decoded = decode_all(&places, shape, bad)?;
+                self.left_out = decoded.left_out;
+                Pixels::Memory(Images::new(shape, decoded.pixels))
             }
-            Pixels::Files(files) => Pixels::Ahead(Ahead::new(files.clone(), shape)),
+            Pixels::Files(files) => Pixels::Ahead(Ahead::new(files.clone(), shape, bad.clone())),
         };
         Ok(())
     }
@@ -146,6 +181,7 @@ impl ImageData {
         let set = |set: Bundled| ImageSet {
             labels: set.labels(),
             pixels: Pixels::Bundled(set),
+            left_out: Vec::new(),
         };
         let (train, held) = (set(Bundled::Train), set(Bundled::Held));
         if let Some(classes) = wanted.classes {
@@ -205,6 +241,7 @@ impl ImageData {
         let set = |set: super::Labelled| ImageSet {
             labels: set.labels,
             pixels: Pixels::Memory(set.images),
+            left_out: Vec::new(),
         };
         Ok(Self {
             classes: pair.classes,
@@ -239,13 +276,51 @@ impl ImageData {
     ///
     /// # Errors
     /// If a file cannot be decoded.
-    pub fn load(&mut self, in_memory: usize) -> Result<(), DataError> {
+    pub fn load(&mut self, in_memory: usize, bad: &BadRecords) -> Result<(), DataError> {
+        self.look_at_contrast(bad);
         let images = self.train.len() + self.held.len();
         let fits = images.saturating_mul(self.shape.area()) <= in_memory;
-        self.train.load(self.shape, fits)?;
-        self.held.load(self.shape, fits)?;
+        self.train.load(self.shape, fits, bad)?;
+        self.held.load(self.shape, fits, bad)?;
         Ok(())
     }
+
+    /// Tells the operator if images in files have so little contrast that a model hardly sees anything.
+    fn look_at_contrast(&self, bad: &BadRecords) {
+        let Pixels::Files(files) = &self.train.pixels else {
+            return;
+        };
+        let some = (0..files.len()).step_by(files.len().div_ceil(LOOKED_AT).max(1));
+        let places: Vec<_> = some.map(|image| files.place(image as u32)).collect();
+        // What cannot be read is met again when it is used.
+        let lenient = BadRecords::new(OnBadRecord::Skip);
+        let decoded = decode_all(&places, self.shape, &lenient);
+        let pixels = decoded.map_or(Vec::new(), |decoded| decoded.pixels);
+        let (least, most) = (pixels.iter().min(), pixels.iter().max());
+        if let (Some(least), Some(most)) = (least, most)
+            && most - least < CONTRAST_MIN
+        {
+            bad.report().say(format!(
+                "the images have hardly any contrast: all values of {} of them are from {least} to {most} \
+                 of 255 (stretch them; a PNG file of 16 bits is taken to reach 65535)",
+                places.len()
+            ));
+        }
+    }
+}
+
+/// A batch without the images that are left out.
+fn without(wanted: &[u32], decoded: Decoded, area: usize) -> Taken {
+    let Decoded {
+        mut pixels,
+        left_out,
+    } = decoded;
+    let mut images = wanted.to_vec();
+    for at in left_out.into_iter().rev() {
+        images.remove(at);
+        pixels.drain(at * area..(at + 1) * area);
+    }
+    Taken { images, pixels }
 }
 
 /// Refuses to resize images.
@@ -311,14 +386,14 @@ mod tests {
         let taken = |in_memory| {
             let mut data = ImageData::read(dir.path(), &WantedImages::default()).unwrap();
             data.keep_shard(&shards, 1).unwrap();
-            data.load(in_memory).unwrap();
+            data.load(in_memory, &BadRecords::default()).unwrap();
             assert_eq!((data.train.len(), data.held.len(), data.classes), (9, 2, 2));
             let all: Vec<u32> = (0..9).collect();
-            let mut bytes = data.train.take(&all, &mut |_| None).unwrap();
+            let mut bytes = data.train.take(&all, &mut |_| None).unwrap().pixels;
             for (image, label) in bytes.chunks(data.shape.area()).zip(data.train.labels()) {
                 assert_eq!(u16::from(image[0] / 100), *label);
             }
-            bytes.extend(data.held.take(&[1, 0], &mut |_| None).unwrap());
+            bytes.extend(data.held.take(&[1, 0], &mut |_| None).unwrap().pixels);
             bytes
         };
         assert_eq!(taken(usize::MAX), taken(0));
@@ -383,10 +458,10 @@ mod tests {
             };
             let mut data = ImageData::read(dir.path(), &wanted).unwrap();
             assert_eq!((data.classes, data.shape.area()), (40, 45));
-            data.load(in_memory).unwrap();
+            data.load(in_memory, &BadRecords::default()).unwrap();
             for set in [&mut data.train, &mut data.held] {
                 let all: Vec<u32> = (0..set.len() as u32).rev().collect();
-                let bytes = set.take(&all, &mut |_| None).unwrap();
+                let bytes = set.take(&all, &mut |_| None).unwrap().pixels;
                 for (image, label) in bytes.chunks(45).zip(set.labels().iter().rev()) {
                     assert_eq!(u16::from(image[0]), *label);
                 }

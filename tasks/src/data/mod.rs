@@ -1,11 +1,13 @@
 //! Data and its shards. This module uses neither models nor devices.
 
+mod bad_records;
 mod bundled;
 mod corpus;
 mod dealt;
 mod division;
 mod encoder;
 mod feed;
+mod first_bytes;
 pub mod idx;
 mod images;
 mod labelled;
@@ -21,12 +23,14 @@ mod table;
 mod text;
 mod tokens;
 
+pub use bad_records::BadRecords;
 pub use corpus::Corpus;
 pub use dealt::Dealt;
 pub use division::{BLOCKS_MAX, Division};
 pub use feed::MEMORY_BYTES_MAX;
 pub(crate) use feed::{Feed, Reading};
-pub use images::{DECODED_IN_MEMORY_MAX, ImageData, ImageSet, WantedImages};
+pub use first_bytes::Foreign;
+pub use images::{DECODED_IN_MEMORY_MAX, ImageData, ImageSet, Taken, WantedImages};
 pub use labelled::{DataError, Labelled, LabelledPair};
 pub use labels::LabelError;
 pub use passes::Passes;

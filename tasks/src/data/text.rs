@@ -1,6 +1,7 @@
 //! Text as bytes: one file, or all files of a folder one after the other. The bytes are not
 //! decoded, because a byte-level model accepts any bytes.
 
+use super::first_bytes::{Foreign, MARK, foreign_format};
 use super::parquet::ParquetFileError;
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -12,6 +13,9 @@ pub const TEXT_BYTES_MAX: u64 = 4 << 30;
 
 /// Greatest depth of nested folders.
 const DEPTH_MAX: usize = 16;
+
+/// What can be done about any record that cannot be read.
+pub(super) const OR_SKIP: &str = "or leave such records out: `task.on_bad_record = \"skip\"`";
 
 /// Why text cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -35,7 +39,7 @@ pub enum TextError {
     #[error("{}: folders more than {DEPTH_MAX} deep are not followed", .0.display())]
     TooDeep(PathBuf),
     /// The file is not text.
-    #[error("{}: byte {at} is no UTF-8 (a tokenizer reads text files)", file.display())]
+    #[error("{}: byte {at} is no UTF-8 (convert the file, {OR_SKIP})", file.display())]
     NotText {
         /// The file.
         file: PathBuf,
@@ -50,18 +54,18 @@ pub enum TextError {
         /// The tokenizer's error.
         reason: String,
     },
-    /// A file in a binary format that is read as text nowhere.
-    #[error("{}: this is {format}, not text (convert it to text files first)", file.display())]
-    Binary {
+    /// A file in a format that is read as text nowhere.
+    #[error("{}: this is {}, not text ({})", file.display(), format.name, format.advice)]
+    Foreign {
         /// The file.
         file: PathBuf,
-        /// Name of the format.
-        format: &'static str,
+        /// The format.
+        format: Foreign,
     },
     /// Too few tokens for training or held-out data.
     #[error(
         "{}: {train} tokens to train on and {held} held out, a window is {window} (give more text, \
-         or a smaller `task.context`)", file.display()
+         a smaller `task.context` or another `task.held_out`)", file.display()
     )]
     TooFewTokens {
         /// The file or folder.
@@ -96,7 +100,7 @@ pub enum TextError {
     #[error("{0}: `task.column` chooses another")]
     NoColumn(ParquetFileError),
     /// A line is not JSON.
-    #[error("{}: line {line} is not a JSON object: {reason} (each line must be one)",
+    #[error("{}: line {line} is not a JSON object: {reason} (mend the line, {OR_SKIP})",
         file.display())]
     Json {
         /// The file.
@@ -107,8 +111,8 @@ pub enum TextError {
         reason: String,
     },
     /// A JSON object does not have the text.
-    #[error("{}: line {line} has no `{key}` (it has {known}): `task.column` chooses another",
-        file.display())]
+    #[error("{}: line {line} has no `{key}` (it has {known}): `task.column` chooses another, \
+        {OR_SKIP}", file.display())]
     NoKey {
         /// The file.
         file: PathBuf,
@@ -120,7 +124,8 @@ pub enum TextError {
         known: String,
     },
     /// A row is not text.
-    #[error("{}: row {row} of column `{column}` is not UTF-8", file.display())]
+    #[error("{}: row {row} of column `{column}` is not UTF-8 (mend the row, {OR_SKIP})",
+        file.display())]
     NotTextRow {
         /// The file.
         file: PathBuf,
@@ -131,8 +136,8 @@ pub enum TextError {
     },
     /// A token that the model does not have.
     #[error(
-        "{}: {place} has token {token}, the model has tokens from 0 to {} (are they of another \
-         tokenizer?)", file.display(), vocabulary.saturating_sub(1)
+        "{}: {place} has token {token}, the model has tokens from 0 to {} (use the tokenizer \
+         that made them, {OR_SKIP})", file.display(), vocabulary.saturating_sub(1)
     )]
     Token {
         /// The file.
@@ -176,6 +181,21 @@ pub enum TextError {
     },
 }
 
+impl TextError {
+    /// Whether one record is wrong, and not the source.
+    pub(crate) const fn is_of_a_record(&self) -> bool {
+        matches!(
+            self,
+            Self::Json { .. }
+                | Self::NoKey { .. }
+                | Self::NotText { .. }
+                | Self::NotTextRow { .. }
+                | Self::Token { .. }
+                | Self::Encoding { .. }
+        )
+    }
+}
+
 /// All bytes of a file, or of all files of a folder and its sub-folders in the order of their
 /// names (as bytes, so that it is the same on every machine), joined by a newline. Names that
 /// begin with a dot are left out.
@@ -196,15 +216,6 @@ pub(super) fn read_files(path: &Path) -> Result<Vec<u8>, TextError> {
     })?;
     Ok(text)
 }
-
-/// First bytes of files that people have beside text, with the name of the format. A byte-level model
-/// would train on them without a word.
-const BINARY: [(&[u8], &str); 4] = [
-    (b"PAR1", "Parquet"),
-    (b"ARROW1", "Arrow"),
-    (b"\x1f\x8b", "gzip"),
-    (b"PK\x03\x04", "a zip archive"),
-];
 
 /// Takes a file and its bytes.
 pub(super) type OnDocument<'a> = dyn FnMut(&Path, Vec<u8>) -> Result<(), TextError> + 'a;
@@ -230,8 +241,11 @@ pub(super) fn each_document(path: &Path, f: &mut OnDocument<'_>) -> Result<(), T
             return Err(TextError::TooLarge(path.into()));
         }
         size += read as u64;
-        if let Some(format) = binary_format(&bytes) {
-            return Err(TextError::Binary { file, format });
+        if let Some(format) = foreign_format(&bytes) {
+            return Err(TextError::Foreign { file, format });
+        }
+        if bytes.starts_with(MARK) {
+            bytes.drain(..MARK.len());
         }
         f(&file, bytes)?;
     }
@@ -239,12 +253,6 @@ pub(super) fn each_document(path: &Path, f: &mut OnDocument<'_>) -> Result<(), T
         0 => Err(TextError::Empty(path.into())),
         _ => Ok(()),
     }
-}
-
-/// The name of the format of a file that begins with these bytes, if it is a binary one.
-pub(super) fn binary_format(bytes: &[u8]) -> Option<&'static str> {
-    let known = BINARY.iter().find(|(magic, _)| bytes.starts_with(magic));
-    known.map(|(_, format)| *format)
 }
 
 /// The file, or all files of a folder and its sub-folders in the order of their names.

@@ -12,7 +12,7 @@ pub use causal::{
     CausalLm, CausalShape, Gpt2, Gpt2Shape, Llama, LlamaShape, Lora, ModelDirError, Rope, Stretch,
     read_shape, shape_json,
 };
-pub(crate) use causal::{initial, read_json};
+pub(crate) use causal::{dropout_of, end_of_text, initial, read_json};
 pub use cnn::{CNN_SIDE_MIN, Cnn};
 pub use mlp::Mlp;
 pub use perceptron::Perceptron;

@@ -4,18 +4,19 @@ use super::{Score, Task};
 use crate::config::{
     Architecture, BYTES, CausalConfig, CausalModel, ConfigError, DataSource, FreshModel, nearest,
 };
-use crate::data::{Feed, Reading, Shards, Tokens};
+use crate::data::{BadRecords, Feed, Reading, Shards, Tokens};
 use crate::model::{
-    CausalLm, CausalShape, Gpt2Shape, LlamaShape, Lora, ModelDirError, Rope, Stretch, initial,
-    read_json, read_shape,
+    CausalLm, CausalShape, Gpt2Shape, LlamaShape, Lora, ModelDirError, Rope, Stretch, dropout_of,
+    end_of_text, initial, read_shape,
 };
 use crate::weights::load_module;
 use crate::{Segments, TaskError, loss};
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use murmurate_protocol::{Blocks, Participants, Pool};
-use murmurate_strategies::TensorSpec;
+use murmurate_strategies::{DataReport, TensorSpec};
 use rand_chacha::ChaCha8Rng;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Most windows of held-out text to evaluate, spread evenly over it.
 const HELD_WINDOWS: usize = 512;
@@ -45,6 +46,8 @@ pub(crate) struct CausalPlan {
     pub(crate) start: Option<PathBuf>,
     /// Tokens that the model sees at once.
     pub(crate) context: usize,
+    /// The token after each document, if the model that it starts from has one.
+    pub(crate) end: Option<u32>,
 }
 
 /// A causal language model and its tokens.
@@ -57,6 +60,7 @@ pub struct CausalTask {
     accumulate: u32,
     clip_norm: Option<f64>,
     smoothing: f64,
+    bad: BadRecords,
 }
 
 impl CausalPlan {
@@ -79,18 +83,17 @@ impl CausalPlan {
             return Err(ConfigError::Vocabulary { tokens, vocabulary }.into());
         }
         let lora = lora(config, &shape)?;
+        let end = match &start {
+            Some(dir) => end_of_text(dir, vocabulary)?,
+            None => None,
+        };
         Ok(Self {
+            end,
             shape,
             lora,
             start,
             context,
         })
-    }
-
-    /// The token after each document, if the model that it starts from has one.
-    pub(crate) fn end_of_document(&self) -> Option<u32> {
-        let end = self.start.as_deref().and_then(end_of_text)?;
-        Some(end).filter(|&end| (end as usize) < self.shape.vocabulary())
     }
 
     pub(crate) fn model(&self, device: &Device) -> CausalLm {
@@ -169,20 +172,12 @@ fn lora(config: &CausalConfig, shape: &CausalShape) -> Result<Option<Lora>, Conf
     }
 }
 
-/// The token that ends a document, if the model's `config.json` names one.
-pub(crate) fn end_of_text(dir: &Path) -> Option<u32> {
-    let object = read_json(&dir.join("config.json")).ok()?;
-    let value = object.get("eos_token_id")?;
-    let first = value.as_array().and_then(|all| all.first());
-    let id = first.unwrap_or(value).as_u64()?;
-    u32::try_from(id).ok()
-}
-
 /// The text of a task.
 pub(crate) fn reading<'a>(
     config: &'a CausalConfig,
     plan: &CausalPlan,
     tokens: Tokens,
+    bad: BadRecords,
 ) -> Result<Reading<'a>, ConfigError> {
     let DataSource::Path(path) = &config.data else {
         return Err(ConfigError::Missing {
@@ -194,10 +189,11 @@ pub(crate) fn reading<'a>(
     Ok(Reading {
         path,
         column: config.column.as_deref(),
-        end: plan.end_of_document(),
+        end: plan.end,
         vocabulary: plan.shape.vocabulary(),
         held_out: config.held_out,
         tokens,
+        bad,
     })
 }
 
@@ -210,7 +206,11 @@ impl CausalTask {
         let tokens = tokens(config)?;
         let plan = CausalPlan::new(config, &tokens)?;
         let (window, batch) = (plan.context + 1, config.batch as usize);
-        let reading = reading(config, &plan, tokens)?;
+        let bad = BadRecords::new(config.on_bad_record);
+        if let Some(dropout) = plan.start.as_deref().and_then(dropout_of) {
+            bad.report().say(dropout);
+        }
+        let reading = reading(config, &plan, tokens, bad.clone())?;
         let (feed, held) = Feed::new(reading, shards, seed, window, batch)?;
         Ok(Self {
             plan,
@@ -220,6 +220,7 @@ impl CausalTask {
             accumulate: config.accumulate,
             clip_norm: config.clip_norm,
             smoothing: config.label_smoothing,
+            bad,
         })
     }
 
@@ -323,6 +324,10 @@ impl Task for CausalTask {
         let in_one = self.plan.shape.tied() || self.plan.lora.is_some();
         let segments = if in_one { &mut whole } else { segments };
         loss::smooth_cross_entropy(model.segmented(tokens, segments), next, self.smoothing)
+    }
+
+    fn data_report(&self) -> Option<Arc<DataReport>> {
+        Some(self.bad.report())
     }
 
     fn held_batches(&self) -> usize {

@@ -4,14 +4,16 @@ use super::{Score, Task};
 use crate::config::{Augmentation, Classes, DataSource, ImageConfig, ImageModel};
 use crate::data::idx::ImageShape;
 use crate::data::{
-    DECODED_IN_MEMORY_MAX, Dealt, ImageData, Passes, ShardKind, Shards, WantedImages,
+    BadRecords, DECODED_IN_MEMORY_MAX, DataError, Dealt, ImageData, Passes, PictureError,
+    ShardKind, Shards, WantedImages,
 };
 use crate::model::{CNN_SIDE_MIN, Classifier, Cnn, Mlp, ResNet18, ResNetShape};
 use crate::{Segments, TaskError, init, loss, rng};
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use murmurate_protocol::Participants;
-use murmurate_strategies::TensorSpec;
+use murmurate_strategies::{DataReport, TensorSpec};
 use rand_chacha::ChaCha8Rng;
+use std::sync::Arc;
 
 /// Mean and standard deviation of MNIST's pixels in `[0, 1]`. They also suit other grey images.
 const GREY: ([f32; 1], [f32; 1]) = ([0.1307], [0.3081]);
@@ -104,6 +106,7 @@ pub struct ImageTask {
     /// Only where the peers divide the images.
     dealt: Option<Dealt>,
     scale: Scale,
+    bad: BadRecords,
 }
 
 impl ImageTask {
@@ -125,7 +128,8 @@ impl ImageTask {
         let mut data = find_images(config)?;
         let plan = ImagePlan::new(config, &data)?;
         data.keep_shard(shards, 1)?;
-        data.load(in_memory)?;
+        let bad = BadRecords::new(config.on_bad_record);
+        data.load(in_memory, &bad)?;
         let images = data.train.len();
         let dealt = (shards.kind == ShardKind::Dealt)
             .then(|| Dealt::new(images, shards.seed, data.train.fingerprint()).for_rank(shards))
@@ -135,6 +139,7 @@ impl ImageTask {
         let passes = Passes::new(own, config.batch as usize, seed);
         Ok(Self {
             dealt,
+            bad,
             augmentation: config.augmentation,
             batch: config.batch as usize,
             upcoming: passes.clone(),
@@ -236,11 +241,14 @@ impl Task for ImageTask {
             None => Some(images(upcoming.batch(number + 1 + k as u64))),
         };
         let train = &mut self.data.train;
-        let bytes = train.take(&indices, &mut next)?;
+        let taken = train.take(&indices, &mut next)?;
+        if taken.images.is_empty() {
+            return Err(DataError::Picture(PictureError::NoneLeft).into());
+        }
         let mut rng = rng::stream(self.seed, rng::BATCHES, number);
         let shift = self.augmentation.shift_px();
-        let mut pixels = Vec::with_capacity(bytes.len());
-        for image in bytes.chunks_exact(self.plan.shape.area()) {
+        let mut pixels = Vec::with_capacity(taken.pixels.len());
+        for image in taken.pixels.chunks_exact(self.plan.shape.area()) {
             let mut offset = || match shift {
                 0 => 0,
                 _ => rng::below(2 * shift as u64 + 1, &mut rng) as isize - shift as isize,
@@ -248,7 +256,8 @@ impl Task for ImageTask {
             let by = [offset(), offset()];
             self.scale.append_moved(&mut pixels, image, by);
         }
-        let labels = indices
+        let labels = taken
+            .images
             .iter()
             .map(|&index| i32::from(train.labels()[index as usize]))
             .collect();
@@ -266,6 +275,10 @@ impl Task for ImageTask {
         segments: &mut Segments,
     ) -> Tensor<1> {
         loss::cross_entropy(model.segmented(images, segments), labels)
+    }
+
+    fn data_report(&self) -> Option<Arc<DataReport>> {
+        Some(self.bad.report())
     }
 
     fn held_batches(&self) -> usize {
@@ -286,12 +299,16 @@ impl Task for ImageTask {
         let held = &mut self.data.held;
         let wanted = indices(index);
         let mut next = |k: usize| Some(indices(index + 1 + k)).filter(|next| !next.is_empty());
-        let bytes = held.take(&wanted, &mut next)?;
-        let mut pixels = Vec::with_capacity(bytes.len());
-        for image in bytes.chunks_exact(self.plan.shape.area()) {
+        let taken = held.take(&wanted, &mut next)?;
+        if taken.images.is_empty() {
+            return Ok(Score::default());
+        }
+        let mut pixels = Vec::with_capacity(taken.pixels.len());
+        for image in taken.pixels.chunks_exact(self.plan.shape.area()) {
             self.scale.append_moved(&mut pixels, image, [0, 0]);
         }
-        let labels = wanted
+        let labels = taken
+            .images
             .iter()
             .map(|&index| i32::from(held.labels()[index as usize]))
             .collect();
@@ -304,7 +321,7 @@ impl Task for ImageTask {
             loss_sum,
             right: Some(right),
             right_5,
-            samples: wanted.len() as u64,
+            samples: taken.images.len() as u64,
         })
     }
 }

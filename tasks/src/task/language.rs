@@ -2,14 +2,15 @@
 
 use super::{Score, Task};
 use crate::config::{DataSource, LanguageConfig};
-use crate::data::{Dealt, ShardKind, Shards, TextError, read_text, split_text};
+use crate::data::{BadRecords, Dealt, ShardKind, Shards, TextError, read_text, split_text};
 use crate::model::{Transformer, TransformerShape};
 use crate::{Segments, TaskError, init, loss, rng};
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use murmurate_protocol::{Digest, Participants};
-use murmurate_strategies::TensorSpec;
+use murmurate_strategies::{DataReport, TensorSpec};
 use rand_chacha::ChaCha8Rng;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// Most windows of held-out text to evaluate, spread evenly over it.
 const HELD_WINDOWS: usize = 512;
@@ -30,6 +31,7 @@ pub struct LanguageTask {
     seed: u64,
     /// Only where the peers divide the text.
     dealt: Option<Dealt>,
+    bad: BadRecords,
 }
 
 impl LanguageTask {
@@ -50,8 +52,10 @@ impl LanguageTask {
             }
             .into());
         };
-        let text = read_text(path, config.column.as_deref())?;
-        Self::of_text(config, &text, seed, shards)
+        let bad = BadRecords::new(config.on_bad_record);
+        let text = read_text(path, config.column.as_deref(), &bad)?;
+        let task = Self::of_text(config, &text, seed, shards)?;
+        Ok(Self { bad, ..task })
     }
 
     /// Like [`LanguageTask::new`], for text in memory. Errors name it by `config.data`.
@@ -91,6 +95,7 @@ impl LanguageTask {
             train: text[mine].to_vec(),
             held: text[held].to_vec(),
             seed: shards.order_seed(seed),
+            bad: BadRecords::default(),
         })
     }
 
@@ -190,6 +195,10 @@ impl Task for LanguageTask {
         segments: &mut Segments,
     ) -> Tensor<1> {
         loss::cross_entropy(model.segmented(bytes, segments), next)
+    }
+
+    fn data_report(&self) -> Option<Arc<DataReport>> {
+        Some(self.bad.report())
     }
 
     fn held_batches(&self) -> usize {

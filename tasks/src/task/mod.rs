@@ -6,7 +6,7 @@ mod language;
 mod tabular;
 
 pub use causal::CausalTask;
-pub(crate) use causal::{CausalPlan, end_of_text, reading, tokens};
+pub(crate) use causal::{CausalPlan, reading, tokens};
 pub use image::ImageTask;
 pub(crate) use image::{ImagePlan, find_images};
 pub use language::LanguageTask;
@@ -19,8 +19,9 @@ use crate::{Segments, TaskError};
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};
 use murmurate_protocol::{Blocks, Participants, Pool};
-use murmurate_strategies::TensorSpec;
+use murmurate_strategies::{DataReport, TensorSpec};
 use rand_chacha::ChaCha8Rng;
+use std::sync::Arc;
 
 /// The score of a model on one batch of held-out data.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -163,6 +164,11 @@ pub trait Task: Send {
     ) -> Tensor<1> {
         let _ = segments;
         self.loss(model, batch)
+    }
+
+    /// What it has found in its data.
+    fn data_report(&self) -> Option<Arc<DataReport>> {
+        None
     }
 
     /// Number of batches of held-out data.

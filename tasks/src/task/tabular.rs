@@ -2,13 +2,14 @@
 
 use super::{Score, Task};
 use crate::config::{Classes, ConfigError, DataSource, Objective, TabularConfig};
-use crate::data::{Dealt, Passes, ShardKind, Shards, Table, Targets, WantedTable};
+use crate::data::{BadRecords, Dealt, Passes, ShardKind, Shards, Table, Targets, WantedTable};
 use crate::model::Perceptron;
 use crate::{Segments, TaskError, init, loss};
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use murmurate_protocol::{Digest, Participants};
-use murmurate_strategies::TensorSpec;
+use murmurate_strategies::{DataReport, TensorSpec};
 use rand_chacha::ChaCha8Rng;
+use std::sync::Arc;
 
 /// The most rows in an evaluation batch.
 const HELD_BATCH_MAX: usize = 2_000;
@@ -28,6 +29,7 @@ pub struct TabularTask {
     passes: Passes,
     /// Only where the peers divide the rows.
     dealt: Option<Dealt>,
+    bad: BadRecords,
 }
 
 /// What rows of a batch should give.
@@ -53,6 +55,7 @@ impl TabularTask {
             }
             .into());
         };
+        let bad = BadRecords::new(config.on_bad_record);
         let table = Table::read(
             path,
             &WantedTable {
@@ -63,6 +66,8 @@ impl TabularTask {
                 categories: &config.categories,
                 buckets: config.buckets as usize,
                 ignore: &config.ignore,
+                missing: &config.missing,
+                bad: &bad,
                 scale: &config.scale,
             },
         )?;
@@ -89,6 +94,7 @@ impl TabularTask {
             hidden: config.hidden as usize,
             batch: config.batch as usize,
             dealt,
+            bad,
         })
     }
 
@@ -224,6 +230,10 @@ impl Task for TabularTask {
             Wanted::Labels(labels) => loss::cross_entropy(found, labels),
             Wanted::Values(values) => (found - values).square().mean(),
         }
+    }
+
+    fn data_report(&self) -> Option<Arc<DataReport>> {
+        Some(self.bad.report())
     }
 
     fn held_batches(&self) -> usize {

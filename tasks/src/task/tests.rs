@@ -2,11 +2,12 @@
 
 use super::{ImageTask, TabularTask, Task};
 use crate::config::{
-    Augmentation, DataSource, ImageConfig, ImageModel, Objective, TabularConfig, TaskConfig,
+    Augmentation, DataSource, ImageConfig, ImageModel, Objective, OnBadRecord, TabularConfig,
+    TaskConfig,
 };
 use crate::data::{ShardKind, Shards, png_of};
 use crate::{BurnTrainer, DeviceChoice, build, layout, parameters, take_steps};
-use murmurate_protocol::{Participants, PeerId};
+use murmurate_protocol::{Blocks, Participants, PeerId, Run};
 use murmurate_strategies::Trainer;
 use murmurate_strategies::inner::InnerKind;
 use murmurate_strategies::state::MemoryState;
@@ -171,6 +172,99 @@ fn an_image_that_is_torn_later_stops_training_with_its_name() {
     }
     let error = take_steps(&mut trainer, 6).unwrap_err().to_string();
     assert!(error.contains("red/") && error.contains(".png"), "{error}");
+}
+
+#[test]
+fn an_image_that_cannot_be_read_ends_one_daemon_once_its_block_is_done() {
+    let dir = tempfile::tempdir().unwrap();
+    striped(dir.path());
+    let config = images(dir.path(), ImageModel::Mlp);
+    let told = |first| Blocks {
+        runs: vec![Run::new(first, 80)],
+        done: Some(0),
+    };
+    // An epoch has 72 images, one a block, and a batch 12.
+    let epoch = || {
+        let (mut trainer, mut first) = (from_files(&config, &Shards::default(), 0), 0);
+        for _ in 0..8 {
+            trainer.train_blocks(&told(first));
+            match take_steps(&mut trainer, 1) {
+                Ok(_) => first += trainer.finished_blocks(),
+                Err(error) => return Some((error.to_string(), first)),
+            }
+        }
+        None
+    };
+    // One that is held out is met by no training.
+    let tear = |number| {
+        let file = dir.path().join(format!("red/{number}.png"));
+        let image = fs::read(&file).unwrap();
+        fs::write(&file, "torn").unwrap();
+        let met = epoch();
+        if met.is_none() {
+            fs::write(&file, image).unwrap();
+        }
+        met
+    };
+    let (error, mut first) = (0..30).find_map(tear).unwrap();
+    assert!(
+        error.contains("red/") && error.contains("on_bad_record"),
+        "{error}"
+    );
+    // The next one to which blocks are dealt does not meet it before the epoch ends.
+    let mut next = from_files(&config, &Shards::default(), 0);
+    while first + 12 <= 72 {
+        next.train_blocks(&told(first));
+        take_steps(&mut next, 1).unwrap();
+        first += 12;
+    }
+}
+
+#[test]
+fn images_that_cannot_be_read_are_left_out_of_their_batches() {
+    let dir = tempfile::tempdir().unwrap();
+    striped(dir.path());
+    for entry in fs::read_dir(dir.path().join("red")).unwrap().take(9) {
+        fs::write(entry.unwrap().path(), "torn").unwrap();
+    }
+    let config = ImageConfig {
+        on_bad_record: OnBadRecord::Skip,
+        size: Some([SIDE, SIDE]),
+        channels: Some(3),
+        ..images(dir.path(), ImageModel::Mlp)
+    };
+    let trained = |in_memory| {
+        let mut trainer = from_files(&config, &Shards::whole(), in_memory);
+        take_steps(&mut trainer, 12).unwrap();
+        let found = trainer.evaluate().unwrap();
+        let skipped = trainer.data_reports()[0].skipped();
+        (bits(&mut trainer), found.samples, skipped)
+    };
+    let (parameters, samples, skipped) = trained(0);
+    assert_eq!(skipped, 9);
+    assert!(samples < 18 || skipped == 9, "{samples}");
+    assert_eq!((parameters, samples, skipped), trained(usize::MAX));
+}
+
+#[test]
+fn images_without_contrast_are_told() {
+    let dir = tempfile::tempdir().unwrap();
+    for class in ["a", "b"] {
+        fs::create_dir(dir.path().join(class)).unwrap();
+        for value in 0..5 {
+            let png = png_of([SIDE, SIDE, 1], &[value; (SIDE * SIDE) as usize]);
+            fs::write(dir.path().join(format!("{class}/{value}.png")), png).unwrap();
+        }
+    }
+    let trainer = from_files(&images(dir.path(), ImageModel::Mlp), &Shards::whole(), 0);
+    let told = trainer.data_reports()[0].take_untold();
+    assert!(told[0].contains("hardly any contrast"), "{told:?}");
+    assert!(told[0].contains("from 0 to 4 of 255"), "{told:?}");
+    fs::remove_dir_all(dir.path().join("a")).unwrap();
+    fs::remove_dir_all(dir.path().join("b")).unwrap();
+    striped(dir.path());
+    let trainer = from_files(&images(dir.path(), ImageModel::Mlp), &Shards::whole(), 0);
+    assert!(trainer.data_reports()[0].take_untold().is_empty());
 }
 
 /// 400 rows: `y` is 3 a - 2 b, and `kind` says whether it is above zero or the shape is round.

@@ -1,10 +1,15 @@
-//! A forward pass that begins while its parameters are still exchanged.
+//! The forward pass over the next batch, which may begin while its parameters are still exchanged.
 
 use super::gated::{Begun, Place};
 use super::{BurnTrainer, MODEL, gated};
+use crate::data::{DataError, PictureError};
 use crate::{Segments, Task, TaskError};
+use burn::tensor::Tensor;
 use murmurate_strategies::{Gate, TrainError};
 use std::sync::Arc;
+
+/// Batches in a row of which no record can be read, after which training ends.
+const EMPTY_MAX: u32 = 1_000;
 
 impl<T: Task> BurnTrainer<T> {
     /// Where the next batch is; that of a forward pass that has begun counts as the next one.
@@ -70,5 +75,33 @@ impl<T: Task> BurnTrainer<T> {
     fn go_back(&mut self, before: &Place) -> Result<(), TaskError> {
         self.batches = before.batches;
         self.task.seek(&before.position)
+    }
+
+    fn next_batch(&mut self) -> Result<T::Batch, TaskError> {
+        for _ in 0..EMPTY_MAX {
+            if let Some(error) = self.met.due() {
+                return Err(error);
+            }
+            let batch = self.task.batch(self.batches, &self.device);
+            self.batches += 1;
+            match batch {
+                Ok(batch) => return Ok(batch),
+                Err(TaskError::Data(DataError::Picture(PictureError::NoneLeft))) => {}
+                Err(error) => self.met.keep(error)?,
+            }
+        }
+        Err(DataError::Picture(PictureError::NoneLeft).into())
+    }
+
+    /// One forward pass over the next batch.
+    pub(super) fn pass(&mut self, segments: &mut Segments) -> Result<(f64, Tensor<1>), TrainError> {
+        let batch = self.next_batch()?;
+        let model = self.model.as_ref().expect(MODEL);
+        let loss = self.task.segmented_loss(model, batch, segments);
+        let value = loss.clone().into_scalar::<f32>();
+        match value.is_finite() {
+            true => Ok((f64::from(value), loss)),
+            false => Err(TrainError::NotFinite),
+        }
     }
 }

@@ -6,6 +6,7 @@ mod edits;
 pub(crate) mod flat;
 mod gated;
 mod inner;
+mod met;
 mod on_device;
 mod tensors;
 mod transfer;
@@ -14,16 +15,18 @@ mod whole;
 use crate::{DeviceChoice, Segments, Task, TaskError};
 use burn::module::Module;
 use burn::optim::{GradientsAccumulator, GradientsParams};
-use burn::tensor::{Device, Tensor};
+use burn::tensor::Device;
 pub use whole::{parameters, take_steps};
 
 use edits::{Initial, Visit};
 use gated::Begun;
 use inner::Inner;
+use met::Met;
 use murmurate_protocol::{Blocks, Digest, Evaluation, InnerStep, Participants, Pool, Round};
 use murmurate_strategies::inner::InnerKind;
 use murmurate_strategies::state::{StateError, StateSink, StateSource};
-use murmurate_strategies::{Gate, Layout, Proceed, StepControl, TrainError, TrainReport, Trainer};
+use murmurate_strategies::{DataReport, Gate, Layout, Proceed};
+use murmurate_strategies::{StepControl, TrainError, TrainReport, Trainer};
 use std::ops::Range;
 use std::sync::Arc;
 use whole::{Uncorrected, add};
@@ -47,6 +50,8 @@ pub struct BurnTrainer<T: Task> {
     batches: u64,
     /// A forward pass that began before its gradients were asked for.
     begun: Option<Begun>,
+    /// A record of the data that could not be read.
+    met: Met,
     /// Whether the host can access the device's memory.
     in_place: bool,
 }
@@ -79,6 +84,7 @@ impl<T: Task> BurnTrainer<T> {
             inner: None,
             batches: 0,
             begun: None,
+            met: Met::default(),
             in_place,
         };
         if !in_place {
@@ -115,19 +121,6 @@ impl<T: Task> BurnTrainer<T> {
     /// The model.
     pub fn model(&self) -> &T::Model {
         self.model.as_ref().expect(MODEL)
-    }
-
-    /// One forward pass over the next batch.
-    fn pass(&mut self, segments: &mut Segments) -> Result<(f64, Tensor<1>), TrainError> {
-        let batch = self.task.batch(self.batches, &self.device)?;
-        self.batches += 1;
-        let model = self.model.as_ref().expect(MODEL);
-        let loss = self.task.segmented_loss(model, batch, segments);
-        let value = loss.clone().into_scalar::<f32>();
-        match value.is_finite() {
-            true => Ok((f64::from(value), loss)),
-            false => Err(TrainError::NotFinite),
-        }
     }
 
     /// Forward and backward passes over the batches of one inner step: the mean loss and its
@@ -201,6 +194,7 @@ impl<T: Task> Trainer for BurnTrainer<T> {
     }
 
     fn deal(&mut self, participants: &Participants) {
+        self.met.begin(false);
         self.task.deal(participants);
     }
 
@@ -209,11 +203,16 @@ impl<T: Task> Trainer for BurnTrainer<T> {
     }
 
     fn train_blocks(&mut self, blocks: &Blocks) {
+        self.met.begin(true);
         self.task.train_blocks(blocks);
     }
 
     fn finished_blocks(&self) -> u64 {
         self.task.finished_blocks()
+    }
+
+    fn data_reports(&self) -> Vec<Arc<DataReport>> {
+        self.task.data_report().into_iter().collect()
     }
 
     fn batch(&self) -> u64 {

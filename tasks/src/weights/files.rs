@@ -36,20 +36,27 @@ struct WeightFile {
 }
 
 impl WeightFiles {
-    /// Opens a safetensors file, or a folder with `model.safetensors`, with
-    /// `model.safetensors.index.json` and the files that it names, or with
+    /// Opens a safetensors file, or a folder with `model.safetensors`, else with
+    /// `model.safetensors.index.json` and the files that it names, else with
     /// `adapter_model.safetensors`.
     ///
     /// # Errors
-    /// If a file is missing or not a safetensors file, or a tensor is in two of them.
+    /// If a file is missing or not a safetensors file, or a tensor is in two of them or in another one than
+    /// the index says.
     pub(crate) fn open(path: &Path) -> Result<Self, ModelFileError> {
         let mut all = Self {
             path: path.to_path_buf(),
             files: Vec::new(),
             tensors: BTreeMap::new(),
         };
-        for file in files_of(path)? {
+        for (file, tensors) in files_of(path)? {
             all.add(&file)?;
+            if let Some(name) = tensors.iter().find(|name| !all.contains(name)) {
+                let reason = format!(
+                    "tensor `{name}` is not in it, though {INDEX} says so (copy both again)"
+                );
+                return Err(folder_error(&file, reason));
+            }
         }
         Ok(all)
     }
@@ -189,47 +196,87 @@ fn header(path: &Path, file: &File, size: u64) -> Result<(u64, Metadata), ModelF
     Ok((length, metadata))
 }
 
-/// The files of a model: the file itself, or those of a folder.
-fn files_of(path: &Path) -> Result<Vec<PathBuf>, ModelFileError> {
+/// The weights of a complete model in one file, in several, and of adapters, in the order in which
+/// `transformers` looks for them.
+pub(crate) const SINGLE: &str = "model.safetensors";
+const INDEX: &str = "model.safetensors.index.json";
+pub(crate) const ADAPTER: &str = "adapter_model.safetensors";
+
+/// The files of a model: the file itself, or those of a folder. With an index also the tensors that it says
+/// are in each of them.
+fn files_of(path: &Path) -> Result<Vec<(PathBuf, Vec<String>)>, ModelFileError> {
     if !path.is_dir() {
-        return Ok(vec![path.to_path_buf()]);
+        return Ok(vec![(path.to_path_buf(), Vec::new())]);
     }
-    let index = path.join("model.safetensors.index.json");
-    if index.exists() {
+    let [single, index, adapter] = [SINGLE, INDEX, ADAPTER].map(|name| path.join(name));
+    if !single.exists() && index.exists() {
         return listed(path, &index);
     }
-    let single = ["model.safetensors", "adapter_model.safetensors"];
-    let found = single.map(|name| path.join(name)).into_iter();
     let reason = match path.join("pytorch_model.bin").exists() {
         true => {
             "it has pytorch_model.bin but no safetensors file (save it with `transformers` again)"
         }
         false => "it has neither model.safetensors nor model.safetensors.index.json",
     };
-    found
-        .into_iter()
-        .find(|file| file.exists())
-        .map(|file| vec![file])
-        .ok_or_else(|| folder_error(path, reason))
+    let found = [single, adapter].into_iter().find(|file| file.exists());
+    let found = found.ok_or_else(|| folder_error(path, reason))?;
+    Ok(vec![(found, Vec::new())])
 }
 
-/// The files that an index names, each once.
-fn listed(dir: &Path, index: &Path) -> Result<Vec<PathBuf>, ModelFileError> {
+/// The files that an index names, each once, with their tensors.
+fn listed(dir: &Path, index: &Path) -> Result<Vec<(PathBuf, Vec<String>)>, ModelFileError> {
     let object = read_json(index).map_err(|error| folder_error(index, error.reason))?;
     let map = object.get("weight_map").and_then(|map| map.as_object());
     let map = map.ok_or_else(|| folder_error(index, "`weight_map` is missing"))?;
-    let mut names = Vec::new();
-    for name in map.values() {
-        match name.as_str() {
-            Some(name) if !name.contains(['/', '\\']) => names.push(name),
+    let mut files: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for (tensor, file) in map {
+        match file.as_str() {
+            Some(file) if !file.contains(['/', '\\']) => {
+                files.entry(file).or_default().push(tensor.clone());
+            }
             _ => {
                 let reason =
-                    format!("`weight_map` names {name}, which is not a file of the folder");
+                    format!("`weight_map` names {file}, which is not a file of the folder");
                 return Err(folder_error(index, reason));
             }
         }
     }
-    names.sort_unstable();
-    names.dedup();
-    Ok(names.into_iter().map(|name| dir.join(name)).collect())
+    let files = files.into_iter();
+    Ok(files
+        .map(|(file, tensors)| (dir.join(file), tensors))
+        .collect())
+}
+
+/// Removes the weights of another model that a folder holds beside the new [`SINGLE`]: the files of an index,
+/// and adapters, which `transformers` would add to it.
+///
+/// # Errors
+/// If a file cannot be removed.
+pub(crate) fn remove_others(dir: &Path) -> Result<(), ModelFileError> {
+    let index = dir.join(INDEX);
+    let shards = match index.exists() {
+        true => listed(dir, &index).unwrap_or_default(),
+        false => Vec::new(),
+    };
+    let adapters = [ADAPTER, "adapter_config.json"].map(|name| dir.join(name));
+    let shards = shards.into_iter().map(|(file, _)| file);
+    let others = shards.chain([index]).chain(adapters);
+    for file in others.filter(|file| !file.ends_with(SINGLE) && file.exists()) {
+        std::fs::remove_file(&file).map_err(|source| io_error(&file, source))?;
+    }
+    Ok(())
+}
+
+/// Refuses to write adapters beside the weights of a complete model, which would be read in their place.
+///
+/// # Errors
+/// Names the file.
+pub(crate) fn no_model_in(dir: &Path) -> Result<(), ModelFileError> {
+    let found = [SINGLE, INDEX].iter().find(|name| dir.join(name).exists());
+    found.map_or(Ok(()), |name| {
+        let reason = format!(
+            "it holds {name}, which would be read in place of the adapters (give another folder)"
+        );
+        Err(folder_error(dir, reason))
+    })
 }

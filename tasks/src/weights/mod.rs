@@ -7,7 +7,7 @@ mod names;
 mod write;
 
 pub use error::ModelFileError;
-pub(crate) use files::WeightFiles;
+pub(crate) use files::{ADAPTER, SINGLE, WeightFiles, no_model_in, remove_others};
 
 pub use load::{load_model, load_module, read_model};
 pub(crate) use names::peft_name;

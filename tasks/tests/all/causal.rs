@@ -270,6 +270,35 @@ fn a_folder_that_was_written_is_the_start_to_the_bit() {
 }
 
 #[test]
+fn no_other_weights_stay_beside_those_that_are_written() {
+    let dir = text();
+    let folder = dir.path().join("model");
+    fs::create_dir(&folder).unwrap();
+    for entry in fs::read_dir(fixture("llama")).unwrap() {
+        let entry = entry.unwrap();
+        fs::copy(entry.path(), folder.join(entry.file_name())).unwrap();
+    }
+    fs::write(folder.join("adapter_config.json"), "{}").unwrap();
+    let config = of_folder(dir.path(), fixture("llama"));
+    let mut trained = trainer(&config, 1);
+    let values = parameters(trained.as_mut());
+    write_folder(&config, trained.layout(), &values, &folder).unwrap();
+    let names = fs::read_dir(&folder).unwrap();
+    let names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let weights = names.filter(|name| name.contains("safetensors") || name.contains("adapter"));
+    assert_eq!(weights.collect::<Vec<_>>(), ["model.safetensors"]);
+    let adapters = with_adapters(config);
+    let mut trained = trainer(&adapters, 1);
+    let values = parameters(trained.as_mut());
+    let error = write_folder(&adapters, trained.layout(), &values, &folder).unwrap_err();
+    let error = error.to_string();
+    assert!(
+        error.contains("it holds model.safetensors, which would be read"),
+        "{error}"
+    );
+}
+
+#[test]
 fn a_token_stands_for_several_bytes() {
     let dir = text();
     let of = |config| bytes_per_token(&TaskConfig::CausalLm(config)).unwrap();

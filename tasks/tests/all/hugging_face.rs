@@ -281,6 +281,17 @@ fn damaged_folders_are_refused_by_the_file() {
     fs::write(dir.path().join("model.safetensors.index.json"), "{}").unwrap();
     let line = refusal("llama", dir.path());
     assert!(line.contains("`weight_map` is missing"), "{line}");
+    let index = "{\"weight_map\": {\"no.such\": \"model-00001-of-00003.safetensors\"}}";
+    fs::write(dir.path().join("model.safetensors.index.json"), index).unwrap();
+    let line = refusal("llama", dir.path());
+    assert!(line.contains("tensor `no.such` is not in it"), "{line}");
+    // As `transformers`, which does not look at the index then.
+    fs::write(dir.path().join("model.safetensors"), "junk").unwrap();
+    let line = refusal("llama", dir.path());
+    assert!(
+        line.contains("model.safetensors: it is not a safetensors"),
+        "{line}"
+    );
     let empty = tempfile::tempdir().unwrap();
     let line = refusal("llama", empty.path());
     assert!(line.contains("neither model.safetensors nor"), "{line}");

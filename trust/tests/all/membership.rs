@@ -272,6 +272,7 @@ fn a_line_is_read_whole_or_not_at_all() {
     assert!(line.len() < 700, "{} characters", line.len());
     let broken: String = line.chars().flat_map(|c| [c, '\n']).collect();
     assert!(Invite::from_line(&broken).is_ok());
+    assert!(Invite::from_line(&format!("\u{feff}{line}\r\n")).is_ok());
     assert_eq!(Invite::from_line("hello"), Err(InviteError::NotOne));
     assert_eq!(
         Invite::from_line("murmurate-invite-9.abc"),

@@ -45,6 +45,7 @@ fn header() -> RecordHeader {
             join: false,
             save_every: None,
             evaluate_every: 0,
+            evaluate_percent: 0,
             leave_when_finished: false,
             pool: None,
         },

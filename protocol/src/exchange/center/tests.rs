@@ -52,6 +52,7 @@ fn center(contribution: Contribution) -> (Center, Context) {
         join: false,
         save_every: None,
         evaluate_every: 0,
+        evaluate_percent: 0,
         leave_when_finished: false,
         pool: None,
     };

@@ -87,6 +87,7 @@ pub(crate) fn config(me: PeerId) -> PeerConfig {
         join: false,
         save_every: None,
         evaluate_every: 0,
+        evaluate_percent: 0,
         leave_when_finished: false,
         pool: None,
     }

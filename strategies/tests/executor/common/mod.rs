@@ -296,6 +296,7 @@ impl Swarm {
             join,
             save_every: None,
             evaluate_every: 0,
+            evaluate_percent: 0,
             leave_when_finished: false,
             pool: None,
         };

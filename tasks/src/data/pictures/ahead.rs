@@ -1,9 +1,10 @@
 //! Decodes batches of images before they are asked for.
 
-use super::decode::decode_all;
+use super::decode::{self, decode_all};
 use super::error::PictureError;
 use super::listing::Files;
 use super::place::Place;
+use crate::data::BadRecords;
 use crate::data::idx::ImageShape;
 use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -12,7 +13,7 @@ use std::thread;
 /// Batches that are decoded ahead.
 const AHEAD: usize = 2;
 
-type Decoded = Result<Vec<u8>, PictureError>;
+type Decoded = Result<decode::Decoded, PictureError>;
 
 /// A batch to decode, and where to send it.
 struct Request {
@@ -25,6 +26,7 @@ struct Request {
 pub(in crate::data) struct Ahead {
     files: Files,
     shape: ImageShape,
+    bad: BadRecords,
     /// The thread that decodes, from the first batch on. It ends with this sender.
     worker: Option<Sender<Request>>,
     /// Batches on their way, by their indices.
@@ -32,16 +34,22 @@ pub(in crate::data) struct Ahead {
 }
 
 impl Ahead {
-    pub(in crate::data) const fn new(files: Files, shape: ImageShape) -> Self {
+    pub(in crate::data) const fn new(files: Files, shape: ImageShape, bad: BadRecords) -> Self {
         Self {
             files,
             shape,
+            bad,
             worker: None,
             queue: VecDeque::new(),
         }
     }
 
-    /// The pixels of these images, `[images, height, width, channels]`. `upcoming(k)` returns the indices
+    /// Values of an image.
+    pub(in crate::data) const fn area(&self) -> usize {
+        self.shape.area()
+    }
+
+    /// The pixels of these images. `upcoming(k)` returns the indices
     /// of the batch k + 1 after this one, if there is one.
     ///
     /// # Errors
@@ -79,20 +87,20 @@ impl Ahead {
             places: files.collect(),
             reply,
         };
-        let shape = self.shape;
-        let worker = self.worker.get_or_insert_with(|| start(shape));
+        let (shape, bad) = (self.shape, &self.bad);
+        let worker = self.worker.get_or_insert_with(|| start(shape, bad.clone()));
         // A worker that ended drops the request, and with it the reply.
         let _ = worker.send(request);
         decoded
     }
 }
 
-fn start(shape: ImageShape) -> Sender<Request> {
+fn start(shape: ImageShape, bad: BadRecords) -> Sender<Request> {
     let (sender, requests) = channel::<Request>();
     thread::spawn(move || {
         for request in requests {
             // If the reply is not waited for any more, the batch was dropped.
-            let _ = request.reply.send(decode_all(&request.places, shape));
+            let _ = request.reply.send(decode_all(&request.places, shape, &bad));
         }
     });
     sender
@@ -127,7 +135,7 @@ mod tests {
             let values = batch.iter().map(value);
             values.flat_map(|value| [value; 4]).collect()
         };
-        let mut ahead = Ahead::new(files.clone(), shape);
+        let mut ahead = Ahead::new(files.clone(), shape, BadRecords::default());
         let batches: [[u32; 3]; 6] = [
             [0, 1, 2],
             [3, 4, 5],
@@ -138,15 +146,25 @@ mod tests {
         ];
         for (number, batch) in batches.iter().enumerate() {
             let mut upcoming = |k: usize| batches.get(number + 1 + k).map(|b| b.to_vec());
-            assert_eq!(ahead.take(batch, &mut upcoming).unwrap(), expected(batch));
+            assert_eq!(
+                ahead.take(batch, &mut upcoming).unwrap().pixels,
+                expected(batch)
+            );
         }
         // Another deal: what waits in the queue is not what is wanted.
         for batch in [&batches[4], &batches[1], &batches[1]] {
             let mut upcoming = |_: usize| Some(vec![7, 8]);
-            assert_eq!(ahead.take(batch, &mut upcoming).unwrap(), expected(batch));
+            assert_eq!(
+                ahead.take(batch, &mut upcoming).unwrap().pixels,
+                expected(batch)
+            );
         }
         std::fs::write(files.place(4).name(), "torn").unwrap();
-        let error = ahead.take(&[0, 4], &mut |_| None).unwrap_err().to_string();
+        let error = ahead
+            .take(&[0, 4], &mut |_| None)
+            .err()
+            .unwrap()
+            .to_string();
         let name = files.place(4).name().display().to_string();
         assert!(error.starts_with(&name), "{error}");
     }

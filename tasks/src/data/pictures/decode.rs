@@ -4,8 +4,10 @@ use super::error::PictureError;
 use super::formats::Format;
 use super::picture::Picture;
 use super::place::{Place, read_some};
+use crate::data::BadRecords;
 use crate::data::idx::ImageShape;
 use std::num::NonZero;
+use std::panic::catch_unwind;
 use std::thread;
 
 /// The most threads that decode one batch.
@@ -16,44 +18,67 @@ const THREADS_MAX: usize = 8;
 /// # Errors
 /// If it cannot be decoded.
 pub(in crate::data) fn look(place: &Place) -> Result<ImageShape, PictureError> {
-    let encoded = read_some(std::slice::from_ref(place))?;
-    Ok(open(place, &encoded[0])?.shape)
+    let encoded = read_some(std::slice::from_ref(place))?.swap_remove(0);
+    Ok(open(place, &encoded?)?.shape)
 }
 
-/// Decodes images to `[images, height, width, channels]`. Each image is cut to the proportions of the
+/// Decoded images.
+pub(in crate::data) struct Decoded {
+    /// `[images, height, width, channels]`; zeros for those that are left out.
+    pub(in crate::data) pixels: Vec<u8>,
+    /// Which are left out, ascending.
+    pub(in crate::data) left_out: Vec<usize>,
+}
+
+/// Decodes images. Each image is cut to the proportions of the
 /// shape around its middle and then resized linearly; colours become grey by their luma, grey the same
 /// value in all channels, and transparency is left out. The result depends only on the images.
 ///
 /// # Errors
-/// Names the first one that cannot be decoded.
+/// Names one that cannot be decoded, unless it may be left out.
 pub(in crate::data) fn decode_all(
     places: &[Place],
     shape: ImageShape,
-) -> Result<Vec<u8>, PictureError> {
+    bad: &BadRecords,
+) -> Result<Decoded, PictureError> {
     let area = shape.area();
     let mut pixels = vec![0; places.len() * area];
     let cores = thread::available_parallelism().map_or(1, NonZero::get);
     let each = places.len().div_ceil(cores.min(THREADS_MAX)).max(1);
-    let some = |(mut places, pixels): (&[Place], &mut [u8])| {
-        let mut pixels = pixels.chunks_exact_mut(area);
-        while !places.is_empty() {
-            let encoded = read_some(places)?;
-            for ((place, bytes), into) in places.iter().zip(&encoded).zip(&mut pixels) {
-                decode(place, bytes, shape, into)?;
+    let some = |first: usize, places: &[Place], pixels: &mut [u8]| {
+        let (mut left_out, mut at) = (Vec::new(), 0);
+        while at < places.len() {
+            for encoded in read_some(&places[at..])? {
+                let (place, into) = (&places[at], &mut pixels[at * area..][..area]);
+                let decoded = encoded.and_then(|bytes| decode(place, &bytes, shape, into));
+                match decoded {
+                    Err(error) if error.is_of_a_record() => {
+                        bad.judge(error)?;
+                        left_out.push(first + at);
+                    }
+                    other => other?,
+                }
+                at += 1;
             }
-            places = &places[encoded.len()..];
         }
-        Ok(())
+        Ok(left_out)
     };
     let parts = places.chunks(each).zip(pixels.chunks_mut(each * area));
-    thread::scope(|scope| {
-        let threads: Vec<_> = parts.map(|part| scope.spawn(move || some(part))).collect();
+    let parts = (0..).step_by(each).zip(parts);
+    let left_out = thread::scope(|scope| {
+        let threads: Vec<_> = parts
+            .map(|(first, (places, pixels))| scope.spawn(move || some(first, places, pixels)))
+            .collect();
         // All are joined: a panic of a thread that is not would go on in this one.
         let results: Vec<_> = threads.into_iter().map(|thread| thread.join()).collect();
-        let mut results = results.into_iter();
-        results.try_for_each(|result| result.unwrap_or(Err(PictureError::Stopped)))
+        let results = results.into_iter();
+        let parts = results.map(|result| result.unwrap_or(Err(PictureError::Stopped)));
+        parts.collect::<Result<Vec<_>, _>>()
     })?;
-    Ok(pixels)
+    Ok(Decoded {
+        pixels,
+        left_out: left_out.concat(),
+    })
 }
 
 fn decode(
@@ -79,7 +104,9 @@ fn open(place: &Place, bytes: &[u8]) -> Result<Picture, PictureError> {
     if matches!(format, Format::Jpeg) && !is_complete_jpeg(bytes) {
         return Err(PictureError::Torn(place.name()));
     }
-    let decoded = format.decode(bytes);
+    // A decoder that panics on a damaged image must not end the thread without the name of the image.
+    let decoded = catch_unwind(|| format.decode(bytes));
+    let decoded = decoded.unwrap_or_else(|_| Err("its decoder failed".to_owned()));
     decoded.map_err(|reason| unreadable(reason.replace('\n', " ")))
 }
 
@@ -111,12 +138,23 @@ fn is_complete_jpeg(bytes: &[u8]) -> bool {
 mod tests {
     use super::super::{jpeg_of, png_of};
     use super::*;
+    use crate::config::OnBadRecord;
 
     const SHAPE: ImageShape = ImageShape {
         height: 4,
         width: 4,
         channels: 3,
     };
+
+    fn pixels(places: &[Place], shape: ImageShape) -> Vec<u8> {
+        let decoded = decode_all(places, shape, &BadRecords::default());
+        decoded.unwrap().pixels
+    }
+
+    fn refusal(place: Place) -> String {
+        let decoded = decode_all(&[place], SHAPE, &BadRecords::default());
+        decoded.err().unwrap().to_string()
+    }
 
     fn colour(side: u8) -> Vec<u8> {
         let pixels = (0..side).flat_map(|y| (0..side).map(move |x| [x * 6, y * 6, 7]));
@@ -129,7 +167,7 @@ mod tests {
         let file = dir.path().join("a.png");
         std::fs::write(&file, png_of([4, 4, 3], &colour(4))).unwrap();
         assert_eq!(look(&Place::File(file.clone())).unwrap(), SHAPE);
-        let found = decode_all(&[Place::File(file.clone()), Place::File(file)], SHAPE).unwrap();
+        let found = pixels(&[Place::File(file.clone()), Place::File(file)], SHAPE);
         assert_eq!(found[..48], colour(4)[..]);
         assert_eq!(found[..48], found[48..]);
     }
@@ -142,16 +180,16 @@ mod tests {
         let row: [u8; 32] = std::array::from_fn(|x| [255, 90][usize::from(x / 8 % 3 != 0)]);
         std::fs::write(&wide, png_of([8, 32, 1], &row.repeat(8))).unwrap();
         assert_eq!(look(&Place::File(wide.clone())).unwrap().channels, 1);
-        let found = decode_all(&[Place::File(wide.clone())], SHAPE).unwrap();
+        let found = pixels(&[Place::File(wide.clone())], SHAPE);
         assert_eq!(found, [90; 48]);
         let thin = dir.path().join("thin.png");
         std::fs::write(&thin, png_of([1, 9_000, 1], &[3; 9_000])).unwrap();
-        assert_eq!(decode_all(&[Place::File(thin)], SHAPE).unwrap(), [3; 48]);
+        assert_eq!(pixels(&[Place::File(thin)], SHAPE), [3; 48]);
         let grey = ImageShape {
             channels: 1,
             ..SHAPE
         };
-        assert_eq!(decode_all(&[Place::File(wide)], grey).unwrap(), [90; 16]);
+        assert_eq!(pixels(&[Place::File(wide)], grey), [90; 16]);
     }
 
     #[test]
@@ -160,9 +198,7 @@ mod tests {
         let line = |name: &str, bytes: &[u8]| {
             let file = dir.path().join(name);
             std::fs::write(&file, bytes).unwrap();
-            let line = decode_all(&[Place::File(file)], SHAPE)
-                .unwrap_err()
-                .to_string();
+            let line = refusal(Place::File(file));
             assert!(line.contains(name) && !line.contains('\n'), "{line}");
             line
         };
@@ -170,7 +206,7 @@ mod tests {
         for (name, bytes) in [("a.jpg", jpeg), ("a.png", png_of([40, 40, 3], &colour(40)))] {
             let file = dir.path().join(name);
             std::fs::write(&file, &bytes).unwrap();
-            assert!(decode_all(&[Place::File(file)], SHAPE).is_ok());
+            pixels(&[Place::File(file)], SHAPE);
             // The last bytes of a PNG are no pixels.
             for len in [0, 1, 3, 20, bytes.len() / 2, bytes.len() - 16] {
                 line(name, &bytes[..len]);
@@ -179,9 +215,50 @@ mod tests {
         assert!(line("b.jpg", b"\xff\xd8\xff\xe0\x00\x10JFIF").contains("ends before"));
         assert!(line("c.png", b"GIF89a").contains("of neither"));
         let missing = dir.path().join("d.png");
-        let error = decode_all(&[Place::File(missing)], SHAPE)
-            .unwrap_err()
-            .to_string();
+        let error = refusal(Place::File(missing));
         assert!(error.contains("d.png: No such file"), "{error}");
+    }
+
+    #[test]
+    fn an_image_on_which_its_decoder_panics_is_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("a.jpg");
+        let jpeg = jpeg_of([40, 40, 3], &colour(40));
+        let mut noise = 7_u32;
+        // Whatever the decoder makes of damaged bytes, no thread ends without the name of the file.
+        for _ in 0..2_000 {
+            let mut damaged = jpeg.clone();
+            for _ in 0..3 {
+                noise = noise.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                let at = 2 + (noise >> 8) as usize % (damaged.len() - 4);
+                damaged[at] = noise as u8;
+            }
+            std::fs::write(&file, &damaged).unwrap();
+            let place = Place::File(file.clone());
+            if let Err(error) = decode_all(&[place], SHAPE, &BadRecords::default()) {
+                let error = error.to_string();
+                assert!(error.contains("a.jpg: "), "{error}");
+            }
+        }
+    }
+
+    #[test]
+    fn images_that_cannot_be_read_are_left_out_and_counted() {
+        let dir = tempfile::tempdir().unwrap();
+        let places: Vec<Place> = (0..9_u8)
+            .map(|number| {
+                let file = dir.path().join(format!("{number}.png"));
+                let png = png_of([4, 4, 3], &colour(4));
+                let torn = &png[..png.len() / 2];
+                std::fs::write(&file, [&png, torn][usize::from(number % 4 == 1)]).unwrap();
+                Place::File(file)
+            })
+            .collect();
+        let bad = BadRecords::new(OnBadRecord::Skip);
+        let decoded = decode_all(&places, SHAPE, &bad).unwrap();
+        assert_eq!(decoded.left_out, [1, 5]);
+        assert_eq!(decoded.pixels[6 * 48..][..48], colour(4)[..]);
+        assert_eq!(bad.report().skipped(), 2);
+        assert!(decode_all(&places, SHAPE, &BadRecords::default()).is_err());
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::data::labels::LabelError;
 use crate::data::parquet::ParquetFileError;
+use crate::data::text::OR_SKIP;
 use std::io;
 use std::path::PathBuf;
 
@@ -18,7 +19,7 @@ pub enum PictureError {
         source: io::Error,
     },
     /// A file is no image that can be read.
-    #[error("{}: it cannot be read as PNG or JPEG: {reason} (replace or remove the file)", file.display())]
+    #[error("{}: it cannot be read as PNG or JPEG: {reason} (replace or remove the file, {OR_SKIP})", file.display())]
     Unreadable {
         /// The file.
         file: PathBuf,
@@ -43,7 +44,7 @@ pub enum PictureError {
         there: String,
     },
     /// A row of a Parquet file without an image.
-    #[error("{}: there is no image (remove the row)", .0.display())]
+    #[error("{}: there is no image (remove the row, {OR_SKIP})", .0.display())]
     NoImage(PathBuf),
     /// A row of a Parquet file without a label that can be right.
     #[error("{}: row {row} has no label from 0 to 65535 (remove the row or the file)", file.display())]
@@ -54,7 +55,7 @@ pub enum PictureError {
         row: usize,
     },
     /// A JPEG file that ends too early.
-    #[error("{}: the JPEG ends before its last marker (copy or download the file again)", .0.display())]
+    #[error("{}: the JPEG ends before its last marker (copy or download the file again, {OR_SKIP})", .0.display())]
     Torn(PathBuf),
     /// A folder without a folder for each class.
     #[error(
@@ -101,9 +102,22 @@ pub enum PictureError {
     /// Folders are nested too deeply, for example by circular links.
     #[error("{}: folders this deep are not followed (is it a circular link?)", .0.display())]
     TooDeep(PathBuf),
+    /// Every image of a batch is left out.
+    #[error("none of the images of a batch can be read (replace or remove them)")]
+    NoneLeft,
     /// The thread that decodes images ended.
     #[error(
         "the thread that decodes images ended, which is a bug of a decoder (decode the images again with another program)"
     )]
     Stopped,
+}
+
+impl PictureError {
+    /// Whether one image is wrong, and not the source.
+    pub(crate) const fn is_of_a_record(&self) -> bool {
+        matches!(
+            self,
+            Self::Unreadable { .. } | Self::NoImage(_) | Self::Torn(_)
+        )
+    }
 }

@@ -10,7 +10,7 @@ mod picture;
 mod place;
 
 pub(super) use ahead::Ahead;
-pub(super) use decode::{decode_all, look};
+pub(super) use decode::{Decoded, decode_all, look};
 pub use error::PictureError;
 pub(super) use listing::{Files, Listing, WantedClasses};
 

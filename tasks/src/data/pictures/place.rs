@@ -60,26 +60,29 @@ impl Place {
     }
 }
 
-/// The encoded images at the first of these places: one file, or as many rows as lie side by side, up to
-/// a bound.
+/// The encoded images at the first of these places, or why there is none: one file, or as many rows as lie
+/// side by side, up to a bound.
 ///
 /// # Errors
-/// If the file cannot be read, or a row has no image.
+/// If the Parquet file cannot be read.
 ///
 /// # Panics
 /// If there is no place.
-pub(super) fn read_some(places: &[Place]) -> Result<Vec<Vec<u8>>, PictureError> {
+pub(super) fn read_some(
+    places: &[Place],
+) -> Result<Vec<Result<Vec<u8>, PictureError>>, PictureError> {
     match &places[0] {
-        Place::File(path) => Ok(vec![read_file(path)?]),
+        Place::File(path) => Ok(vec![read_file(path)]),
         Place::Row(pack, group, row) => {
             let pairs = places.windows(2).take(ROWS_AT_ONCE - 1);
             let more = pairs.take_while(|pair| pair[1].follows(&pair[0])).count();
             let rows = *row..row + 1 + more;
             let cells = pack.file.bytes(&pack.images, *group, rows)?;
             let named = cells.into_iter().zip(places);
-            named
-                .map(|(cell, place)| cell.ok_or_else(|| PictureError::NoImage(place.name())))
-                .collect()
+            let image = |(cell, place): (Option<Vec<u8>>, &Place)| {
+                cell.ok_or_else(|| PictureError::NoImage(place.name()))
+            };
+            Ok(named.map(image).collect())
         }
     }
 }

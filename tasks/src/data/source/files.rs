@@ -2,8 +2,10 @@
 
 use super::piece::{Passage, Piece, Wanted};
 use super::{json, plain, rows};
+use crate::data::BadRecords;
+use crate::data::first_bytes::{FIRST_BYTES, TABLE, foreign_format};
 use crate::data::parquet::ParquetFile;
-use crate::data::text::{TextError, binary_format, files_of};
+use crate::data::text::{TextError, files_of};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -34,6 +36,8 @@ pub(crate) struct Source {
     column: String,
     /// Parts that are not cut yet: whole files, or row groups.
     wholes: Vec<Passage>,
+    /// What is done with records that cannot be read.
+    pub(crate) bad: BadRecords,
 }
 
 impl Format {
@@ -54,17 +58,21 @@ impl Format {
         let name = file.extension().map(|name| name.to_ascii_lowercase());
         let mut first = Vec::new();
         let opened = File::open(file).map_err(io)?;
-        opened.take(8).read_to_end(&mut first).map_err(io)?;
-        match (
-            name.as_deref().and_then(|n| n.to_str()),
-            binary_format(&first),
-        ) {
-            (Some("parquet"), _) | (_, Some("Parquet")) => Ok(Self::Parquet),
-            (_, Some(format)) => Err(TextError::Binary {
-                file: file.into(),
-                format,
-            }),
+        opened
+            .take(FIRST_BYTES as u64)
+            .read_to_end(&mut first)
+            .map_err(io)?;
+        let foreign = |format| TextError::Foreign {
+            file: file.into(),
+            format,
+        };
+        let name = name.as_deref().and_then(|name| name.to_str());
+        match (name, foreign_format(&first)) {
+            (Some("parquet"), _) => Ok(Self::Parquet),
+            _ if first.starts_with(b"PAR1") => Ok(Self::Parquet),
+            (_, Some(format)) => Err(foreign(format)),
             (Some("json" | "jsonl" | "ndjson"), None) => Ok(Self::Json),
+            (Some("csv" | "tsv"), None) => Err(foreign(TABLE)),
             _ => Ok(Self::Text),
         }
     }
@@ -103,6 +111,7 @@ impl Source {
             files,
             column: column.unwrap_or(COLUMN).to_owned(),
             wholes: Vec::new(),
+            bad: BadRecords::default(),
         };
         for file in 0..source.files.len() {
             source.wholes.extend(source.wholes_of(file)?);
@@ -164,12 +173,13 @@ impl Source {
         let wanted = Wanted {
             column: &self.column,
             vocabulary,
+            bad: &self.bad,
         };
         for passage in passages {
             let path = &self.files[passage.file as usize];
             let on = &mut |piece| f(path, piece);
             match self.format {
-                Format::Text => plain::read(path, &passage.range, on)?,
+                Format::Text => plain::read(path, &self.bad, &passage.range, on)?,
                 Format::Json => json::read(path, wanted, &passage.range, on)?,
                 Format::Parquet => {
                     let file = match open.take() {

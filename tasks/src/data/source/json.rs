@@ -1,6 +1,7 @@
 //! Passages of files in JSON Lines: one object in each line, with the document under one key.
 
 use super::piece::{Piece, Wanted};
+use crate::data::first_bytes::without_mark;
 use crate::data::text::TextError;
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Visitor};
@@ -43,15 +44,22 @@ pub(super) fn read(
             break;
         }
         at += length;
-        let piece = match line.trim_ascii().is_empty() {
-            true => continue,
-            false => piece(&line, wanted),
+        // The line break is none of the object: a string that is cut off ends in it.
+        let object = match begin {
+            0 => without_mark(&line).trim_ascii_end(),
+            _ => line.trim_ascii_end(),
         };
-        match piece {
-            Ok(piece) => f(piece)?,
+        match piece(object, wanted) {
+            Ok(Some(piece)) => f(piece)?,
+            Ok(None) => {}
             Err(bad) => {
                 let number = line_number(path, begin).map_err(io)?;
-                return Err(bad.into_error(path, number, &line, wanted));
+                let record = bad.may_be_left_out();
+                let error = bad.into_error(path, number, object, wanted);
+                match record {
+                    true => wanted.bad.judge(error)?,
+                    false => return Err(error),
+                }
             }
         }
     }
@@ -67,6 +75,11 @@ enum Bad {
 }
 
 impl Bad {
+    /// Whether only this line is wrong. A model that reads text can use none of the others either.
+    const fn may_be_left_out(&self) -> bool {
+        !matches!(self, Self::Tokens)
+    }
+
     fn into_error(self, path: &Path, line: u64, bytes: &[u8], wanted: Wanted<'_>) -> TextError {
         let (file, place) = (path.into(), format!("line {line}"));
         match self {
@@ -88,7 +101,11 @@ impl Bad {
     }
 }
 
-fn piece(line: &[u8], wanted: Wanted<'_>) -> Result<Piece, Bad> {
+/// The document of a line; none if the line or the value is empty.
+fn piece(line: &[u8], wanted: Wanted<'_>) -> Result<Option<Piece>, Bad> {
+    if line.is_empty() {
+        return Ok(None);
+    }
     let long = line.len() as u64 > LINE_BYTES_MAX;
     if long {
         return Err(Bad::Json(format!(
@@ -97,10 +114,11 @@ fn piece(line: &[u8], wanted: Wanted<'_>) -> Result<Piece, Bad> {
     }
     match parse(line, wanted.column).map_err(|error| Bad::Json(reason(line, &error)))? {
         None => Err(Bad::NoKey),
-        Some(Document::Text(text)) => Ok(Piece::Text { text, ends: true }),
-        Some(Document::Tokens(tokens)) => match wanted.tokens(&tokens) {
+        Some(None) => Ok(None),
+        Some(Some(Document::Text(text))) => Ok(Some(Piece::Text { text, ends: true })),
+        Some(Some(Document::Tokens(tokens))) => match wanted.tokens(&tokens) {
             None => Err(Bad::Tokens),
-            Some(Ok(tokens)) => Ok(Piece::Tokens(tokens)),
+            Some(Ok(tokens)) => Ok(Some(Piece::Tokens(tokens))),
             Some(Err(at)) => Err(Bad::Token(tokens[at])),
         },
     }
@@ -165,8 +183,9 @@ enum Document {
     Tokens(Vec<i64>),
 }
 
-/// The value under one key of an object; the others are skipped without storing them.
-fn parse(line: &[u8], key: &str) -> Result<Option<Document>, serde_json::Error> {
+/// The value under one key of an object, if the key is there; `null` is none. The others are skipped
+/// without storing them.
+fn parse(line: &[u8], key: &str) -> Result<Option<Option<Document>>, serde_json::Error> {
     let mut json = serde_json::Deserializer::from_slice(line);
     let found = Under(key).deserialize(&mut json)?;
     json.end()?;
@@ -176,7 +195,7 @@ fn parse(line: &[u8], key: &str) -> Result<Option<Document>, serde_json::Error> 
 struct Under<'a>(&'a str);
 
 impl<'de> DeserializeSeed<'de> for Under<'_> {
-    type Value = Option<Document>;
+    type Value = Option<Option<Document>>;
 
     fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Self::Value, D::Error> {
         from.deserialize_map(self)
@@ -184,7 +203,7 @@ impl<'de> DeserializeSeed<'de> for Under<'_> {
 }
 
 impl<'de> Visitor<'de> for Under<'_> {
-    type Value = Option<Document>;
+    type Value = Option<Option<Document>>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an object")

@@ -10,6 +10,7 @@ mod whole;
 
 pub(crate) use files::{Format, Source};
 pub(crate) use piece::{Passage, Piece};
+pub(in crate::data) use plain::lines;
 pub use whole::read_text;
 
 #[cfg(test)]

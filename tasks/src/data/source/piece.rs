@@ -1,5 +1,6 @@
 //! Parts of a source, and the pieces of documents in them.
 
+use crate::data::BadRecords;
 use std::ops::Range;
 
 /// A part of a source: lines of a text or JSON file, or rows of a row group of a Parquet file.
@@ -35,6 +36,8 @@ pub(super) struct Wanted<'a> {
     pub(super) column: &'a str,
     /// Number of the model's tokens; `None` if documents must be text.
     pub(super) vocabulary: Option<usize>,
+    /// What is done with records that cannot be read.
+    pub(super) bad: &'a BadRecords,
 }
 
 impl Wanted<'_> {

@@ -1,6 +1,8 @@
 //! Passages of text files. They begin and end between lines, so that no word and no character is cut.
 
 use super::piece::Piece;
+use crate::data::BadRecords;
+use crate::data::first_bytes::MARK;
 use crate::data::text::TextError;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -13,6 +15,7 @@ const LINE_SEARCH: u64 = 1 << 16;
 /// Reads the lines that begin in a range of bytes.
 pub(super) fn read(
     path: &Path,
+    bad: &BadRecords,
     range: &Range<u64>,
     f: &mut dyn FnMut(Piece) -> Result<(), TextError>,
 ) -> Result<(), TextError> {
@@ -28,17 +31,40 @@ pub(super) fn read(
     file.seek(SeekFrom::Start(start)).map_err(io)?;
     file.take(end - start).read_to_end(&mut bytes).map_err(io)?;
     let ends = end == size;
+    if start == 0 && bytes.starts_with(MARK) {
+        bytes.drain(..MARK.len());
+    }
     if bytes.is_empty() {
         return Ok(());
     }
     if ends && !bytes.ends_with(b"\n") {
         bytes.push(b'\n');
     }
-    let text = String::from_utf8(bytes).map_err(|error| TextError::NotText {
-        file: path.into(),
-        at: start as usize + error.utf8_error().valid_up_to(),
-    })?;
+    let text = lines(path, start as usize, bytes, bad)?;
     f(Piece::Text { text, ends })
+}
+
+/// The text of a file from byte `start` on, without lines that are left out because they are not UTF-8.
+pub(in crate::data) fn lines(
+    path: &Path,
+    start: usize,
+    bytes: Vec<u8>,
+    bad: &BadRecords,
+) -> Result<String, TextError> {
+    let bytes = match String::from_utf8(bytes) {
+        Ok(text) => return Ok(text),
+        Err(error) => error.into_bytes(),
+    };
+    let (mut text, mut at) = (String::with_capacity(bytes.len()), start);
+    for line in bytes.split_inclusive(|&byte| byte == b'\n') {
+        let found = str::from_utf8(line).map_err(|error| TextError::NotText {
+            file: path.into(),
+            at: at + error.valid_up_to(),
+        });
+        text.extend(bad.checked(found)?);
+        at += line.len();
+    }
+    Ok(text)
 }
 
 /// Where the line after a position begins. A position at the beginning of a line stays.

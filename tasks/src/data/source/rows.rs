@@ -31,10 +31,9 @@ pub(super) fn read(
                 file: file.path().into(),
                 column: column.name.clone(),
                 row: row(at),
-            })?;
-            match text {
-                None => {}
-                Some(text) => f(Piece::Text { text, ends: true })?,
+            });
+            if let Some(text) = wanted.bad.checked(text)?.flatten() {
+                f(Piece::Text { text, ends: true })?;
             }
         }
         return Ok(());
@@ -44,12 +43,12 @@ pub(super) fn read(
         match wanted.tokens(&tokens) {
             Some(Ok(tokens)) => f(Piece::Tokens(tokens))?,
             Some(Err(wrong)) => {
-                return Err(TextError::Token {
+                wanted.bad.judge(TextError::Token {
                     file: path,
                     place: place(),
                     token: tokens[wrong],
                     vocabulary: wanted.vocabulary.unwrap_or_default(),
-                });
+                })?;
             }
             None => {
                 return Err(TextError::Tokens {

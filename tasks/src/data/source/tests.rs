@@ -1,7 +1,8 @@
 //! Tests of passages: whatever their size, they are the documents in their order.
 
 use super::*;
-use crate::data::TextError;
+use crate::config::OnBadRecord;
+use crate::data::{BadRecords, TextError};
 use std::fs;
 use std::path::Path;
 
@@ -111,6 +112,10 @@ fn what_is_wrong_is_named_with_its_file_and_line() {
         "line 2 has no `text` (it has `body`, `id`): `task.column` chooses another",
     );
     refused(
+        "{\"text\": \"a\"}\n{\"text\": \"cut o\n",
+        "line 2 is not a JSON object: EOF while parsing a string at column 15",
+    );
+    refused(
         "{\"text\": [1, 10]}",
         "line 1 has token 10, the model has tokens from 0 to 9",
     );
@@ -175,4 +180,97 @@ fn a_folder_has_one_format() {
         Source::open(&path("b.txt"), None),
         Err(TextError::Empty(_))
     ));
+}
+
+#[test]
+fn a_mark_before_a_text_is_no_part_of_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let (json, text) = (dir.path().join("json"), dir.path().join("text"));
+    for (folder, ending, contents) in [
+        (
+            &json,
+            "jsonl",
+            ["{\"text\": \"a\"}\n", "{\"text\": \"b\"}\n"],
+        ),
+        (&text, "txt", ["a", "b"]),
+    ] {
+        fs::create_dir(folder).unwrap();
+        for (name, content) in ["1", "2"].iter().zip(contents) {
+            let file = folder.join(format!("{name}.{ending}"));
+            fs::write(file, format!("\u{feff}{content}")).unwrap();
+        }
+    }
+    assert_eq!(documents(&json, None, 1000).unwrap(), ["a", "b"]);
+    assert_eq!(documents(&text, None, 1000).unwrap(), ["a\n", "b\n"]);
+    assert_eq!(
+        read_text(&text, None, &BadRecords::default()).unwrap(),
+        b"a\nb"
+    );
+}
+
+#[test]
+fn files_that_are_no_text_are_named_with_what_to_do() {
+    let dir = tempfile::tempdir().unwrap();
+    let refused = |name: &str, bytes: &[u8]| {
+        let file = dir.path().join(name);
+        fs::write(&file, bytes).unwrap();
+        refusal(&file, None)
+    };
+    let utf_16: Vec<u8> = "A text."
+        .encode_utf16()
+        .flat_map(u16::to_le_bytes)
+        .collect();
+    assert!(refused("a.txt", &utf_16).contains("a.txt: this is UTF-16, not text (convert it"));
+    assert!(refused("a.csv", b"text\na\n").contains("this is a table, not text (write its"));
+    let arrow = refused("a.arrow", b"\xff\xff\xff\xff\x10\0\0\0");
+    assert!(
+        arrow.contains("this is Arrow, not text (write it as Parquet"),
+        "{arrow}"
+    );
+}
+
+#[test]
+fn a_null_is_no_document() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("a.jsonl");
+    fs::write(&file, "{\"text\": null}\n{\"text\": \"b\"}\n").unwrap();
+    assert_eq!(documents(&file, None, 1000).unwrap(), ["b"]);
+}
+
+#[test]
+fn records_that_cannot_be_read_are_left_out_and_counted_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let read = |path: &Path| {
+        let mut source = Source::open(path, None).unwrap();
+        source.bad = BadRecords::new(OnBadRecord::Skip);
+        let mut all = Vec::new();
+        for _ in 0..2 {
+            all.clear();
+            let read = source.read(&source.passages(7), Some(10), &mut |_, piece| {
+                match piece {
+                    Piece::Text { text, .. } => all.push(text),
+                    Piece::Tokens(tokens) => all.push(format!("{tokens:?}")),
+                }
+                Ok(())
+            });
+            read.unwrap();
+        }
+        let report = source.bad.report();
+        (all.concat(), report.skipped(), report.take_untold())
+    };
+    let json = dir.path().join("a.jsonl");
+    let lines =
+        "{\"text\": \"a\"}\n{\"text\": \"b\n{\"body\": 1}\n{\"text\": [99]}\n{\"text\": \"c\"}";
+    fs::write(&json, lines).unwrap();
+    let (all, skipped, told) = read(&json);
+    assert_eq!((all.as_str(), skipped), ("ac", 3));
+    assert!(
+        told[0].contains("a.jsonl: line 2 is not a JSON object"),
+        "{told:?}"
+    );
+    let text = dir.path().join("a.txt");
+    fs::write(&text, b"one\ntw\xff\nthree\n").unwrap();
+    let (all, skipped, told) = read(&text);
+    assert_eq!((all.as_str(), skipped), ("one\nthree\n", 1));
+    assert!(told[0].contains("a.txt: byte 6 is no UTF-8"), "{told:?}");
 }

@@ -2,6 +2,7 @@
 
 use super::files::{Format, Source};
 use super::piece::Piece;
+use crate::data::BadRecords;
 use crate::data::text::{TEXT_BYTES_MAX, TextError, read_files};
 use std::path::Path;
 
@@ -14,8 +15,13 @@ const PASSAGE: u64 = 16 << 20;
 /// # Errors
 /// If a file cannot be read, has another format than the others or lacks the column, documents are
 /// lists of tokens, or there is no text or too much.
-pub fn read_text(path: &Path, column: Option<&str>) -> Result<Vec<u8>, TextError> {
-    let source = Source::open(path, column)?;
+pub fn read_text(
+    path: &Path,
+    column: Option<&str>,
+    bad: &BadRecords,
+) -> Result<Vec<u8>, TextError> {
+    let mut source = Source::open(path, column)?;
+    source.bad = bad.clone();
     if source.format() == Format::Text {
         return read_files(path);
     }

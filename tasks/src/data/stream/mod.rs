@@ -208,20 +208,25 @@ impl Stream {
         let ahead = ahead.filter(|ahead| ahead.passages() == leg.passages);
         let same = self.position.leg.passages == leg.passages;
         let tokens = match (self.loaded.take(), ahead.and_then(Ahead::wait)) {
-            (Some(loaded), _) if same => loaded.tokens,
-            (_, Some(tokens)) => tokens?,
+            (Some(loaded), _) if same => Ok(loaded.tokens),
+            (_, Some(tokens)) => tokens,
             (_, None) => {
                 let passages = leg.passages.iter();
                 self.encoder
-                    .encode(passages.map(|&p| &self.passages[p as usize]))?
+                    .encode(passages.map(|&p| &self.passages[p as usize]))
             }
+        };
+        // After an error the leg has no windows, and the next call goes on behind it.
+        let (tokens, failed) = match tokens {
+            Ok(tokens) => (tokens, None),
+            Err(error) => (Vec::new(), Some(error)),
         };
         self.loaded = Some(Loaded::new(tokens, self.window, self.seed, &leg));
         if self.position.leg != leg {
             self.position = Position { leg, window: 0 };
         }
         self.look_ahead();
-        Ok(())
+        failed.map_or(Ok(()), Err)
     }
 
     /// Begins to read the next leg, if it is not being read or at hand already.

@@ -4,6 +4,7 @@ use super::*;
 use crate::data::Tokens;
 use crate::data::source::Source;
 use murmurate_protocol::{Blocks, PeerId, Run};
+use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
@@ -160,6 +161,36 @@ fn the_ranks_of_an_island_take_the_blocks_in_turn_and_read_each_window_once() {
         (0..finished).all(|block| owners.contains_key(&block)),
         "{owners:?}"
     );
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(12))]
+
+    #[test]
+    fn a_restart_gives_the_windows_of_the_run_without_it(
+        rounds in proptest::collection::vec(1..30_usize, 1..7),
+        restart in 0..7_usize,
+    ) {
+        let dir = tempfile::tempdir().unwrap();
+        numbers(dir.path());
+        let run = |restart: Option<usize>| {
+            let fresh = || stream(dir.path(), &Shards::default());
+            let (mut stream, mut first, mut all) = (fresh(), 3, Vec::new());
+            for (round, taken) in rounds.iter().enumerate() {
+                if restart == Some(round) {
+                    let place = stream.position();
+                    stream = fresh();
+                    assert!(stream.seek(&place));
+                }
+                let (runs, done) = (vec![Run::new(first, 9)], Some(0));
+                stream.train_blocks(&Blocks { runs, done });
+                all.extend(stream.next(*taken).unwrap());
+                first += stream.finished_blocks();
+            }
+            all
+        };
+        prop_assert_eq!(run(None), run(Some(restart)));
+    }
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! The columns of a table: which are inputs, and what their cells become.
 
+use crate::data::BadRecords;
+use crate::data::text::OR_SKIP;
 use crate::rng;
 use std::collections::BTreeMap;
 
@@ -20,6 +22,10 @@ pub struct WantedTable<'a> {
     pub buckets: usize,
     /// Columns that are no inputs.
     pub ignore: &'a [String],
+    /// Cells that mean the same as an empty one.
+    pub missing: &'a [String],
+    /// What is done with rows that cannot be read.
+    pub bad: &'a BadRecords,
     /// Mean and standard deviation of columns of numbers.
     pub scale: &'a BTreeMap<String, [f64; 2]>,
 }
@@ -72,7 +78,11 @@ impl Column {
             Self::Number { .. } if text.is_empty() => Ok(f32::NAN),
             Self::Number { scale, .. } => {
                 let found = number(text).map_err(|reason| {
-                    format!("{reason} (list the column in `task.categories` or `task.ignore`)")
+                    format!(
+                        "{reason} (if the value is missing there, leave the cell empty or write \
+                         `task.missing = [{text:?}]`; if the column has names, list it in \
+                         `task.categories` or `task.ignore`; {OR_SKIP})"
+                    )
                 })?;
                 Ok(match scale {
                     Some(scale) => scaled(found, *scale),

@@ -1,5 +1,6 @@
 //! Why a table cannot be used.
 
+use crate::data::{Foreign, TextError};
 use std::io;
 use std::path::PathBuf;
 
@@ -17,6 +18,17 @@ pub enum TableError {
         file: PathBuf,
         /// The system's error.
         source: io::Error,
+    },
+    /// The files of a folder cannot be listed.
+    #[error(transparent)]
+    Files(#[from] TextError),
+    /// A file in another format.
+    #[error("{}: this is {}, not a table as text ({})", file.display(), format.name, format.advice)]
+    Foreign {
+        /// The file.
+        file: PathBuf,
+        /// The format.
+        format: Foreign,
     },
     /// A folder without tables.
     #[error("{}: no table is in it (give a CSV file, or a folder of files that end in .csv or .tsv)", .0.display())]

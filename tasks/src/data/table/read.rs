@@ -4,38 +4,84 @@ use super::classes::{Given, Values};
 use super::columns::{Column, Targets, WantedTable, number, scaled};
 use super::error::{CELLS_MAX, TableError};
 use super::place::Place;
+use crate::data::first_bytes::{foreign_format, without_mark};
+use crate::data::text::files_of;
 use csv::{ErrorKind, ReaderBuilder, StringRecord};
-use std::fs::{self, File};
-use std::io;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
-/// Endings of the files of a folder.
-const ENDINGS: [&str; 2] = ["csv", "tsv"];
+/// Bytes in which the first line is looked at.
+const FIRST_LINE: usize = 64 << 10;
 
-/// The file, or those of a folder in the order of their names.
+/// The file, or the tables of a folder and its sub-folders in the order of their names.
 pub(super) fn files(path: &Path) -> Result<Vec<PathBuf>, TableError> {
-    let io = |source| io_error(path, source);
-    if !fs::metadata(path).map_err(io)?.is_dir() {
-        return Ok(vec![path.into()]);
+    let mut files = files_of(path)?;
+    if path.is_dir() {
+        files.retain(|file| {
+            let name = lower_name(file);
+            let name = name.strip_suffix(".gz").unwrap_or(&name);
+            name.ends_with(".csv") || name.ends_with(".tsv")
+        });
     }
-    let mut files = Vec::new();
-    for entry in fs::read_dir(path).map_err(io)? {
-        let file = entry.map_err(io)?.path();
-        let ending = file.extension().and_then(|ending| ending.to_str());
-        if ending.is_some_and(|ending| ENDINGS.contains(&ending)) {
-            files.push(file);
-        }
-    }
-    files.sort_unstable();
     match files.is_empty() {
         true => Err(TableError::NoFiles(path.into())),
         false => Ok(files),
     }
 }
 
+fn lower_name(file: &Path) -> String {
+    let name = file.file_name().unwrap_or_default();
+    name.to_string_lossy().to_lowercase()
+}
+
 fn io_error(file: &Path, source: io::Error) -> TableError {
     let file = file.to_path_buf();
     TableError::Io { file, source }
+}
+
+/// An open file at its header.
+struct Opened {
+    file: BufReader<File>,
+    /// The byte between two cells.
+    delimiter: u8,
+    /// Lines before the header.
+    passed: u64,
+}
+
+impl Opened {
+    /// Passes over a byte-order mark and the line `sep=;` that spreadsheets write. Without that line, a
+    /// file that does not end in `.tsv` and has no comma in its header has semicolons or tabs.
+    fn new(path: &Path) -> Result<Self, TableError> {
+        let io = |source| io_error(path, source);
+        let mut file = BufReader::with_capacity(FIRST_LINE, File::open(path).map_err(io)?);
+        let bytes = file.fill_buf().map_err(io)?;
+        if let Some(format) = foreign_format(bytes) {
+            let file = path.to_path_buf();
+            return Err(TableError::Foreign { file, format });
+        }
+        let text = without_mark(bytes);
+        let mark = bytes.len() - text.len();
+        let line = text.split(|&byte| byte == b'\n').next().unwrap_or_default();
+        let has = |byte: u8| line.contains(&byte);
+        let (delimiter, passed) = match line.trim_ascii_end() {
+            [b's' | b'S', b'e' | b'E', b'p' | b'P', b'=', byte] => (*byte, 1),
+            _ if lower_name(path).ends_with(".tsv") => (b'\t', 0),
+            _ if !has(b',') && has(b';') => (b';', 0),
+            _ if !has(b',') && has(b'\t') => (b'\t', 0),
+            _ => (b',', 0),
+        };
+        let before = match passed {
+            0 => mark,
+            _ => bytes.len().min(mark + line.len() + 1),
+        };
+        file.consume(before);
+        Ok(Self {
+            file,
+            delimiter,
+            passed,
+        })
+    }
 }
 
 /// What was read.
@@ -76,12 +122,17 @@ impl<'a> Reader<'a> {
     /// # Errors
     /// Names the file, and the line and column if a cell is wrong.
     pub(super) fn read(&mut self, file: &Path) -> Result<(), TableError> {
-        let tabs = file.extension().is_some_and(|ending| ending == "tsv");
-        let opened = File::open(file).map_err(|source| io_error(file, source))?;
+        let Opened {
+            file: opened,
+            delimiter,
+            passed,
+        } = Opened::new(file)?;
         let mut reader = ReaderBuilder::new()
-            .delimiter(if tabs { b'\t' } else { b',' })
+            .delimiter(delimiter)
             .from_reader(opened);
-        let header = reader.headers().map_err(|error| wrong(file, &error))?;
+        let header = reader
+            .headers()
+            .map_err(|error| wrong(file, passed, &error))?;
         let header: Vec<String> = header.iter().map(|name| name.trim().to_owned()).collect();
         let columns = inputs(file, &header, self.wanted)?;
         let columns = match self.columns.take() {
@@ -95,30 +146,57 @@ impl<'a> Reader<'a> {
             .filter_map(|column| place(column.name()))
             .collect();
         let mut record = StringRecord::new();
-        while reader
-            .read_record(&mut record)
-            .map_err(|error| wrong(file, &error))?
-        {
-            let line = record.position().map_or(0, csv::Position::line);
-            let cell = |at: usize| Place {
-                file: file.into(),
-                line,
-                column: header[at].clone(),
-                value: record[at].to_owned(),
+        loop {
+            let read = match reader.read_record(&mut record) {
+                Ok(true) => {
+                    if self.cells.len() + places.len() > CELLS_MAX {
+                        return Err(TableError::TooLarge(file.into()));
+                    }
+                    let cell = |at: usize| Place {
+                        file: file.into(),
+                        line: passed + record.position().map_or(0, csv::Position::line),
+                        column: header[at].clone(),
+                        value: record[at].to_owned(),
+                    };
+                    self.row((&columns, &places), target, &record, &cell)
+                }
+                Ok(false) => break,
+                Err(error) if error.is_io_error() => return Err(wrong(file, passed, &error)),
+                Err(error) => Err(wrong(file, passed, &error)),
             };
-            if self.cells.len() + places.len() > CELLS_MAX {
-                return Err(TableError::TooLarge(file.into()));
-            }
-            for (column, &at) in columns.iter().zip(&places) {
-                let found = column.cell(record[at].trim());
-                self.cells
-                    .push(found.map_err(|reason| cell(at).wrong(&reason))?);
-            }
-            self.target(record[target].trim(), || cell(target))?;
-            self.rows += 1;
+            self.wanted.bad.checked(read)?;
         }
         self.columns = Some(columns);
         Ok(())
+    }
+
+    /// Appends a row, or nothing of it if one of its cells is wrong.
+    fn row(
+        &mut self,
+        (columns, places): (&[Column], &[usize]),
+        target: usize,
+        record: &StringRecord,
+        cell: &dyn Fn(usize) -> Place,
+    ) -> Result<(), TableError> {
+        let missing = self.wanted.missing;
+        let text = |at: usize| match record[at].trim() {
+            text if missing.iter().any(|known| known == text) => "",
+            text => text,
+        };
+        let before = self.cells.len();
+        let mut read = Ok(());
+        for (column, &at) in columns.iter().zip(places) {
+            match column.cell(text(at)) {
+                Ok(found) => self.cells.push(found),
+                Err(reason) => read = read.and(Err(cell(at).wrong(&reason))),
+            }
+        }
+        let read = read.and_then(|()| self.target(text(target), || cell(target)));
+        match read {
+            Ok(()) => self.rows += 1,
+            Err(_) => self.cells.truncate(before),
+        }
+        read
     }
 
     fn target(&mut self, text: &str, place: impl Fn() -> Place) -> Result<(), TableError> {
@@ -163,8 +241,8 @@ impl<'a> Reader<'a> {
 }
 
 /// An error of the CSV reader, with its line.
-fn wrong(file: &Path, error: &csv::Error) -> TableError {
-    let line = error.position().map_or(1, csv::Position::line);
+fn wrong(file: &Path, passed: u64, error: &csv::Error) -> TableError {
+    let line = passed + error.position().map_or(1, csv::Position::line);
     let reason = match error.kind() {
         ErrorKind::UnequalLengths {
             expected_len, len, ..

@@ -1,6 +1,8 @@
 //! Tables that are read, and those that are refused.
 
 use super::*;
+use crate::config::OnBadRecord;
+use crate::data::BadRecords;
 use std::collections::BTreeMap;
 use std::fs;
 
@@ -18,6 +20,8 @@ struct Wants {
     categories: Vec<String>,
     ignore: Vec<String>,
     scale: BTreeMap<String, [f64; 2]>,
+    missing: Vec<String>,
+    bad: BadRecords,
 }
 
 impl Wants {
@@ -30,6 +34,8 @@ impl Wants {
             categories: vec!["city".to_owned()],
             ignore: vec!["name".to_owned()],
             scale: BTreeMap::new(),
+            missing: Vec::new(),
+            bad: BadRecords::default(),
         }
     }
 
@@ -43,6 +49,8 @@ impl Wants {
             buckets: 4,
             ignore: &self.ignore,
             scale: &self.scale,
+            missing: &self.missing,
+            bad: &self.bad,
         };
         Table::read(path, &wanted).map_err(|error| error.to_string())
     }
@@ -254,4 +262,104 @@ fn a_share_of_the_rows_is_held_out() {
         .unwrap_err()
         .to_string();
     assert!(line.contains("1 rows are too few"), "{line}");
+}
+
+fn of_class() -> Wants {
+    let mut wants = Wants::of("class", false);
+    (wants.categories, wants.ignore) = (Vec::new(), Vec::new());
+    wants
+}
+
+#[test]
+fn tables_are_read_as_spreadsheets_write_them() {
+    let (_dir, file) = written("x,y,class\n1,2,a\n3,4,b\n");
+    let expected = of_class().read(&file).unwrap();
+    for text in [
+        "\u{feff}x,y,class\n1,2,a\n3,4,b\n",
+        "sep=;\r\nx;y;class\r\n1;2;a\r\n3;4;b\r\n",
+        "\u{feff}sep=,\nx,y,class\n1,2,a\n3,4,b\n",
+        "x;y;class\n1;2;a\n3;4;b\n",
+        "x\ty\tclass\n1\t2\ta\n3\t4\tb\n",
+    ] {
+        let (_dir, file) = written(text);
+        let found = of_class().read(&file).unwrap();
+        assert_eq!(
+            (row(&found, 0), row(&found, 1)),
+            (row(&expected, 0), row(&expected, 1))
+        );
+        assert_eq!(found.targets(), expected.targets(), "{text}");
+    }
+    let (_dir, file) = written("sep=;\nx;class\n1;a\noak;b\n");
+    let line = of_class().read(&file).unwrap_err();
+    assert!(
+        line.contains("people.csv:4: column `x` has `oak`"),
+        "{line}"
+    );
+}
+
+#[test]
+fn a_folder_has_all_its_tables_whatever_the_case_of_their_names() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::create_dir(dir.path().join("more")).unwrap();
+    for (name, text) in [
+        ("a.csv", "x,class\n1,a\n"),
+        ("B.CSV", "x,class\n2,b\n"),
+        ("more/c.TSV", "x\tclass\n3\ta\n"),
+        (".d.csv", "none"),
+        ("notes.txt", "none"),
+    ] {
+        fs::write(dir.path().join(name), text).unwrap();
+    }
+    let table = of_class().read(dir.path()).unwrap();
+    let labels = vec![1, 0, 0];
+    let expected = Targets::Labels { labels, classes: 2 };
+    // Names are sorted as bytes, so capitals come first.
+    assert_eq!(*table.targets(), expected);
+    fs::write(dir.path().join("e.csv.gz"), b"\x1f\x8b\x08").unwrap();
+    let line = of_class().read(dir.path()).unwrap_err();
+    assert!(
+        line.contains("e.csv.gz: this is gzip, not a table"),
+        "{line}"
+    );
+}
+
+#[test]
+fn cells_that_mean_nothing_are_empty_and_the_advice_says_how() {
+    let (_dir, file) = written("x,class\n1,a\nNA,b\n?,a\n,b\n");
+    let line = of_class().read(&file).unwrap_err();
+    assert!(line.contains(":3: column `x` has `NA`"), "{line}");
+    assert!(line.contains("write `task.missing = [\"NA\"]`"), "{line}");
+    let mut wants = of_class();
+    wants.missing = vec!["NA".to_owned(), "?".to_owned()];
+    let table = wants.read(&file).unwrap();
+    for at in 1..4 {
+        assert_eq!(row(&table, at), [0.0, 1.0]);
+    }
+}
+
+#[test]
+fn rows_that_cannot_be_read_are_left_out_and_counted() {
+    let (_dir, file) = written("x,y,class\n1,2,a\n1,oak,a\n2\n5,6,\n3,4,b\n");
+    let mut wants = of_class();
+    wants.bad = BadRecords::new(OnBadRecord::Skip);
+    let table = wants.read(&file).unwrap();
+    let (_dir, file) = written("x,y,class\n1,2,a\n3,4,b\n");
+    let expected = of_class().read(&file).unwrap();
+    assert_eq!(
+        (row(&table, 0), row(&table, 1)),
+        (row(&expected, 0), row(&expected, 1))
+    );
+    assert_eq!(table.targets(), expected.targets());
+    let report = wants.bad.report();
+    assert_eq!(report.skipped(), 3);
+    let told = report.take_untold();
+    assert!(
+        told[0].contains("people.csv:3: column `y` has `oak`"),
+        "{told:?}"
+    );
+    assert!(told[1].contains("people.csv:4: it has 1 cells"), "{told:?}");
+    assert!(
+        told[2].contains("people.csv:5: column `class` has ``"),
+        "{told:?}"
+    );
 }

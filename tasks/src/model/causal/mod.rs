@@ -1,5 +1,6 @@
 //! Causal language models of Hugging Face directories: Llama and GPT-2.
 
+mod extras;
 mod gpt2;
 mod json;
 mod llama;
@@ -7,6 +8,7 @@ mod parts;
 mod rope;
 mod shape;
 
+pub(crate) use extras::{dropout_of, end_of_text};
 pub use gpt2::Gpt2;
 pub(crate) use json::read_json;
 pub use json::{ModelDirError, read_shape, shape_json};

@@ -70,6 +70,7 @@ fn one(round: u64) -> (Neighbours<GroupMeans>, Context) {
         join: false,
         save_every: None,
         evaluate_every: 0,
+        evaluate_percent: 0,
         leave_when_finished: false,
         pool: None,
     };

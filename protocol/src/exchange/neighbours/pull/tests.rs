@@ -83,6 +83,7 @@ fn context(bounds: PullPlan) -> Context {
         join: false,
         save_every: None,
         evaluate_every: 0,
+        evaluate_percent: 0,
         leave_when_finished: false,
         pool: None,
     };
