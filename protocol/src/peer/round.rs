@@ -5,7 +5,7 @@ use crate::core::timers::Timer;
 use crate::core::{EVALUATE_NEVER, Event, Phase, Remote};
 use crate::exchange::Outcome;
 use crate::limits::{ALIVE_EVERY, LINGER};
-use crate::peer::{Peer, SNAPSHOT_VERSION, Snapshot};
+use crate::peer::{Peer, Snapshot};
 use crate::{Base, Digest, Done, Order, OrderId, PeerId, Time, TrainSummary, WorkError};
 use std::collections::BTreeMap;
 
