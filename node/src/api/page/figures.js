@@ -99,7 +99,7 @@ const label = (id) => names.get(id) || short(id);
 // A sentence of the daemon, with names in place of ids.
 function withNames(text) {
   const byStart = new Map([...names].map(([id, name]) => [short(id), name]));
-  return text.replace(/\b(?:daemon )?([0-9a-f]{8})\b/g, (all, start) => byStart.get(start) || all);
+  return text.replace(/\bdaemon ([0-9a-f]{8})\b/g, (all, start) => byStart.get(start) || all);
 }
 
 // Kinds of events that every round has, and those that say that something went wrong.
@@ -115,10 +115,10 @@ function keepByKind(kept, entry) {
   if (alike.length > OF_KIND_MAX) alike.shift();
   kept.set(entry.kind, alike);
 }
-// The newest of them, newest first.
-function newest(kept, withSteps, most) {
-  const wanted = [...kept].filter(([kind]) => withSteps || !STEPS.has(kind)).flatMap(([, entries]) => entries);
-  return wanted.sort((a, b) => b.seq - a.seq).slice(0, most);
+// The newest of each kind, newest first.
+function newest(kept, withSteps, ofKind) {
+  const wanted = [...kept].filter(([kind]) => withSteps || !STEPS.has(kind)).flatMap(([, entries]) => entries.slice(-ofKind));
+  return wanted.sort((a, b) => b.seq - a.seq);
 }
 function eventWords(entry) {
   const rest = Object.entries(entry).filter(([key]) => !["v", "seq", "time", "daemon", "round", "kind"].includes(key));

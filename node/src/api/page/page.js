@@ -1,7 +1,7 @@
 // Asks /api/v1 of the daemon that serves the page once a second and follows its events. Under `murmurate
 // local` one page shows all daemons: it asks the process that started them, which passes questions below
 // /daemons/N on to daemon N. Everything from the network is set as text, never as markup.
-const SECOND = 1000, EVENTS_SHOWN = 300, POINTS_MAX = 4096;
+const SECOND = 1000, OF_KIND_SHOWN = 40, POINTS_MAX = 4096;
 const STRIP = { c: "█", p: "▄", l: "▁", k: "↷", a: "·", n: "×", m: "~", "?": "?" };
 const CHARTS = ["loss", "accuracy", "time", "bytes"];
 
@@ -277,7 +277,7 @@ function lookNow() {
 }
 
 function showEvents() {
-  show("events", ...newest(events, $("all-events").checked, EVENTS_SHOWN).map((entry) => {
+  show("events", ...newest(events, $("all-events").checked, OF_KIND_SHOWN).map((entry) => {
     const bad = BAD.has(entry.kind), item = element("li", { class: bad ? "bad" : "", "data-key": entry.seq });
     item.append(element("time", { title: here(entry.time) }, utc(entry.time)), ` round ${entry.round} ${bad ? "⚠ " : ""}${eventWords(entry)}`);
     return item;
@@ -298,7 +298,7 @@ function follow() {
     // The last words of a daemon may come after its last answer.
     if (entry.kind === "phase" && shown && entry.time >= shown.unix_s) Object.assign(shown.daemon, { phase: entry.phase, round: entry.round });
     // Events come in bursts.
-    drawing = drawing || setTimeout(() => { drawing = null; showEvents(); }, 100);
+    drawing = drawing || setTimeout(() => { drawing = null; showEvents(); }, SECOND / 4);
   };
   source.onerror = () => {
     if (mine.readyState === EventSource.CLOSED) setTimeout(() => mine === source && follow(), 3 * SECOND);
