@@ -1,7 +1,9 @@
 //! The status of a daemon, served as JSON by `/status`. Scripts read the field names, so they are
 //! an interface.
 
-use super::{ControlStatus, LinkStatus, Memory, PredictedStatus, RoundStatus, Traffic, WaitNow};
+use super::{
+    ControlStatus, LinkStatus, Memory, PeerTotals, PredictedStatus, RoundStatus, Traffic, WaitNow,
+};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -41,6 +43,8 @@ pub struct Status {
     pub first_round_unix_s: Option<f64>,
     /// Inner steps in all, including earlier lives.
     pub inner_steps: u64,
+    /// Inner steps of the training that is under way, so far.
+    pub round_steps: u64,
     /// Samples in all, including earlier lives.
     pub samples: u64,
     /// Inner steps per second of wall time, over the last rounds.
@@ -63,6 +67,12 @@ pub struct Status {
     pub vitals: VitalsStatus,
     /// Seconds spent in inner steps.
     pub train_s: f64,
+    /// Seconds that rounds waited until other peers were as far, since the start.
+    pub wait_s: f64,
+    /// Seconds of exchanges apart from that, since the start.
+    pub exchange_s: f64,
+    /// What happened to this daemon's contributions, since the start.
+    pub contributions: PeerTotals,
     /// Seconds since the first round began.
     pub wall_s: f64,
     /// The waits that are under way, with the peers that they are for.
@@ -212,8 +222,12 @@ pub struct PathStatus {
 /// One other peer.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct PeerStatus {
+    /// Its name, in its own words.
+    pub name: Option<String>,
     /// Whether a link to the peer is up.
     pub linked: bool,
+    /// Whether the peer said goodbye and left.
+    pub left: bool,
     /// Whether the peer missed a deadline and has not been heard from since.
     pub suspected: bool,
     /// The last round that both peers took part in.

@@ -135,7 +135,7 @@ impl Driver {
                 self.ending.met_anyone = true;
                 self.depot.set_greeted(*peer, true);
             }
-            Event::PeerDown(peer) => {
+            Event::PeerDown(peer) | Event::PeerLeft(peer) => {
                 self.depot.set_greeted(*peer, false);
                 self.contacts.records.forget(*peer);
                 self.contacts.rolls.forget(*peer);

@@ -18,6 +18,7 @@ use crate::net::{self, Net, NetConfig, NetEvent};
 use crate::store::{Best, Checkpoint, Expected, Store};
 use crate::unit::Unit;
 use murmurate_attach::Supervisor;
+use murmurate_tasks::TaskConfig;
 use murmurate_protocol::{PeerConfig, PeerId, Plan, Pool, Snapshot, Topology};
 use murmurate_strategies::Layout;
 use murmurate_strategies::executor::{Executor, Parts};
@@ -248,6 +249,14 @@ fn codecs(config: &Config) -> Vec<String> {
     }
 }
 
+/// The task in words: its kind, its model and its data.
+fn task_words(task: &TaskConfig) -> String {
+    let fields = serde_json::to_value(task).unwrap_or_default();
+    let words = ["kind", "model", "data"].map(|key| fields[key].as_str().unwrap_or_default());
+    let words: Vec<&str> = words.into_iter().filter(|word| !word.is_empty()).collect();
+    words.join(", ")
+}
+
 fn about(
     config: &Config,
     plan: &Plan,
@@ -281,6 +290,7 @@ fn about(
         plan: plan.hash().to_hex(),
         preset: config.strategy.name().to_owned(),
         rounds: config.run.rounds,
+        task: task_words(&config.task),
         parameters: layout.len() as u64,
         multiples,
         forecaster: Some(Forecaster::new(

@@ -37,7 +37,7 @@ pub enum Wait {
 pub enum Event {
     /// A peer of the same run and plan is there.
     PeerUp(PeerId),
-    /// A peer is gone.
+    /// The link to a peer is gone, and the peer has not said goodbye.
     PeerDown(PeerId),
     /// A peer did not do its part in time and is not waited for until it speaks again.
     Suspected {
@@ -324,4 +324,6 @@ pub enum Event {
         /// The codecs, and the reason.
         change: Recoding,
     },
+    /// A peer said goodbye, because it leaves.
+    PeerLeft(PeerId),
 }

@@ -72,9 +72,11 @@ impl Peer {
     /// A peer no longer takes part: tells the parts that wait for it.
     pub(super) fn peer_gone(&mut self, peer: PeerId) {
         let (now, round) = (self.cx.now, self.cx.round);
+        let mut left = false;
         let greeted = self.cx.view.get_mut(peer).is_some_and(|remote| {
+            left = remote.contact.left;
             let recent = |last: Round| round.since(last) <= ABSENT_ROUNDS_MAX;
-            if remote.grouped.is_some_and(recent) && !remote.contact.left {
+            if remote.grouped.is_some_and(recent) && !left {
                 remote.contact.lost = Some(now);
             }
             remote.ready = false;
@@ -85,7 +87,10 @@ impl Peer {
             std::mem::take(&mut remote.greeted)
         });
         if greeted {
-            self.cx.emit(Event::PeerDown(peer));
+            self.cx.emit(match left {
+                true => Event::PeerLeft(peer),
+                false => Event::PeerDown(peer),
+            });
         }
         self.cx.forget_link(peer);
         self.donor.forget(peer);

@@ -7,13 +7,14 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
 /// All phases.
-const PHASES: [Phase; 9] = [
+const PHASES: [Phase; 10] = [
     Phase::New,
     Phase::Join,
     Phase::Train,
     Phase::Exchange,
     Phase::Apply,
     Phase::Settle,
+    Phase::Paused,
     Phase::Finished,
     Phase::Leaving,
     Phase::Left,

@@ -5,6 +5,8 @@ mod refused;
 
 use super::*;
 use crate::api::{About, Claims, ControlStatus, Counters, PeerStatus};
+use crate::net::SeenVitals;
+use murmurate_protocol::vitals::{DaemonName, Vitals};
 use murmurate_protocol::{
     Digest, Event, FragmentId, PeerId, Phase, Round, Time, TrainSummary, Wait, Waiting,
 };
@@ -382,4 +384,39 @@ fn a_fall_of_the_accuracy_is_explained_by_what_happened_in_its_rounds() {
         unknown.sentences[0].starts_with("Nothing is known"),
         "{unknown:?}"
     );
+}
+
+#[test]
+fn a_daemon_with_a_name_is_called_by_it_and_its_id_stands_where_something_is_to_be_done() {
+    let mut case = Case::new("exchange", 41);
+    let carol = case.status.peers.get_mut(&CAROL.to_hex()).unwrap();
+    carol.linked = false;
+    case.waits(Wait::Contributions, &[CAROL]);
+    let claim = |peer, name: &str| SeenVitals {
+        vitals: Vitals {
+            peer,
+            sequence: 1,
+            unix_ms: 1000,
+            name: DaemonName::new(name).ok(),
+            version: "0.1.0".to_owned(),
+            round: Round(41),
+            phase: Phase::Exchange,
+            waiting: None,
+            steps_per_s: None,
+            loss: None,
+            accuracy: None,
+            last_round: None,
+            memory: None,
+            saved_round: None,
+        },
+        age: Duration::ZERO,
+    };
+    let _ = case.claims.set(1.0, &[claim(CAROL, "gpu-2"), claim(BOB, "x"), claim(ME, "x")]);
+    let answer = case.ask(Topic::Round, None, None);
+    assert!(answer.sentences[0].contains(" gpu-2 (not linked"), "{answer:?}");
+    let expected = "Check that gpu-2 (cacacaca) runs and that this machine can reach it.";
+    assert_eq!(answer.action, expected);
+    let _ = case.claims.set(2.0, &[claim(CAROL, "x"), claim(BOB, "x")]);
+    let answer = case.ask(Topic::Round, None, None);
+    assert!(answer.action.contains("daemon cacacaca"), "two have that name");
 }

@@ -7,6 +7,11 @@ pub fn short(peer: &str) -> String {
     peer.chars().take(8).collect()
 }
 
+/// What a daemon is called: by its name, or by the first digits of its id.
+pub fn name_or_id(name: Option<&String>, peer: &str) -> String {
+    name.cloned().unwrap_or_else(|| short(peer))
+}
+
 /// The known peer whose id begins with `start`; otherwise a sentence that says why there is none.
 pub(super) fn find(facts: &Facts<'_>, start: &str) -> Result<String, String> {
     let start = start.to_ascii_lowercase();
@@ -62,7 +67,8 @@ pub fn time(seconds: f64) -> String {
         s if s < 0.95 => format!("{:.0} ms", s * 1e3),
         s if s < 120.0 => format!("{s:.1} s"),
         s if s < 7200.0 => format!("{:.0} min", s / 60.0),
-        s => format!("{:.1} h", s / 3600.0),
+        s if s < 48.0 * 3600.0 => format!("{:.1} h", s / 3600.0),
+        s => format!("{:.1} days", s / 86_400.0),
     }
 }
 
