@@ -72,7 +72,7 @@ impl LocalReport {
         if plan.preset == "none" {
             nodes
                 .iter_mut()
-                .filter(|n| n.status == "finished")
+                .filter(|n| n.reported())
                 .for_each(|n| {
                     n.utilization = Some(1.0);
                 });
@@ -116,7 +116,7 @@ impl LocalReport {
     pub(super) fn finished_nodes(&self) -> Vec<usize> {
         self.nodes
             .iter()
-            .filter(|n| n.status == "finished")
+            .filter(|n| n.reported())
             .map(|n| n.node)
             .collect()
     }
