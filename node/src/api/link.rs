@@ -162,7 +162,9 @@ fn lost(registry: &mut Registry, links: &[Named<'_>]) {
     for (peer, name, link) in links {
         let (peer, name) = ((*peer).to_owned(), name.clone());
         if let Some(bytes) = link.lost_bytes {
-            family.get_or_create(&LinkLabels { peer, name }).inc_by(bytes);
+            family
+                .get_or_create(&LinkLabels { peer, name })
+                .inc_by(bytes);
         }
     }
     let help = "Bytes lost and sent again since it was linked";

@@ -41,7 +41,10 @@ pub fn metrics_text(status: &Status, format: MetricsFormat) -> String {
     let about = vec![
         ("version".to_owned(), status.version.clone()),
         ("peer".to_owned(), status.peer.clone()),
-        ("name".to_owned(), name_or_id(status.name.as_ref(), &status.peer)),
+        (
+            "name".to_owned(),
+            name_or_id(status.name.as_ref(), &status.peer),
+        ),
         ("run".to_owned(), status.run.clone()),
         ("preset".to_owned(), status.preset.clone()),
     ];

@@ -18,11 +18,11 @@ use crate::net::{self, Net, NetConfig, NetEvent};
 use crate::store::{Best, Checkpoint, Expected, Store};
 use crate::unit::Unit;
 use murmurate_attach::Supervisor;
-use murmurate_tasks::TaskConfig;
 use murmurate_protocol::{PeerConfig, PeerId, Plan, Pool, Snapshot, Topology};
 use murmurate_strategies::Layout;
 use murmurate_strategies::executor::{Executor, Parts};
 use murmurate_strategies::plan::stores;
+use murmurate_tasks::TaskConfig;
 use std::sync::Arc;
 use tokio::sync::mpsc;
 

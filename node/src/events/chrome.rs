@@ -82,9 +82,7 @@ impl<'a> Trace<'a> {
         let pid = self.rows.len() + 1;
         if !self.rows.contains_key(daemon) {
             let name = self.names.call(daemon);
-            let named = |what: &str, tid: usize, name: &str| {
-                json!({"ph": "M", "name": what, "pid": pid, "tid": tid, "args": {"name": name}})
-            };
+            let named = |what: &str, tid: usize, name: &str| json!({"ph": "M", "name": what, "pid": pid, "tid": tid, "args": {"name": name}});
             self.events.push(named("process_name", 0, &name));
             for (tid, track) in TRACKS.iter().enumerate() {
                 self.events.push(named("thread_name", tid, track));
@@ -105,7 +103,13 @@ impl<'a> Trace<'a> {
     }
 
     /// A bar of a track, which ends at `end` and lasts `seconds`.
-    fn bar(&mut self, (pid, tid): (usize, usize), name: &str, (end, seconds): (f64, f64), of: &Entry) {
+    fn bar(
+        &mut self,
+        (pid, tid): (usize, usize),
+        name: &str,
+        (end, seconds): (f64, f64),
+        of: &Entry,
+    ) {
         let dur = (seconds * MICROS).max(0.0);
         self.events.push(json!({
             "ph": "X", "name": name, "cat": TRACKS[tid], "pid": pid, "tid": tid,

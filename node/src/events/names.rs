@@ -18,9 +18,9 @@ impl Names {
         let mut by_id = BTreeMap::new();
         for entry in entries {
             match &entry.kind {
-                Kind::Started { name: Some(name), .. } => {
-                    by_id.insert(entry.daemon.clone(), name.clone())
-                }
+                Kind::Started {
+                    name: Some(name), ..
+                } => by_id.insert(entry.daemon.clone(), name.clone()),
                 Kind::Named { peer, name } => by_id.insert(peer.clone(), name.clone()),
                 _ => None,
             };
@@ -49,7 +49,12 @@ mod tests {
 
     #[test]
     fn a_daemon_is_called_as_it_calls_itself() {
-        let (a, b, c, d) = ("a".repeat(64), "b".repeat(64), "c".repeat(64), "d".repeat(64));
+        let (a, b, c, d) = (
+            "a".repeat(64),
+            "b".repeat(64),
+            "c".repeat(64),
+            "d".repeat(64),
+        );
         let entry = |kind| Entry {
             v: VERSION,
             seq: 1,

@@ -145,7 +145,10 @@ fn what_happens_seldom_outlives_what_happens_in_every_round() {
     }
     let kept = recent.after(0, usize::MAX);
     let numbers: Vec<u64> = kept.iter().map(|(seq, _)| *seq).collect();
-    assert_eq!((kept.len(), &numbers[..2]), (2 + 2 * OF_KIND_MAX, &[1, 2][..]));
+    assert_eq!(
+        (kept.len(), &numbers[..2]),
+        (2 + 2 * OF_KIND_MAX, &[1, 2][..])
+    );
     assert!(numbers.is_sorted(), "in one order");
     let first: Vec<Entry> = kept[..2]
         .iter()
@@ -279,10 +282,23 @@ fn a_trace_has_rounds_waits_and_arrows_between_daemons_with_names() {
     let names = of("M");
     assert!(names.iter().any(|event| event["args"]["name"] == "gpu-2"));
     assert!(names.iter().any(|event| event["args"]["name"] == "waits"));
-    let bars: Vec<_> = of("X").iter().map(|e| (&e["name"], &e["ts"], &e["dur"])).map(|(n, t, d)| (n.clone(), t.as_f64(), d.as_f64())).collect();
-    assert_eq!(bars, [("group".into(), Some(1.5e6), Some(0.5e6)), ("round 5".into(), Some(1e6), Some(2e6))]);
+    let bars: Vec<_> = of("X")
+        .iter()
+        .map(|e| (&e["name"], &e["ts"], &e["dur"]))
+        .map(|(n, t, d)| (n.clone(), t.as_f64(), d.as_f64()))
+        .collect();
+    assert_eq!(
+        bars,
+        [
+            ("group".into(), Some(1.5e6), Some(0.5e6)),
+            ("round 5".into(), Some(1e6), Some(2e6))
+        ]
+    );
     let (from, to) = (of("s"), of("f"));
     assert_eq!((from.len(), to.len()), (1, 1), "the log of c is not here");
-    assert_eq!((&from[0]["pid"], &from[0]["ts"], &to[0]["pid"]), (&2.into(), &1e6.into(), &1.into()));
+    assert_eq!(
+        (&from[0]["pid"], &from[0]["ts"], &to[0]["pid"]),
+        (&2.into(), &1e6.into(), &1.into())
+    );
     assert_eq!(from[0]["id"], to[0]["id"]);
 }

@@ -190,7 +190,12 @@ fn live_counts_and_finished_trainings_are_not_added_up() {
 fn a_peer_that_left_is_told_from_one_whose_link_is_lost() {
     let mut observer = Observer::new(About::default(), Progress::default());
     let (a, b) = (PeerId::from_bytes([1; 32]), PeerId::from_bytes([2; 32]));
-    for event in [Event::PeerUp(a), Event::PeerUp(b), Event::PeerDown(a), Event::PeerLeft(b)] {
+    for event in [
+        Event::PeerUp(a),
+        Event::PeerUp(b),
+        Event::PeerDown(a),
+        Event::PeerLeft(b),
+    ] {
         observer.observe(at(1), &event);
     }
     let left = |observer: &mut Observer, peer: PeerId| {

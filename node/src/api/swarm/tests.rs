@@ -91,7 +91,11 @@ fn claims_are_beside_what_is_known_and_turn_stale() {
     assert!(!bob.heard_of && !carol.heard_of && dave.heard_of);
     assert_eq!((dave.round, dave.lag, dave.share), (None, None, None));
     let known = (carol.round, carol.lag, carol.left);
-    assert_eq!(known, (Some(8), None, true), "no older round than was known");
+    assert_eq!(
+        known,
+        (Some(8), None, true),
+        "no older round than was known"
+    );
     // Carol is gone whatever she said; Dave is there because others heard of him.
     let totals = Totals {
         daemons: 3,

@@ -411,12 +411,21 @@ fn a_daemon_with_a_name_is_called_by_it_and_its_id_stands_where_something_is_to_
         },
         age: Duration::ZERO,
     };
-    let _ = case.claims.set(1.0, &[claim(CAROL, "gpu-2"), claim(BOB, "x"), claim(ME, "x")]);
+    let _ = case.claims.set(
+        1.0,
+        &[claim(CAROL, "gpu-2"), claim(BOB, "x"), claim(ME, "x")],
+    );
     let answer = case.ask(Topic::Round, None, None);
-    assert!(answer.sentences[0].contains(" gpu-2 (not linked"), "{answer:?}");
+    assert!(
+        answer.sentences[0].contains(" gpu-2 (not linked"),
+        "{answer:?}"
+    );
     let expected = "Check that gpu-2 (cacacaca) runs and that this machine can reach it.";
     assert_eq!(answer.action, expected);
     let _ = case.claims.set(2.0, &[claim(CAROL, "x"), claim(BOB, "x")]);
     let answer = case.ask(Topic::Round, None, None);
-    assert!(answer.action.contains("daemon cacacaca"), "two have that name");
+    assert!(
+        answer.action.contains("daemon cacacaca"),
+        "two have that name"
+    );
 }
