@@ -1,7 +1,6 @@
 //! The link to one peer, as `/status` and `/metrics` show it.
 
-use super::words::name_or_id;
-use super::{PeerStatus, Traffic};
+use super::Traffic;
 use crate::net::{BulkPath, LinkView};
 use murmurate_protocol::wire::WireVersion;
 use prometheus_client::encoding::EncodeLabelSet;
@@ -10,7 +9,6 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use serde::Serialize;
-use std::collections::BTreeMap;
 use std::sync::atomic::AtomicU64;
 
 /// The link to a peer.
@@ -105,15 +103,10 @@ struct LinkPathLabels {
 }
 
 /// A link with the id and the name of its peer.
-type Named<'a> = (&'a str, String, &'a LinkStatus);
+pub(super) type Named<'a> = (&'a str, String, &'a LinkStatus);
 
-/// Registers the metrics of the links to these peers, by peer.
-pub(super) fn register(registry: &mut Registry, peers: &BTreeMap<String, PeerStatus>) {
-    let links = peers.iter().filter_map(|(id, peer)| {
-        let name = name_or_id(peer.name.as_ref(), id);
-        Some((id.as_str(), name, peer.link.as_ref()?))
-    });
-    let links: &[Named<'_>] = &links.collect::<Vec<_>>();
+/// Registers the metrics of these links, by peer.
+pub(super) fn register(registry: &mut Registry, links: &[Named<'_>]) {
     type Read = fn(&LinkStatus) -> Option<f64>;
     let gauges: [(&str, &str, Read); 7] = [
         ("link_rtt_seconds", "Smoothed round-trip time", |l| l.rtt_s),

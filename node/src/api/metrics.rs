@@ -13,7 +13,6 @@ mod values;
 
 pub use format::MetricsFormat;
 
-use super::words::name_or_id;
 use super::{Status, Traffic, link};
 use process::Process;
 use prometheus_client::encoding::{EncodeLabelSet, text};
@@ -43,7 +42,7 @@ pub fn metrics_text(status: &Status, format: MetricsFormat) -> String {
         ("peer".to_owned(), status.peer.clone()),
         (
             "name".to_owned(),
-            name_or_id(status.name.as_ref(), &status.peer),
+            called(status.name.as_ref(), &status.peer),
         ),
         ("run".to_owned(), status.run.clone()),
         ("preset".to_owned(), status.preset.clone()),
@@ -59,7 +58,11 @@ pub fn metrics_text(status: &Status, format: MetricsFormat) -> String {
     bytes(&mut registry, status);
     contributions(&mut registry, status);
     nat::register(&mut registry, status);
-    link::register(&mut registry, &status.peers);
+    let links = status.peers.iter().filter_map(|(id, peer)| {
+        let name = called(peer.name.as_ref(), id);
+        Some((id.as_str(), name, peer.link.as_ref()?))
+    });
+    link::register(&mut registry, &links.collect::<Vec<_>>());
     let mut of_process = Registry::with_prefix("process");
     process::register(&mut of_process, &Process::measure(), &status.memory);
     let mut out = String::new();
@@ -71,6 +74,12 @@ pub fn metrics_text(status: &Status, format: MetricsFormat) -> String {
         MetricsFormat::OpenMetrics => out,
         MetricsFormat::Classic => classic::of(&out),
     }
+}
+
+/// What a daemon is called: by its name, or by the beginning of its id.
+fn called(name: Option<&String>, id: &str) -> String {
+    let begin = || id.chars().take(8).collect();
+    name.cloned().unwrap_or_else(begin)
 }
 
 fn counters(registry: &mut Registry, status: &Status) {

@@ -1,7 +1,6 @@
 //! What daemons are called, as their logs tell: in their own words, or by the beginning of their ids.
 
 use super::entry::{Entry, Kind};
-use crate::api::words::short;
 use std::collections::BTreeMap;
 
 /// The names of daemons by id.
@@ -35,11 +34,16 @@ impl Names {
     /// What a daemon is called. The beginning of the id follows a name that several daemons have.
     pub fn call(&self, id: &str) -> String {
         match self.by_id.get(id) {
-            None => short(id),
+            None => begin(id),
             Some(name) if self.count.get(name) == Some(&1) => name.clone(),
-            Some(name) => format!("{name} {}", short(id)),
+            Some(name) => format!("{name} {}", begin(id)),
         }
     }
+}
+
+/// The first digits of an id.
+fn begin(id: &str) -> String {
+    id.chars().take(8).collect()
 }
 
 #[cfg(test)]

@@ -7,11 +7,6 @@ pub fn short(peer: &str) -> String {
     peer.chars().take(8).collect()
 }
 
-/// What a daemon is called: by its name, or by the first digits of its id.
-pub fn name_or_id(name: Option<&String>, peer: &str) -> String {
-    name.cloned().unwrap_or_else(|| short(peer))
-}
-
 /// The known peer whose id begins with `start`; otherwise a sentence that says why there is none.
 pub(super) fn find(facts: &Facts<'_>, start: &str) -> Result<String, String> {
     let start = start.to_ascii_lowercase();
