@@ -52,6 +52,9 @@ pub struct Picture {
     /// id follows it.
     #[serde(skip)]
     pub(crate) claimed: BTreeMap<String, String>,
+    /// The daemon's round and phase as an event told them after its last answer.
+    #[serde(skip)]
+    pub(crate) last_words: Option<(u64, String)>,
     /// What was said about the swarm as a whole, oldest first.
     #[serde(skip_serializing_if = "VecDeque::is_empty")]
     pub said: VecDeque<String>,
@@ -99,6 +102,7 @@ impl Picture {
         (self.mine, self.slow) = (answers.mine, answers.slow);
         self.claimed = claimed(&answers.swarm);
         self.swarm = Some(answers.swarm);
+        self.last_words = None;
         self.answered_unix_s = Some(now);
         self.trouble = None;
     }
@@ -130,21 +134,23 @@ impl Picture {
         }
     }
 
-    /// The last words of a daemon may come after its last answer.
     fn hears(&mut self, entry: &Entry) {
-        if let (Some(swarm), Kind::Phase { phase }) = (&mut self.swarm, &entry.kind)
+        if let (Some(swarm), Kind::Phase { phase }) = (&self.swarm, &entry.kind)
             && swarm.daemon.peer == entry.daemon
             && entry.time >= swarm.unix_s
         {
-            (swarm.daemon.round, swarm.daemon.phase) = (entry.round, phase.clone());
+            self.last_words = Some((entry.round, phase.clone()));
         }
     }
 
     /// How the daemon ended in order, in a sentence, if it did.
     pub(crate) fn farewell(&self) -> Option<String> {
         let daemon = &self.swarm.as_ref()?.daemon;
-        let (round, rounds) = (daemon.round, daemon.rounds);
-        match daemon.phase.as_str() {
+        let rounds = daemon.rounds;
+        let heard = self.last_words.as_ref();
+        let heard = heard.map(|(round, phase)| (*round, phase.as_str()));
+        let (round, phase) = heard.unwrap_or((daemon.round, daemon.phase.as_str()));
+        match phase {
             "finished" | "leaving" | "left" if rounds > 0 && round >= rounds => {
                 Some(format!("all {rounds} rounds are complete"))
             }
