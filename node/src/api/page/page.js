@@ -87,7 +87,7 @@ function peers(swarm) {
     ["Round", (peer) => known(peer.round ?? says(peer).round, String) + lag(peer)],
     ["Share", (peer) => known(peer.share, percent), "extra"],
     ["Last 32 rounds", (peer) => strip(peer.strip || ""), "under"],
-    ["Steps/s", (peer) => known(says(peer).inner_steps_per_s, fixed(1)) + part(says(peer).inner_steps_per_s, says(peer).stale), "slim", true],
+    ["Steps/s", (peer) => known(says(peer).inner_steps_per_s, fixed(1)) + part(says(peer).inner_steps_per_s, says(peer).stale), "extra", true],
     ["Loss", (peer) => known(says(peer).loss, fixed(3)), "", true],
     unit ? ["Bits/byte", (peer) => known(bitsPerByte(says(peer).loss, unit), fixed(3)), "", true]
       : ["Accuracy", (peer) => known(says(peer).accuracy, accuracy), "", true],
