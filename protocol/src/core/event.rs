@@ -327,3 +327,14 @@ pub enum Event {
     /// A peer said goodbye, because it leaves.
     PeerLeft(PeerId),
 }
+
+impl Event {
+    /// A peer is gone; `left` where it said goodbye because it leaves.
+    pub(crate) const fn gone(peer: PeerId, left: bool) -> Self {
+        if left {
+            Self::PeerLeft(peer)
+        } else {
+            Self::PeerDown(peer)
+        }
+    }
+}
