@@ -290,6 +290,7 @@ const fn event_name(event: &Event) -> &'static str {
     match event {
         Event::PeerUp(_) => "peer up",
         Event::PeerDown(_) => "peer down",
+        Event::PeerLeft(_) => "peer left",
         Event::Suspected { .. } => "suspected",
         Event::Refused { .. } => "refused",
         Event::RefusedBy { .. } => "refused by",

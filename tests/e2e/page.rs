@@ -38,10 +38,18 @@ fn until_evaluated(browser: &Browser) {
     });
 }
 
-/// Whether the page says that what it shows is old.
-fn is_lost(browser: &Browser) -> bool {
-    let hidden = browser.run("return document.getElementById('lost').hidden;");
-    hidden.as_bool() == Some(false)
+/// Whether one of the page's banners is shown: `lost` or `over`.
+fn shows(browser: &Browser, banner: &str) -> bool {
+    let script = format!("return document.getElementById('{banner}').hidden;");
+    browser.run(&script).as_bool() == Some(false)
+}
+
+/// Waits until the page says that the run ended in order, and no alarm beside it.
+fn until_over(browser: &Browser) {
+    wait_until("an end in order", USUAL_WAIT, || {
+        shows(browser, "over").then_some(())
+    });
+    assert!(!shows(browser, "lost"), "an end in order is no alarm");
 }
 
 /// Points of the curve of the training loss.
@@ -142,9 +150,8 @@ fn the_page_shows_a_swarm_and_the_death_of_a_peer() {
     assert_eq!(browser.complaints(), Vec::<String>::new());
     picture(&browser, &pictures(dir.path()), "page-killed.png");
 
-    // The daemon ends: the page says that what it shows is old.
     first.interrupt().polite();
-    wait_until("a banner", USUAL_WAIT, || is_lost(&browser).then_some(()));
+    until_over(&browser);
 }
 
 /// A running `murmurate local`, which is told to end when it is dropped.
@@ -198,6 +205,23 @@ impl Drop for Local {
     }
 }
 
+/// Selects a name, and checks that answers of the daemon leave it selected.
+fn a_selection_lives_on(browser: &Browser) {
+    browser.run(
+        "window.mark = document.querySelector('#peers tbody bdi');\
+         getSelection().selectAllChildren(window.mark); return true;",
+    );
+    let clock = || browser.run("return document.getElementById('clock').textContent;");
+    let before = clock();
+    wait_until("another answer", USUAL_WAIT, || {
+        (clock() != before).then_some(())
+    });
+    let kept = browser.run(
+        "return window.mark.isConnected && getSelection().toString() === window.mark.textContent;",
+    );
+    assert_eq!(kept, true);
+}
+
 /// The cells of the table of daemons, row by row.
 fn rows(browser: &Browser) -> Vec<Vec<String>> {
     let script = "return [...document.querySelectorAll('#peers tbody tr')]\
@@ -227,11 +251,12 @@ fn one_page_shows_all_daemons_of_local_and_stays_when_they_die() {
     browser.open(&format!("http://{}/", local.http), WINDOW);
     let named = wait_until("four daemons that say how they are", USUAL_WAIT, || {
         let rows = rows(&browser);
-        let known = |row: &Vec<String>| row[0].starts_with("node-") && row[9] != "–";
+        let known = |row: &Vec<String>| row[0].starts_with("node-") && row[6] != "–";
         (rows.len() == 4 && rows.iter().all(known)).then_some(rows)
     });
     println!("{named:#?}");
     until_evaluated(&browser);
+    a_selection_lives_on(&browser);
     // Those that trained when they spoke last are in the sum.
     let figures = wait_until("the sum over all daemons", USUAL_WAIT, || {
         let figures = browser.run("return document.getElementById('facts').textContent;");
@@ -266,7 +291,7 @@ fn one_page_shows_all_daemons_of_local_and_stays_when_they_die() {
         again.iter().any(|daemon| daemon["restarts"] == 1),
         "{again:?}"
     );
-    assert!(!is_lost(&browser));
+    assert!(!shows(&browser, "lost"));
 
     // Seen by another daemon, on the same page.
     let choose = "const list = document.getElementById('chosen'); list.value = '2';\
@@ -280,5 +305,5 @@ fn one_page_shows_all_daemons_of_local_and_stays_when_they_die() {
             .map(|_| ())
     });
     drop(local);
-    wait_until("a banner", USUAL_WAIT, || is_lost(&browser).then_some(()));
+    until_over(&browser);
 }

@@ -2,7 +2,7 @@
 
 use crate::client::{AskError, Connection};
 use crate::follow::Follower;
-use crate::picture::Answers;
+use crate::picture::{Answers, POINTS_MAX};
 use crate::target::Target;
 use murmurate_node::api::{ContributionsPage, HistoryPage, Swarm};
 use murmurate_node::events::Entry;
@@ -60,7 +60,11 @@ impl Feed {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Known {
     peer: String,
-    newest: Option<u64>,
+    /// The newest rounds that were read, oldest first. The last one is read again, because it may be evaluated
+    /// later.
+    newest: Option<(u64, u64)>,
+    /// Rounds that were read. When they are many, the daemon has thinned its own, and all are read again.
+    rounds: usize,
 }
 
 /// Reads all pages of a daemon.
@@ -77,24 +81,25 @@ pub(crate) async fn read(
     }
     let restarted = known
         .newest
-        .is_some_and(|newest| swarm.daemon.round < newest);
-    if known.peer != swarm.daemon.peer || restarted {
-        known.peer.clone_from(&swarm.daemon.peer);
-        known.newest = None;
+        .is_some_and(|(_, newest)| swarm.daemon.round < newest);
+    if known.peer != swarm.daemon.peer || restarted || known.rounds > POINTS_MAX {
+        *known = Known {
+            peer: swarm.daemon.peer.clone(),
+            ..Known::default()
+        };
     }
     let since = known
         .newest
-        .map_or(String::new(), |round| format!("?since={round}"));
+        .map_or(String::new(), |(before, _)| format!("?since={before}"));
     let history: HistoryPage = connection.ask(&format!("/api/v1/history{since}")).await?;
     let page = format!("/api/v1/contributions{since}");
     let contributions: ContributionsPage = connection.ask(&page).await?;
     let mine = connection.ask("/api/v1/why?what=contribution").await?;
     let slow = connection.ask("/api/v1/why?what=slow").await?;
-    known.newest = history
-        .points
-        .last()
-        .map(|point| point.round)
-        .or(known.newest);
+    if let [.., before, newest] = history.points.as_slice() {
+        known.newest = Some((before.round, newest.round));
+    }
+    known.rounds += history.points.len().saturating_sub(1);
     Ok(Answers {
         swarm,
         history,

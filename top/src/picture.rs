@@ -3,19 +3,20 @@
 
 use murmurate_node::api::words::short;
 use murmurate_node::api::{Answer, ContributionsPage, HistoryPage, Point, Swarm};
-use murmurate_node::events::Entry;
+use murmurate_node::events::{Entry, Kind};
 use serde::Serialize;
 use std::collections::{BTreeMap, VecDeque};
+use std::mem::discriminant;
 
 /// Rounds that are kept; a daemon keeps as many.
-const POINTS_MAX: usize = 4096;
+pub(crate) const POINTS_MAX: usize = 4096;
 
 /// Rounds whose contributions are kept; a daemon keeps as many.
 const CONTRIBUTIONS_MAX: usize = 256;
 
-/// Usual steps of rounds that are kept among the events, and other events. Steps are many, and must not
-/// take the place of what happens seldom.
-const ENTRIES_MAX: usize = 250;
+/// Events of each kind that are kept: what happens in every round must not take the place of what happens
+/// seldom.
+const OF_KIND_MAX: usize = 250;
 
 /// Sentences of the swarm that are kept.
 const SAID_MAX: usize = 50;
@@ -51,6 +52,9 @@ pub struct Picture {
     /// id follows it.
     #[serde(skip)]
     pub(crate) claimed: BTreeMap<String, String>,
+    /// The daemon's round and phase as an event told them after its last answer.
+    #[serde(skip)]
+    pub(crate) last_words: Option<(u64, String)>,
     /// What was said about the swarm as a whole, oldest first.
     #[serde(skip_serializing_if = "VecDeque::is_empty")]
     pub said: VecDeque<String>,
@@ -70,7 +74,7 @@ impl Picture {
         name.cloned().unwrap_or_else(|| short(id))
     }
 
-    /// The last round whose cost is known. The next read asks for those after it.
+    /// The last round whose cost is known.
     pub(crate) fn newest_round(&self) -> Option<u64> {
         self.history.points.last().map(|point| point.round)
     }
@@ -81,10 +85,12 @@ impl Picture {
             self.history = HistoryPage::default();
             self.contributions = ContributionsPage::default();
         }
-        let newest = self.newest_round();
-        let newer = |point: &Point| newest.is_none_or(|newest| point.round > newest);
-        let fresh = answers.history.points.into_iter().filter(newer);
-        self.history.points.extend(fresh);
+        // The newest round may have been evaluated since it was read.
+        if let Some(first) = answers.history.points.first() {
+            let first = first.round;
+            self.history.points.retain(|point| point.round < first);
+        }
+        self.history.points.extend(answers.history.points);
         keep_newest(&mut self.history.points, POINTS_MAX);
         let known = self.contributions.rounds.last().map(|entry| entry.round);
         let of_before = std::mem::take(&mut self.contributions.rounds);
@@ -96,6 +102,7 @@ impl Picture {
         (self.mine, self.slow) = (answers.mine, answers.slow);
         self.claimed = claimed(&answers.swarm);
         self.swarm = Some(answers.swarm);
+        self.last_words = None;
         self.answered_unix_s = Some(now);
         self.trouble = None;
     }
@@ -116,13 +123,41 @@ impl Picture {
             if known {
                 continue;
             }
-            let step = entry.kind.is_step();
+            self.hears(&entry);
+            let kind = discriminant(&entry.kind);
             self.events.push_back(entry);
-            let alike = |other: &Entry| other.kind.is_step() == step;
-            if self.events.iter().filter(|other| alike(other)).count() > ENTRIES_MAX {
+            let alike = |other: &Entry| discriminant(&other.kind) == kind;
+            if self.events.iter().filter(|other| alike(other)).count() > OF_KIND_MAX {
                 let oldest = self.events.iter().position(alike);
                 oldest.and_then(|place| self.events.remove(place));
             }
+        }
+    }
+
+    fn hears(&mut self, entry: &Entry) {
+        if let (Some(swarm), Kind::Phase { phase }) = (&self.swarm, &entry.kind)
+            && swarm.daemon.peer == entry.daemon
+            && entry.time >= swarm.unix_s
+        {
+            self.last_words = Some((entry.round, phase.clone()));
+        }
+    }
+
+    /// How the daemon ended in order, in a sentence, if it did.
+    pub(crate) fn farewell(&self) -> Option<String> {
+        let daemon = &self.swarm.as_ref()?.daemon;
+        let rounds = daemon.rounds;
+        let heard = self.last_words.as_ref();
+        let heard = heard.map(|(round, phase)| (*round, phase.as_str()));
+        let (round, phase) = heard.unwrap_or((daemon.round, daemon.phase.as_str()));
+        match phase {
+            "finished" | "leaving" | "left" if rounds > 0 && round >= rounds => {
+                Some(format!("all {rounds} rounds are complete"))
+            }
+            "finished" | "leaving" | "left" => {
+                Some(format!("the daemon left in order in round {round}"))
+            }
+            _ => None,
         }
     }
 
@@ -185,7 +220,7 @@ fn keep_newest<T>(list: &mut Vec<T>, most: usize) {
 mod tests {
     use super::*;
     use murmurate_node::api::{ClaimView, PeerView};
-    use murmurate_node::events::{Kind, VERSION};
+    use murmurate_node::events::VERSION;
 
     fn answers(peer: &str, round: u64, rounds: impl IntoIterator<Item = u64>) -> Answers {
         let mut answers = Answers::default();
@@ -223,6 +258,42 @@ mod tests {
         );
         picture.answered(answers("b", 9, [8]), 13.0);
         assert_eq!(rounds(&picture), [8], "another daemon");
+    }
+
+    #[test]
+    fn an_evaluation_that_comes_later_is_taken() {
+        let mut picture = Picture::default();
+        picture.answered(answers("a", 3, [1, 2]), 10.0);
+        let mut later = answers("a", 3, [2]);
+        later.history.points[0].eval_loss = Some(0.5);
+        picture.answered(later, 11.0);
+        assert_eq!(rounds(&picture), [1, 2]);
+        assert_eq!(picture.history.points[1].eval_loss, Some(0.5));
+    }
+
+    #[test]
+    fn an_end_in_order_is_told_from_a_daemon_that_does_not_answer() {
+        let mut picture = Picture::default();
+        let mut last = answers("a", 228, [227]);
+        (last.swarm.daemon.rounds, last.swarm.unix_s) = (600, 10.0);
+        picture.answered(last, 10.0);
+        assert_eq!(picture.farewell(), None);
+        let phase = |seq, time, round, phase: &str| Entry {
+            v: VERSION,
+            seq,
+            time,
+            daemon: "a".to_owned(),
+            round,
+            kind: Kind::Phase {
+                phase: phase.to_owned(),
+            },
+        };
+        picture.happened([phase(1, 9.0, 200, "left"), phase(2, 10.5, 229, "leaving")]);
+        let left = Some("the daemon left in order in round 229".to_owned());
+        assert_eq!(picture.farewell(), left);
+        picture.happened([phase(3, 11.0, 600, "finished")]);
+        let complete = Some("all 600 rounds are complete".to_owned());
+        assert_eq!(picture.farewell(), complete);
     }
 
     #[test]
@@ -289,11 +360,16 @@ mod tests {
         };
         picture.happened([seldom.clone()]);
         picture.happened((1..900).map(entry));
-        picture.happened([entry(899), entry(5), entry(900)]);
-        assert_eq!(picture.events.len(), ENTRIES_MAX + 1);
-        assert_eq!(picture.events[0], seldom, "steps do not take its place");
+        let void = |seq| Entry {
+            kind: Kind::Voided { fragment: 0 },
+            ..entry(seq)
+        };
+        picture.happened((900..1800).map(void));
+        picture.happened([entry(1800), entry(5), entry(1801)]);
+        assert_eq!(picture.events.len(), 2 * OF_KIND_MAX + 1);
+        assert_eq!(picture.events[0], seldom, "no other kind takes its place");
         let last: Vec<u64> = picture.events.iter().rev().map(|e| e.seq).take(2).collect();
-        assert_eq!(last, [900, 899], "known ones are left out");
+        assert_eq!(last, [1801, 1800], "known ones are left out");
         (0..99).for_each(|n| picture.say(n.to_string()));
         assert_eq!(picture.said.len(), SAID_MAX);
     }

@@ -8,6 +8,8 @@ use murmurate_node::api::{DaemonView, PeerView};
 pub(crate) enum PeerState {
     /// No link is up.
     Gone,
+    /// It said goodbye and left.
+    Left,
     /// It missed a deadline and has not been heard from since.
     Silent,
     /// The present round waits for it.
@@ -26,13 +28,15 @@ impl PeerState {
             Self::Silent => 1,
             Self::Awaited => 2,
             Self::Linked => 3,
-            Self::This(_) => 4,
+            Self::Left => 4,
+            Self::This(_) => 5,
         }
     }
 
     pub(crate) const fn sign(&self) -> &'static str {
         match self {
             Self::Gone => "✕",
+            Self::Left => "○",
             Self::Silent => "!",
             Self::Awaited => "▸",
             Self::Linked => "●",
@@ -43,6 +47,7 @@ impl PeerState {
     pub(crate) fn word(&self) -> &str {
         match self {
             Self::Gone => "no link",
+            Self::Left => "left",
             Self::Silent => "silent",
             Self::Awaited => "awaited",
             Self::Linked => "linked",
@@ -111,6 +116,7 @@ impl Row {
 
     fn of_peer(picture: &Picture, peer: &PeerView) -> Self {
         let state = match (peer.linked, peer.suspected, peer.awaited) {
+            (false, ..) if peer.left => PeerState::Left,
             (false, ..) => PeerState::Gone,
             (true, true, _) => PeerState::Silent,
             (true, false, true) => PeerState::Awaited,

@@ -106,7 +106,7 @@ impl Scene {
     /// An entry of the daemon that is watched.
     fn own(&mut self, entry: &Entry) {
         match &entry.kind {
-            Kind::Started { version, run } => {
+            Kind::Started { version, run, name } => {
                 self.open = OpenRound::default();
                 self.swarm.waiting.clear();
                 self.swarm
@@ -115,13 +115,22 @@ impl Scene {
                     .for_each(|peer| peer.linked = false);
                 let daemon = &mut self.swarm.daemon;
                 (daemon.version, daemon.run) = (version.clone(), run.clone());
+                daemon.name.clone_from(name);
                 daemon.phase = "new".to_owned();
             }
             Kind::PeerUp { peer } => {
                 let peer = self.peer(peer);
-                (peer.linked, peer.suspected) = (true, false);
+                (peer.linked, peer.suspected, peer.left) = (true, false, false);
             }
             Kind::PeerDown { peer } => self.peer(peer).linked = false,
+            Kind::PeerLeft { peer } => {
+                let peer = self.peer(peer);
+                (peer.linked, peer.left) = (false, true);
+            }
+            Kind::Named { peer, name } => {
+                let claimed = &mut self.picture.claimed;
+                claimed.insert(peer.clone(), name.clone());
+            }
             Kind::Suspected { peer } => self.peer(peer).suspected = true,
             Kind::Waiting {
                 what,

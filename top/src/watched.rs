@@ -126,7 +126,7 @@ impl Watched {
     /// These daemons of the swarm live. The first one is watched, until it dies.
     fn living(&mut self, daemons: &[LivingDaemon]) {
         for daemon in daemons {
-            let name = format!("daemon {}", daemon.index);
+            let name = format!("node-{}", daemon.index);
             self.picture.names.insert(daemon.peer.clone(), name);
         }
         let at = |daemon: &LivingDaemon| Target::At(daemon.http.clone());
@@ -166,7 +166,7 @@ mod tests {
             assert_eq!(watched.target(), target);
         }
         watched.of_swarm(ViewNews::Said("daemon 0 was killed".to_owned()));
-        assert_eq!(watched.picture().name("peer0"), "daemon 0");
+        assert_eq!(watched.picture().name("peer0"), "node-0");
         watched.pause();
         watched.of_swarm(ViewNews::Said("daemon 1 was killed".to_owned()));
         assert_eq!(watched.picture().said.len(), 1, "it stands still");

@@ -158,6 +158,7 @@ mod tests {
         let started = || Kind::Started {
             version: "1".to_owned(),
             run: "bench".to_owned(),
+            name: None,
         };
         let kinds = [
             (1.0, started()),

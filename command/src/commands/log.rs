@@ -4,8 +4,7 @@ use crate::cli::LogArgs;
 use crate::exit::Ended;
 use crate::out;
 use anyhow::Context;
-use murmurate_node::api::words::short;
-use murmurate_node::events::{Entry, Skipped, chrome_trace, merge, read_dir, utc};
+use murmurate_node::events::{Entry, Names, Skipped, chrome_trace, merge, read_dir, utc};
 use std::path::PathBuf;
 
 pub(crate) fn run(args: &LogArgs) -> anyhow::Result<()> {
@@ -29,6 +28,7 @@ pub(crate) fn run(args: &LogArgs) -> anyhow::Result<()> {
         logs.push(entries);
     }
     let mut entries = merge(logs);
+    let names = Names::of(&entries);
     entries.retain(|entry| is_wanted(args, entry));
     if let Some(file) = &args.chrome {
         let trace = chrome_trace(&entries).to_string();
@@ -44,7 +44,7 @@ pub(crate) fn run(args: &LogArgs) -> anyhow::Result<()> {
         for entry in &entries {
             match args.json {
                 true => writeln!(out, "{}", serde_json::to_string(entry)?)?,
-                false => writeln!(out, "{}", line(entry))?,
+                false => writeln!(out, "{}", line(entry, &names))?,
             }
         }
         Ok(())
@@ -73,13 +73,14 @@ fn is_wanted(args: &LogArgs, entry: &Entry) -> bool {
 }
 
 /// An entry for people.
-fn line(entry: &Entry) -> String {
+fn line(entry: &Entry, names: &Names) -> String {
+    let call = |id: &str| names.call(id);
     format!(
         "{} {} round {} {}",
         utc(entry.time),
-        short(&entry.daemon),
+        call(&entry.daemon),
         entry.round,
-        entry.words(&short)
+        entry.words(&call)
     )
 }
 
@@ -97,6 +98,6 @@ mod tests {
         let entry: Entry = serde_json::from_str(&text).unwrap();
         let expected = "1970-01-01 00:00:01.500 abababab round 7 lied peer=abababab proven=true \
                         what=\"two votes\"";
-        assert_eq!(line(&entry), expected);
+        assert_eq!(line(&entry, &Names::default()), expected);
     }
 }

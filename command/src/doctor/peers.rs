@@ -71,6 +71,7 @@ mod tests {
         let started = entry(Kind::Started {
             version: "0.1.0".to_owned(),
             run: "birds".to_owned(),
+            name: None,
         });
         let up = entry(Kind::PeerUp {
             peer: "b".repeat(64),

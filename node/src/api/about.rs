@@ -26,6 +26,8 @@ pub struct About {
     pub rounds: u64,
     /// Number of this peer's trainers.
     pub ranks: u32,
+    /// The task in words: its kind, its model and its data.
+    pub task: String,
     /// Parameters of the model.
     pub parameters: u64,
     /// Stores of the method, each in multiples of 4 bytes x parameters.

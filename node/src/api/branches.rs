@@ -52,6 +52,13 @@ impl Observer {
     pub(super) fn linked(&mut self, peer: PeerId) {
         let peer = self.peer(peer);
         (peer.linked, peer.suspected, peer.lost_unix_s) = (true, false, None);
+        peer.left = false;
+    }
+
+    /// A peer said goodbye and left.
+    pub(super) fn left(&mut self, peer: PeerId) {
+        let peer = self.peer(peer);
+        (peer.linked, peer.left, peer.lost_unix_s) = (false, true, None);
     }
 
     /// The link to a peer is gone.

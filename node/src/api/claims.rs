@@ -73,13 +73,20 @@ pub struct ClaimView {
 }
 
 impl Claims {
-    /// Replaces all claims by these, as they are at `now`, Unix time in seconds.
-    pub fn set(&mut self, now: f64, seen: &[SeenVitals]) {
+    /// Replaces all claims by these, as they are at `now`, Unix time in seconds. Returns the daemons that
+    /// have a new name, with it.
+    pub fn set(&mut self, now: f64, seen: &[SeenVitals]) -> Vec<(String, String)> {
         let claims = seen.iter().map(|seen| {
             let claim = Claim::new(seen, now);
             (seen.vitals.peer.to_hex(), claim)
         });
-        self.all = claims.collect();
+        let before = std::mem::replace(&mut self.all, claims.collect());
+        let name = |(peer, claim): (&String, &Claim)| {
+            let known = before.get(peer).and_then(|claim| claim.name.as_ref());
+            let name = claim.name.as_ref().filter(|name| Some(*name) != known)?;
+            Some((peer.clone(), name.clone()))
+        };
+        self.all.iter().filter_map(name).collect()
     }
 
     /// What a daemon says of itself.
@@ -90,6 +97,19 @@ impl Claims {
     /// The daemons that said something.
     pub fn peers(&self) -> impl Iterator<Item = &String> {
         self.all.keys()
+    }
+
+    /// The names that only one daemon gave itself, each with its id in hexadecimal.
+    pub fn unique_names(&self) -> impl Iterator<Item = (&str, &str)> {
+        let mut of = BTreeMap::new();
+        let named = self.all.iter();
+        for (id, name) in named.filter_map(|(id, claim)| Some((id, claim.name.as_deref()?))) {
+            of.entry(name).or_insert_with(Vec::new).push(id.as_str());
+        }
+        of.into_iter().filter_map(|(name, ids)| match ids[..] {
+            [id] => Some((id, name)),
+            _ => None,
+        })
     }
 
     /// The names that daemons gave themselves, by id.

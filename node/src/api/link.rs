@@ -9,7 +9,6 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use serde::Serialize;
-use std::collections::BTreeMap;
 use std::sync::atomic::AtomicU64;
 
 /// The link to a peer.
@@ -85,11 +84,13 @@ impl LinkStatus {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct LinkLabels {
     peer: String,
+    name: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct LinkByteLabels {
     peer: String,
+    name: String,
     direction: &'static str,
     kind: &'static str,
 }
@@ -97,11 +98,15 @@ struct LinkByteLabels {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct LinkPathLabels {
     peer: String,
+    name: String,
     bulk: &'static str,
 }
 
+/// A link with the id and the name of its peer.
+pub(super) type Named<'a> = (&'a str, String, &'a LinkStatus);
+
 /// Registers the metrics of these links, by peer.
-pub(super) fn register(registry: &mut Registry, links: &BTreeMap<&str, &LinkStatus>) {
+pub(super) fn register(registry: &mut Registry, links: &[Named<'_>]) {
     type Read = fn(&LinkStatus) -> Option<f64>;
     let gauges: [(&str, &str, Read); 7] = [
         ("link_rtt_seconds", "Smoothed round-trip time", |l| l.rtt_s),
@@ -132,10 +137,10 @@ pub(super) fn register(registry: &mut Registry, links: &BTreeMap<&str, &LinkStat
     ];
     for (name, help, read) in gauges {
         let family = Family::<LinkLabels, Gauge<f64, AtomicU64>>::default();
-        for (peer, link) in links {
-            let peer = (*peer).to_owned();
+        for (peer, name, link) in links {
+            let (peer, name) = ((*peer).to_owned(), name.clone());
             if let Some(value) = read(link) {
-                family.get_or_create(&LinkLabels { peer }).set(value);
+                family.get_or_create(&LinkLabels { peer, name }).set(value);
             }
         }
         registry.register(name, help, family);
@@ -145,30 +150,36 @@ pub(super) fn register(registry: &mut Registry, links: &BTreeMap<&str, &LinkStat
     bytes(registry, links);
 }
 
-fn lost(registry: &mut Registry, links: &BTreeMap<&str, &LinkStatus>) {
+fn lost(registry: &mut Registry, links: &[Named<'_>]) {
     let family = Family::<LinkLabels, Counter>::default();
-    for (peer, link) in links {
-        let peer = (*peer).to_owned();
+    for (peer, name, link) in links {
+        let (peer, name) = ((*peer).to_owned(), name.clone());
         if let Some(bytes) = link.lost_bytes {
-            family.get_or_create(&LinkLabels { peer }).inc_by(bytes);
+            family
+                .get_or_create(&LinkLabels { peer, name })
+                .inc_by(bytes);
         }
     }
     let help = "Bytes lost and sent again since it was linked";
     registry.register("link_lost_bytes", help, family);
 }
 
-fn paths(registry: &mut Registry, links: &BTreeMap<&str, &LinkStatus>) {
+fn paths(registry: &mut Registry, links: &[Named<'_>]) {
     let family = Family::<LinkPathLabels, Gauge>::default();
-    for (peer, link) in links {
-        let (peer, bulk) = ((*peer).to_owned(), link.bulk);
-        family.get_or_create(&LinkPathLabels { peer, bulk }).set(1);
+    for (peer, name, link) in links {
+        let labels = LinkPathLabels {
+            peer: (*peer).to_owned(),
+            name: name.clone(),
+            bulk: link.bulk,
+        };
+        family.get_or_create(&labels).set(1);
     }
     registry.register("link_bulk", "What slices and states go over", family);
 }
 
-fn bytes(registry: &mut Registry, links: &BTreeMap<&str, &LinkStatus>) {
+fn bytes(registry: &mut Registry, links: &[Named<'_>]) {
     let family = Family::<LinkByteLabels, Counter>::default();
-    for (peer, link) in links {
+    for (peer, name, link) in links {
         for (direction, traffic) in [("sent", link.sent), ("received", link.received)] {
             let kinds = [
                 ("payload", traffic.payload),
@@ -176,9 +187,9 @@ fn bytes(registry: &mut Registry, links: &BTreeMap<&str, &LinkStatus>) {
                 ("wire", traffic.wire),
             ];
             for (kind, bytes) in kinds {
-                let peer = (*peer).to_owned();
                 let labels = LinkByteLabels {
-                    peer,
+                    peer: (*peer).to_owned(),
+                    name: name.clone(),
                     direction,
                     kind,
                 };
@@ -222,6 +233,7 @@ mod tests {
         assert_eq!((link.bulk, link.retry_in_s), ("stream", Some(4.0)));
         assert_eq!((link.loss, link.sent.wire), (Some(0.01), 1000));
         let peer = PeerStatus {
+            name: Some("gpu".to_owned()),
             linked: true,
             link: Some(link),
             ..PeerStatus::default()
@@ -232,14 +244,14 @@ mod tests {
         };
         let text = metrics_text(&status, MetricsFormat::OpenMetrics);
         for line in [
-            "murmurate_link_rtt_seconds{peer=\"ab\"} 0.02",
-            "murmurate_link_loss_ratio{peer=\"ab\"} 0.01",
-            "murmurate_link_queueing_seconds{peer=\"ab\"} 0.5",
-            "murmurate_link_lost_bytes_total{peer=\"ab\"} 10",
-            "murmurate_link_delivery_bytes_per_second{peer=\"ab\"} 2000000.0",
-            "murmurate_link_bulk{peer=\"ab\",bulk=\"stream\"} 1",
-            "murmurate_link_bytes_total{peer=\"ab\",direction=\"sent\",kind=\"payload\"} 7",
-            "murmurate_link_bytes_total{peer=\"ab\",direction=\"sent\",kind=\"wire\"} 1000",
+            "murmurate_link_rtt_seconds{peer=\"ab\",name=\"gpu\"} 0.02",
+            "murmurate_link_loss_ratio{peer=\"ab\",name=\"gpu\"} 0.01",
+            "murmurate_link_queueing_seconds{peer=\"ab\",name=\"gpu\"} 0.5",
+            "murmurate_link_lost_bytes_total{peer=\"ab\",name=\"gpu\"} 10",
+            "murmurate_link_delivery_bytes_per_second{peer=\"ab\",name=\"gpu\"} 2000000.0",
+            "murmurate_link_bulk{peer=\"ab\",name=\"gpu\",bulk=\"stream\"} 1",
+            "murmurate_link_bytes_total{peer=\"ab\",name=\"gpu\",direction=\"sent\",kind=\"payload\"} 7",
+            "murmurate_link_bytes_total{peer=\"ab\",name=\"gpu\",direction=\"sent\",kind=\"wire\"} 1000",
         ] {
             assert!(text.lines().any(|l| l == line), "{line} is not in\n{text}");
         }

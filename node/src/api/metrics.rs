@@ -24,6 +24,11 @@ use rounds::{MEASURED, PREDICTED, of_round};
 use values::{count, set};
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct StandingLabel {
+    standing: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ByteLabels {
     direction: &'static str,
     kind: &'static str,
@@ -35,6 +40,10 @@ pub fn metrics_text(status: &Status, format: MetricsFormat) -> String {
     let about = vec![
         ("version".to_owned(), status.version.clone()),
         ("peer".to_owned(), status.peer.clone()),
+        (
+            "name".to_owned(),
+            called(status.name.as_ref(), &status.peer),
+        ),
         ("run".to_owned(), status.run.clone()),
         ("preset".to_owned(), status.preset.clone()),
     ];
@@ -48,10 +57,13 @@ pub fn metrics_text(status: &Status, format: MetricsFormat) -> String {
     phase::register(&mut registry, &status.phase);
     phase::register_troubles(&mut registry, &status.troubles);
     bytes(&mut registry, status);
+    contributions(&mut registry, status);
     nat::register(&mut registry, status);
-    let links = status.peers.iter();
-    let links = links.filter_map(|(peer, status)| Some((peer.as_str(), status.link.as_ref()?)));
-    link::register(&mut registry, &links.collect());
+    let links = status.peers.iter().filter_map(|(id, peer)| {
+        let name = called(peer.name.as_ref(), id);
+        Some((id.as_str(), name, peer.link.as_ref()?))
+    });
+    link::register(&mut registry, &links.collect::<Vec<_>>());
     let mut of_process = Registry::with_prefix("process");
     process::register(&mut of_process, &Process::measure(), &status.memory);
     let mut out = String::new();
@@ -63,6 +75,12 @@ pub fn metrics_text(status: &Status, format: MetricsFormat) -> String {
         MetricsFormat::OpenMetrics => out,
         MetricsFormat::Classic => classic::of(&out),
     }
+}
+
+/// What a daemon is called: by its name, or by the beginning of its id.
+fn called(name: Option<&String>, id: &str) -> String {
+    let begin = || id.chars().take(8).collect();
+    name.cloned().unwrap_or_else(begin)
 }
 
 fn counters(registry: &mut Registry, status: &Status) {
@@ -124,6 +142,16 @@ fn counters(registry: &mut Registry, status: &Status) {
     }
     let seconds = [
         ("train_seconds", "Time in inner steps", status.train_s),
+        (
+            "wait_seconds",
+            "Time in which rounds waited until other peers were as far",
+            status.wait_s,
+        ),
+        (
+            "exchange_seconds",
+            "Time of exchanges apart from that",
+            status.exchange_s,
+        ),
         ("wall_seconds", "Time since the first round", status.wall_s),
     ];
     for (name, help, value) in seconds {
@@ -216,6 +244,23 @@ fn state_gauges(registry: &mut Registry, status: &Status) {
     set(registry, all);
 }
 
+/// What happened to this daemon's contributions.
+fn contributions(registry: &mut Registry, status: &Status) {
+    let family = Family::<StandingLabel, Counter>::default();
+    let totals = &status.contributions;
+    for (standing, rounds) in [
+        ("counted", totals.counted),
+        ("partly", totals.partly),
+        ("left_out", totals.left_out),
+        ("absent", totals.absent),
+    ] {
+        let counter = family.get_or_create(&StandingLabel { standing });
+        counter.inc_by(rounds);
+    }
+    let help = "Rounds by what happened to this daemon's contribution";
+    registry.register("contributions", help, family);
+}
+
 fn bytes(registry: &mut Registry, status: &Status) {
     let family = Family::<ByteLabels, Counter>::default();
     let count = |direction, traffic: &Traffic| {
@@ -242,6 +287,7 @@ fn bytes(registry: &mut Registry, status: &Status) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::api::PeerTotals;
     use crate::api::status::{NatStatus, PathStatus, PeerStatus};
     use std::collections::BTreeMap;
 
@@ -263,6 +309,13 @@ mod tests {
                 encoded: 1,
                 wire: 2,
             },
+            phase: "paused".to_owned(),
+            wait_s: 1.5,
+            contributions: PeerTotals {
+                counted: 5,
+                left_out: 2,
+                ..PeerTotals::default()
+            },
             nat: NatStatus {
                 reachability: "private".to_owned(),
                 punched: 3,
@@ -275,6 +328,10 @@ mod tests {
         for line in [
             "murmurate_inner_steps_total 42",
             "murmurate_loss 0.5",
+            "murmurate_phase{phase=\"paused\"} 1",
+            "murmurate_wait_seconds_total 1.5",
+            "murmurate_contributions_total{standing=\"counted\"} 5",
+            "murmurate_contributions_total{standing=\"left_out\"} 2",
             "murmurate_reachability{state=\"private\"} 1",
             "murmurate_reachability{state=\"public\"} 0",
             "murmurate_links{path=\"punched\"} 1",

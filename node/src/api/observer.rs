@@ -99,6 +99,7 @@ impl Observer {
         match event {
             Event::PeerUp(peer) => self.linked(*peer),
             Event::PeerDown(peer) => self.unlinked(now, *peer),
+            Event::PeerLeft(peer) => self.left(*peer),
             Event::Suspected { peer, .. } => self.peer(*peer).suspected = true,
             Event::Phase { round, phase } => self.phase(now, round.0, *phase),
             Event::Trained { summary, .. } => self.trained(now, summary),
@@ -182,10 +183,15 @@ impl Observer {
     }
 
     /// Sets the inner steps and samples of this life, including those of the current round.
-    pub fn set_live_steps(&mut self, steps: u64, samples: u64) {
+    pub fn set_live_steps(&mut self, now: Time, steps: u64, samples: u64) {
         let status = &mut self.status;
+        status.round_steps = steps.saturating_sub(self.done.0);
         status.inner_steps = status.inner_steps.max(self.base.inner_steps + steps);
         status.samples = status.samples.max(self.base.samples + samples);
+        // A training may take hours: until the first has ended, it is measured as it goes.
+        if self.window.len() == 1 {
+            self.measure_rate(now);
+        }
     }
 
     /// Sets how many records of the data are left out.
@@ -227,6 +233,12 @@ impl Observer {
     pub fn status(&mut self, now: Time) -> Status {
         self.status.wall_s = self.wall_s(now);
         self.status.memory = Memory::measure(self.about.parameters, &self.about.multiples);
+        let totals = self.insight.ledger.totals().get(&self.about.peer);
+        self.status.contributions = totals.copied().unwrap_or_default();
+        (self.status.wait_s, self.status.exchange_s) = self.insight.spent;
+        for (id, peer) in &mut self.status.peers {
+            peer.name = self.claims.name(id).map(str::to_owned);
+        }
         self.compare();
         self.status.trainer = self.trouble.as_ref().and_then(Trouble::text);
         self.judge(now);
@@ -335,6 +347,7 @@ impl Observer {
         let status = &mut self.status;
         self.done.0 += summary.steps;
         self.done.1 += summary.samples;
+        status.round_steps = 0;
         // `set_live_steps` may already have counted these.
         status.inner_steps = status.inner_steps.max(self.base.inner_steps + self.done.0);
         status.samples = status.samples.max(self.base.samples + self.done.1);
@@ -346,9 +359,15 @@ impl Observer {
         if self.window.len() > RATE_WINDOW {
             self.window.pop_front();
         }
+        self.measure_rate(now);
+    }
+
+    /// Inner steps per second since the window began.
+    fn measure_rate(&mut self, now: Time) {
         if let Some((start, steps)) = self.window.front() {
             let seconds = now.since(*start).as_secs_f64();
             if seconds > 0.0 {
+                let status = &mut self.status;
                 status.inner_steps_per_s = (status.inner_steps - steps) as f64 / seconds;
             }
         }

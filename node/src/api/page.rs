@@ -1,5 +1,5 @@
 //! The page at `/`: one document, one style sheet and one script, which are part of the program. It
-//! loads nothing from elsewhere.
+//! loads nothing from elsewhere. The script has three parts; `tests.js` tries them in Node.js.
 
 use axum::Router;
 use axum::http::header;
@@ -9,7 +9,11 @@ use std::borrow::Cow;
 
 const DOCUMENT: &str = include_str!("page/index.html");
 const STYLE: &str = include_str!("page/page.css");
-const SCRIPT: &str = include_str!("page/page.js");
+const SCRIPT: &str = concat!(
+    include_str!("page/figures.js"),
+    include_str!("page/chart.js"),
+    include_str!("page/page.js"),
+);
 const ICON: &str = include_str!("page/icon.svg");
 
 /// The routes of one daemon's page.
@@ -39,4 +43,22 @@ fn with(document: String) -> Router {
         .route("/page.css", fixed("text/css; charset=utf-8", STYLE))
         .route("/page.js", fixed("text/javascript; charset=utf-8", SCRIPT))
         .route("/icon.svg", fixed("image/svg+xml", ICON))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::process::Command;
+
+    /// Needs Node.js; without it there is nothing to run the script with.
+    #[test]
+    fn the_script_keeps_its_promises() {
+        let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/api/page/tests.js");
+        let Ok(output) = Command::new("node").arg(tests).output() else {
+            println!("node is not installed: the script is not tried");
+            return;
+        };
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{said}");
+    }
 }

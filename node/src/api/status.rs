@@ -2,7 +2,7 @@
 //! an interface.
 
 use super::{
-    ControlStatus, LinkStatus, Memory, PredictedStatus, RoundStatus, Traffic, Trouble, WaitNow,
+    ControlStatus, LinkStatus, Memory, PeerTotals, PredictedStatus, RoundStatus, Traffic, Trouble, WaitNow,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -48,6 +48,8 @@ pub struct Status {
     pub first_round_unix_s: Option<f64>,
     /// Inner steps in all, including earlier lives.
     pub inner_steps: u64,
+    /// Inner steps of the training that is under way, so far.
+    pub round_steps: u64,
     /// Samples in all, including earlier lives.
     pub samples: u64,
     /// Records of the data that this life has left out, because they cannot be read.
@@ -72,6 +74,12 @@ pub struct Status {
     pub vitals: VitalsStatus,
     /// Seconds spent in inner steps.
     pub train_s: f64,
+    /// Seconds that rounds waited until other peers were as far, since the start.
+    pub wait_s: f64,
+    /// Seconds of exchanges apart from that, since the start.
+    pub exchange_s: f64,
+    /// What happened to this daemon's contributions, since the start.
+    pub contributions: PeerTotals,
     /// Seconds since the first round began.
     pub wall_s: f64,
     /// The waits that are under way, with the peers that they are for.
@@ -223,8 +231,12 @@ pub struct PathStatus {
 /// One other peer.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct PeerStatus {
+    /// Its name, in its own words.
+    pub name: Option<String>,
     /// Whether a link to the peer is up.
     pub linked: bool,
+    /// Whether the peer said goodbye and left.
+    pub left: bool,
     /// Whether the peer missed a deadline and has not been heard from since.
     pub suspected: bool,
     /// Unix time since which the peer is missed, seconds: its link is gone, and it said no goodbye.

@@ -82,6 +82,14 @@ pub struct DaemonView {
     pub run: String,
     /// The preset of the configuration.
     pub preset: String,
+    /// The task: its kind, its model and its data.
+    pub task: String,
+    /// Parameters of the model.
+    pub parameters: u64,
+    /// Bytes of text of a token, of language models.
+    pub bytes_per_token: Option<f64>,
+    /// Seconds since the first round began.
+    pub wall_s: f64,
     /// The present round.
     pub round: u64,
     /// Number of rounds; zero means until told to stop.
@@ -90,6 +98,8 @@ pub struct DaemonView {
     pub phase: String,
     /// What the daemon is, in one word; see `/status`.
     pub state: String,
+    /// Inner steps of the round that is trained, so far.
+    pub round_steps: u64,
     /// Inner steps per second over the last rounds.
     pub inner_steps_per_s: Option<f64>,
     /// Its share of the last result, 0 to 1.
@@ -126,13 +136,15 @@ pub struct PeerView {
     pub says: Option<ClaimView>,
     /// Whether a link is up.
     pub linked: bool,
+    /// Whether it said goodbye and left.
+    pub left: bool,
     /// Whether it missed a deadline and has not been heard from since.
     pub suspected: bool,
     /// Whether the present round waits for it.
     pub awaited: bool,
-    /// Its round in its own words, while it is linked.
+    /// Its round in its own words; without a link, the last one that is known.
     pub round: Option<u64>,
-    /// By how many rounds it is behind this daemon; negative if it is ahead.
+    /// By how many rounds it is behind this daemon, while it is linked; negative if it is ahead.
     pub lag: Option<i64>,
     /// Its last rounds.
     pub strip: Strip,
@@ -159,7 +171,7 @@ impl Swarm {
             false => facts.about.goal,
         };
         let peers = peers(facts);
-        let daemon = DaemonView::new(status, facts.insight);
+        let daemon = DaemonView::new(facts);
         Self {
             verdict: why(facts, &Question::default()),
             troubles: status.troubles.clone(),
@@ -223,19 +235,24 @@ impl PeerView {
         let pushed = link
             .and_then(|l| l.push_bytes_per_s)
             .map(|rate| rate as f64);
-        let round = known.round.filter(|_| known.linked);
+        let says = facts.claims.of(id, facts.now);
+        // What it said last may be older than what its link told.
+        let said = says.as_ref().filter(|_| !known.linked);
+        let round = known.round.max(said.map(|says| says.claim.round));
+        let lag = round.filter(|_| known.linked);
         Self {
             peer: id.to_owned(),
             heard_of: false,
-            says: facts.claims.of(id, facts.now),
+            says,
             linked: known.linked,
+            left: known.left,
             suspected: known.suspected,
             awaited: insight
                 .waiting
                 .iter()
                 .any(|wait| wait.peers.iter().any(|peer| peer == id)),
             round,
-            lag: round.map(|round| facts.status.round as i64 - round as i64),
+            lag: lag.map(|round| facts.status.round as i64 - round as i64),
             strip: strip(insight, id),
             share: share(insight, id),
             waited_s,
@@ -289,17 +306,23 @@ impl GoalView {
 }
 
 impl DaemonView {
-    fn new(status: &Status, insight: &Insight) -> Self {
+    fn new(facts: &Facts<'_>) -> Self {
+        let (status, insight) = (facts.status, facts.insight);
         Self {
             peer: status.peer.clone(),
             name: status.name.clone(),
             version: status.version.clone(),
             run: status.run.clone(),
             preset: status.preset.clone(),
+            task: facts.about.task.clone(),
+            parameters: facts.about.parameters,
+            bytes_per_token: facts.about.unit.bytes_per_token,
+            wall_s: status.wall_s,
             round: status.round,
             rounds: status.rounds,
             phase: status.phase.clone(),
             state: status.state.clone(),
+            round_steps: status.round_steps,
             inner_steps_per_s: Some(status.inner_steps_per_s).filter(|rate| *rate > 0.0),
             share: share(insight, &status.peer),
             loss: status.loss,

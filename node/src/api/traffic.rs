@@ -13,6 +13,16 @@ pub struct Traffic {
     pub wire: u64,
 }
 
+impl Traffic {
+    /// Traffic of which only the bytes on the network are known.
+    pub(crate) fn on_the_wire(wire: u64) -> Self {
+        Self {
+            wire,
+            ..Self::default()
+        }
+    }
+}
+
 impl std::ops::Add for Traffic {
     type Output = Self;
 

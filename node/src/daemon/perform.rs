@@ -142,7 +142,7 @@ impl Driver {
                 self.ending.met_anyone = true;
                 self.depot.set_greeted(*peer, true);
             }
-            Event::PeerDown(peer) => {
+            Event::PeerDown(peer) | Event::PeerLeft(peer) => {
                 self.depot.set_greeted(*peer, false);
                 let missed = self.peer.view().get(*peer).is_some_and(Remote::is_missed);
                 if !missed {

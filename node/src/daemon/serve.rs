@@ -28,6 +28,7 @@ pub(super) fn event_log(
     let started = Kind::Started {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         run: config.run.name.clone(),
+        name: config.daemon.name.as_ref().map(ToString::to_string),
     };
     log.add(clock.now(), 0, started);
     log

@@ -22,6 +22,7 @@ use murmurate_protocol::{EVALUATE_NEVER, PeerConfig, PeerId, Plan, Pool, Snapsho
 use murmurate_strategies::Layout;
 use murmurate_strategies::executor::{Executor, Parts};
 use murmurate_strategies::plan::stores;
+use murmurate_tasks::TaskConfig;
 use std::path::Path;
 use std::sync::Arc;
 use tokio::sync::mpsc;
@@ -289,6 +290,14 @@ fn codecs(config: &Config) -> Vec<String> {
     }
 }
 
+/// The task in words: its kind, its model and its data.
+fn task_words(task: &TaskConfig) -> String {
+    let fields = serde_json::to_value(task).unwrap_or_default();
+    let words = ["kind", "model", "data"].map(|key| fields[key].as_str().unwrap_or_default());
+    let words: Vec<&str> = words.into_iter().filter(|word| !word.is_empty()).collect();
+    words.join(", ")
+}
+
 fn about(
     config: &Config,
     plan: &Plan,
@@ -324,6 +333,7 @@ fn about(
         plan: plan.hash().to_hex(),
         preset: config.strategy.name().to_owned(),
         rounds: config.run.rounds,
+        task: task_words(&config.task),
         parameters: layout.len() as u64,
         multiples,
         forecaster: Some(Forecaster::new(

@@ -5,6 +5,7 @@ use crate::api::{Clock, ControlStatus, LinkStatus, Traffic, TransferStatus};
 use crate::daemon::driver::Driver;
 use crate::daemon::recording::Recording;
 use crate::daemon::start::other_data_note;
+use crate::events::Kind;
 use crate::metrics::Metrics;
 use crate::telemetry::Telemetry;
 use murmurate_protocol::{PeerId, Phase, Round};
@@ -27,10 +28,14 @@ impl Driver {
         let now = self.clock.now();
         let vitals = self.net.vitals();
         let (seen, traffic) = (vitals.seen(), vitals.traffic());
-        self.console.status.with(|observer| {
+        let named = self.console.status.with(|observer| {
             observer.set_links(links);
-            observer.set_claims(now, &seen, traffic);
+            observer.set_claims(now, &seen, traffic)
         });
+        let round = self.peer.round().0;
+        for (peer, name) in named {
+            self.console.log.add(now, round, Kind::Named { peer, name });
+        }
     }
 
     /// Updates the counters and prints progress.
@@ -114,8 +119,9 @@ impl Driver {
             bytes: transfer.bytes,
             of_bytes: transfer.of,
         });
+        let now = self.clock.now();
         self.console.status.with(|observer| {
-            observer.set_live_steps(steps, samples);
+            observer.set_live_steps(now, steps, samples);
             observer.set_skipped(skipped);
             observer.set_rounds(&view, transfer);
         });

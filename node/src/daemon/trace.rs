@@ -239,7 +239,8 @@ fn names(peers: impl IntoIterator<Item = PeerId>) -> String {
 fn tell(event: &Event) {
     match event {
         Event::PeerUp(peer) => info!(%peer, "peer linked"),
-        Event::PeerDown(peer) => info!(%peer, "peer gone"),
+        Event::PeerDown(peer) => info!(%peer, "link lost"),
+        Event::PeerLeft(peer) => info!(%peer, "peer left"),
         Event::Refused { peer, reason } => info!(%peer, %reason, "peer refused"),
         Event::RefusedBy { peer, reason } => info!(%peer, %reason, "refused by a peer"),
         Event::CatchUp { from, to, donors } => {

@@ -35,14 +35,29 @@ pub enum Kind {
         version: String,
         /// The run's name.
         run: String,
+        /// The daemon's name, if it has one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        name: Option<String>,
+    },
+    /// A peer has given itself a name.
+    Named {
+        /// The peer's id, hexadecimal.
+        peer: String,
+        /// Its name, in its own words.
+        name: String,
     },
     /// A link to a peer of the run is up.
     PeerUp {
         /// The peer's id, hexadecimal.
         peer: String,
     },
-    /// The link to a peer is gone.
+    /// The link to a peer is gone, and the peer has not said goodbye.
     PeerDown {
+        /// The peer's id, hexadecimal.
+        peer: String,
+    },
+    /// A peer said goodbye and left.
+    PeerLeft {
         /// The peer's id, hexadecimal.
         peer: String,
     },
@@ -334,6 +349,8 @@ impl Kind {
         match self {
             Self::PeerUp { peer }
             | Self::PeerDown { peer }
+            | Self::PeerLeft { peer }
+            | Self::Named { peer, .. }
             | Self::Suspected { peer }
             | Self::Refused { peer, .. }
             | Self::RefusedBy { peer, .. }

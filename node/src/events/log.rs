@@ -133,7 +133,7 @@ impl EventLog {
         let Ok(mut line) = serde_json::to_string(&entry) else {
             return true;
         };
-        self.recent.push(self.seq, &line);
+        self.recent.push(self.seq, &entry.kind, &line);
         line.push('\n');
         match &self.queue {
             None => true,

@@ -9,6 +9,7 @@ mod entry;
 mod files;
 mod log;
 mod merge;
+mod names;
 mod read;
 mod recent;
 mod tail;
@@ -20,8 +21,9 @@ pub use entry::{Entry, KINDS, Kind, VERSION};
 pub use files::{FILE_BYTES_MAX, FILES, NAME};
 pub use log::EventLog;
 pub use merge::merge;
+pub use names::Names;
 pub use read::{LogEnd, Skipped, read_dir, read_file};
-pub use recent::{Line, RECENT_MAX, Recent};
+pub use recent::{Line, OF_KIND_MAX, Recent};
 pub use tail::Tail;
 pub use words::utc;
 

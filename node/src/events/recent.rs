@@ -1,11 +1,14 @@
-//! The last entries in memory, for pages that follow them.
+//! The last entries in memory, for pages that follow them. Each kind has a place of its own, so that what
+//! happens in every round does not push out what happens seldom.
 
-use std::collections::VecDeque;
+use super::entry::Kind;
+use std::collections::{HashMap, VecDeque};
+use std::mem::{Discriminant, discriminant};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::watch;
 
-/// Entries in memory.
-pub const RECENT_MAX: usize = 1024;
+/// Entries of each kind in memory.
+pub const OF_KIND_MAX: usize = 256;
 
 /// An entry: its number, and its line of JSON.
 pub type Line = (u64, Arc<str>);
@@ -13,7 +16,7 @@ pub type Line = (u64, Arc<str>);
 /// The last entries as lines of JSON, shared between the daemon and its HTTP server.
 #[derive(Clone, Debug)]
 pub struct Recent {
-    lines: Arc<Mutex<VecDeque<Line>>>,
+    lines: Arc<Mutex<HashMap<Discriminant<Kind>, VecDeque<Line>>>>,
     newest: Arc<watch::Sender<u64>>,
 }
 
@@ -28,11 +31,12 @@ impl Default for Recent {
 
 impl Recent {
     /// Adds an entry.
-    pub(super) fn push(&self, seq: u64, line: &str) {
+    pub(super) fn push(&self, seq: u64, kind: &Kind, line: &str) {
         let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
-        lines.push_back((seq, line.into()));
-        if lines.len() > RECENT_MAX {
-            lines.pop_front();
+        let alike = lines.entry(discriminant(kind)).or_default();
+        alike.push_back((seq, line.into()));
+        if alike.len() > OF_KIND_MAX {
+            alike.pop_front();
         }
         drop(lines);
         self.newest.send_replace(seq);
@@ -41,8 +45,14 @@ impl Recent {
     /// The entries after number `seq` that are still here, oldest first, this many at most.
     pub fn after(&self, seq: u64, most: usize) -> Vec<Line> {
         let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
-        let newer = lines.iter().filter(|(number, _)| *number > seq);
-        newer.take(most).cloned().collect()
+        let newer = lines.values().flat_map(|alike| {
+            let newest_first = alike.iter().rev();
+            newest_first.take_while(|(number, _)| *number > seq)
+        });
+        let mut newer: Vec<Line> = newer.cloned().collect();
+        newer.sort_unstable_by_key(|(number, _)| *number);
+        newer.truncate(most);
+        newer
     }
 
     /// The number of the newest entry, and its changes.

@@ -1,7 +1,7 @@
 //! Logs that are torn, long, of another version, or of daemons whose clocks differ.
 
 use super::*;
-use murmurate_protocol::{Event, PeerId, Phase, Round, Time};
+use murmurate_protocol::{Event, FragmentId, PeerId, Phase, Round, Time};
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::Path;
@@ -123,13 +123,45 @@ fn the_last_entries_are_in_memory_and_bounded() {
             },
         );
     }
-    assert_eq!(recent.after(0, usize::MAX).len(), RECENT_MAX);
+    assert_eq!(recent.after(0, usize::MAX).len(), OF_KIND_MAX);
     let two = recent.after(2998, usize::MAX);
     assert_eq!(
         two.iter().map(|(seq, _)| *seq).collect::<Vec<_>>(),
         [2999, 3000]
     );
     assert_eq!(*recent.newest().borrow(), 3000);
+}
+
+#[test]
+fn what_happens_seldom_outlives_what_happens_in_every_round() {
+    let mut log = EventLog::in_memory("me");
+    let recent = log.recent();
+    log.observe(at(0), 1, &Event::PeerDown(OTHER));
+    log.observe(at(1), 1, &Event::PeerLeft(OTHER));
+    for round in (2..2000).map(Round) {
+        let fragment = FragmentId(0);
+        log.observe(at(2), round.0, &Event::Voided { round, fragment });
+        log.observe(at(2), round.0, &phase(round, Phase::Train));
+    }
+    let kept = recent.after(0, usize::MAX);
+    let numbers: Vec<u64> = kept.iter().map(|(seq, _)| *seq).collect();
+    assert_eq!(
+        (kept.len(), &numbers[..2]),
+        (2 + 2 * OF_KIND_MAX, &[1, 2][..])
+    );
+    assert!(numbers.is_sorted(), "in one order");
+    let first: Vec<Entry> = kept[..2]
+        .iter()
+        .map(|(_, line)| serde_json::from_str(line).unwrap())
+        .collect();
+    let kinds = first.iter().map(|entry| entry.kind.name());
+    assert_eq!(kinds.collect::<Vec<_>>(), ["peer_down", "peer_left"]);
+    assert!(first[0].kind.is_trouble() && !first[1].kind.is_trouble());
+    assert_eq!(recent.after(numbers[1], 3).len(), 3);
+}
+
+fn phase(round: Round, phase: Phase) -> Event {
+    Event::Phase { round, phase }
 }
 
 fn entry(daemon: &str, seq: u64, time: f64, kind: Kind) -> Entry {
@@ -199,8 +231,7 @@ fn a_trace_has_a_bar_for_each_phase() {
         (1500, Phase::Exchange),
         (2000, Phase::Apply),
     ] {
-        let round = Round(7);
-        log.observe(at(ms), 7, &Event::Phase { round, phase });
+        log.observe(at(ms), 7, &self::phase(Round(7), phase));
     }
     log.observe(at(2100), 7, &Event::PeerDown(OTHER));
     let lines = recent.after(0, usize::MAX);
@@ -218,4 +249,56 @@ fn a_trace_has_a_bar_for_each_phase() {
     );
     assert_eq!(bars[1]["args"]["round"], 7);
     assert_eq!(events.iter().filter(|e| e["ph"] == "i").count(), 1);
+}
+
+#[test]
+fn a_trace_has_rounds_waits_and_arrows_between_daemons_with_names() {
+    let named = Kind::Named {
+        peer: "b".to_owned(),
+        name: "gpu-2".to_owned(),
+    };
+    let waited = Kind::Waited {
+        what: "group".to_owned(),
+        waited_s: 0.5,
+        allowed_s: 1.0,
+        expired: false,
+    };
+    let ended = Kind::RoundEnded {
+        seconds: 2.0,
+        digest: String::new(),
+    };
+    let log = [
+        entry("a", 1, 100.0, named),
+        entry("b", 1, 101.0, trained()),
+        entry("a", 2, 102.0, waited),
+        entry("a", 3, 102.5, decided(&["a", "b", "c"])),
+        entry("a", 4, 103.0, ended),
+    ];
+    let trace = chrome_trace(&log);
+    let events = trace["traceEvents"].as_array().unwrap();
+    let of = |ph: &str| -> Vec<&serde_json::Value> {
+        events.iter().filter(|event| event["ph"] == ph).collect()
+    };
+    let names = of("M");
+    assert!(names.iter().any(|event| event["args"]["name"] == "gpu-2"));
+    assert!(names.iter().any(|event| event["args"]["name"] == "waits"));
+    let bars: Vec<_> = of("X")
+        .iter()
+        .map(|e| (&e["name"], &e["ts"], &e["dur"]))
+        .map(|(n, t, d)| (n.clone(), t.as_f64(), d.as_f64()))
+        .collect();
+    assert_eq!(
+        bars,
+        [
+            ("group".into(), Some(1.5e6), Some(0.5e6)),
+            ("round 5".into(), Some(1e6), Some(2e6))
+        ]
+    );
+    let (from, to) = (of("s"), of("f"));
+    assert_eq!((from.len(), to.len()), (1, 1), "the log of c is not here");
+    assert_eq!(
+        (&from[0]["pid"], &from[0]["ts"], &to[0]["pid"]),
+        (&2.into(), &1e6.into(), &1.into())
+    );
+    assert_eq!(from[0]["id"], to[0]["id"]);
 }

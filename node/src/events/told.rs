@@ -37,6 +37,9 @@ fn of_peers(event: &Event) -> Option<(Option<Round>, Kind)> {
         Event::PeerDown(peer) => Kind::PeerDown {
             peer: peer.to_hex(),
         },
+        Event::PeerLeft(peer) => Kind::PeerLeft {
+            peer: peer.to_hex(),
+        },
         Event::Suspected { peer, round } => {
             let peer = peer.to_hex();
             return Some((Some(*round), Kind::Suspected { peer }));

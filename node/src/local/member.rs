@@ -28,6 +28,8 @@ pub(super) enum State {
     Away(Instant),
     /// Sent its report and ended with exit status zero.
     Finished,
+    /// The same, before the run was over: the user ended it.
+    Interrupted,
     /// A liar that ended by itself, because the others cut it off.
     Gone,
 }
@@ -121,6 +123,15 @@ impl Member {
     /// Whether it has finished all rounds.
     pub(super) fn is_done(&self) -> bool {
         self.state == State::Finished || self.progress.phase == "finished"
+    }
+
+    /// The state after its last report. `interrupted` where the user ended the run.
+    pub(super) fn left(&self, interrupted: bool) -> State {
+        let ended = self.report.as_ref().map_or(0, |report| report.rounds);
+        match interrupted && (self.progress.rounds == 0 || ended < self.progress.rounds) {
+            true => State::Interrupted,
+            false => State::Finished,
+        }
     }
 
     /// Whether it takes part in rounds since its last start.

@@ -2,6 +2,7 @@
 
 use super::member::{Member, State};
 use super::network::LinkEntry;
+use crate::api::Traffic;
 use crate::report::NodeReport;
 use serde::Serialize;
 
@@ -10,7 +11,7 @@ use serde::Serialize;
 pub struct NodeEntry {
     /// Index of the daemon, from zero.
     pub node: usize,
-    /// `finished`, `killed`, `stopped`, `late` (never started), `gone` (a liar that was cut off) or
+    /// `finished`, `interrupted` (it left before the run was over), `killed`, `stopped`, `late` (never started), `gone` (a liar that was cut off) or
     /// `lost` (no report came).
     pub status: String,
     /// The lies that it was told to tell. The totals and the goal are about the other daemons.
@@ -32,12 +33,18 @@ pub struct NodeEntry {
 impl NodeEntry {
     /// Whether it is an honest daemon that finished.
     pub(super) fn counts(&self) -> bool {
-        self.status == "finished" && self.lies.is_empty()
+        self.reported() && self.lies.is_empty()
+    }
+
+    /// Whether it left in order: its last report is here.
+    pub(super) fn reported(&self) -> bool {
+        matches!(self.status.as_str(), "finished" | "interrupted")
     }
 
     /// Builds the entry from the final state of a daemon.
     pub(super) fn of(member: &Member) -> Self {
         let status = match (member.state, &member.report) {
+            (State::Interrupted, Some(_)) => "interrupted",
             (_, Some(_)) => "finished",
             (State::Killed | State::Away(_), _) => "killed",
             (State::Stopped, _) => "stopped",
@@ -52,6 +59,8 @@ impl NodeEntry {
             rounds: member.progress.round,
             inner_steps: member.progress.inner_steps,
             wall_s: member.progress.wall_s,
+            bytes_sent: Traffic::on_the_wire(member.progress.bytes_sent),
+            bytes_received: Traffic::on_the_wire(member.progress.bytes_received),
             ..NodeReport::default()
         };
         Self {

@@ -70,12 +70,9 @@ impl LocalReport {
             node.consensus_distance = found.next().flatten();
         }
         if plan.preset == "none" {
-            nodes
-                .iter_mut()
-                .filter(|n| n.status == "finished")
-                .for_each(|n| {
-                    n.utilization = Some(1.0);
-                });
+            nodes.iter_mut().filter(|n| n.reported()).for_each(|n| {
+                n.utilization = Some(1.0);
+            });
         }
         let target = plan.target;
         let kills = swarm.killer.iter().flat_map(|killer| killer.kills.clone());
@@ -116,7 +113,7 @@ impl LocalReport {
     pub(super) fn finished_nodes(&self) -> Vec<usize> {
         self.nodes
             .iter()
-            .filter(|n| n.status == "finished")
+            .filter(|n| n.reported())
             .map(|n| n.node)
             .collect()
     }

@@ -78,6 +78,8 @@ pub(super) struct Swarm {
     terminations: unix::Signal,
     heard: Instant,
     leaving: bool,
+    /// Whether the user ended the run.
+    interrupted: bool,
     /// Whether a browser is to show the page.
     pub(super) open_browser: bool,
     /// The page of the swarm, unless it is a quiet one for comparison.
@@ -124,6 +126,7 @@ impl Swarm {
             terminations,
             heard: Instant::now(),
             leaving: false,
+            interrupted: false,
             open_browser: false,
             page: None,
             shown: Instant::now(),
@@ -138,6 +141,7 @@ impl Swarm {
         time: Option<f64>,
     ) -> Result<End, LocalError> {
         let end = self.train(target, time).await;
+        self.interrupted = matches!(end, Ok(End::Interrupted));
         if !matches!(end, Err(LocalError::Died { .. })) {
             self.leave().await;
         }
@@ -277,7 +281,7 @@ impl Swarm {
     }
 
     fn take(&mut self, place: usize, event: ChildEvent) -> Result<(), LocalError> {
-        let leaving = self.leaving;
+        let (leaving, interrupted) = (self.leaving, self.interrupted);
         let member = &mut self.members[place];
         match event {
             ChildEvent::Line(line) => match *line {
@@ -320,7 +324,7 @@ impl Swarm {
                 member.ended = Some(status);
                 let polite = status.success() && member.report.is_some();
                 match member.state {
-                    State::Running if polite => member.state = State::Finished,
+                    State::Running if polite => member.state = member.left(interrupted),
                     // The others may have cut it off, which is no failure of the run.
                     State::Running if member.lies() => {
                         self.display.ended(place, "ended: the others cut it off");

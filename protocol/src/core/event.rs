@@ -74,7 +74,7 @@ impl Wait {
 pub enum Event {
     /// A peer of the same run and plan is there.
     PeerUp(PeerId),
-    /// A peer is gone.
+    /// The link to a peer is gone, and the peer has not said goodbye.
     PeerDown(PeerId),
     /// A peer did not do its part in time and is not waited for until it speaks again.
     Suspected {
@@ -366,4 +366,17 @@ pub enum Event {
         /// In words.
         what: String,
     },
+    /// A peer said goodbye, because it leaves.
+    PeerLeft(PeerId),
+}
+
+impl Event {
+    /// A peer is gone; `left` where it said goodbye because it leaves.
+    pub(crate) const fn gone(peer: PeerId, left: bool) -> Self {
+        if left {
+            Self::PeerLeft(peer)
+        } else {
+            Self::PeerDown(peer)
+        }
+    }
 }

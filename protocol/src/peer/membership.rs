@@ -72,7 +72,7 @@ impl Peer {
     /// A peer no longer takes part: tells the parts that wait for it.
     pub(super) fn peer_gone(&mut self, peer: PeerId) {
         let (now, round) = (self.cx.now, self.cx.round);
-        let greeted = self.cx.view.get_mut(peer).is_some_and(|remote| {
+        let greeted = self.cx.view.get_mut(peer).and_then(|remote| {
             let recent = |last: Round| round.since(last) <= ABSENT_ROUNDS_MAX;
             if remote.grouped.is_some_and(recent) && !remote.contact.left {
                 remote.contact.lost = Some(now);
@@ -82,10 +82,10 @@ impl Peer {
             remote.grouped = None;
             remote.contact.branch = None;
             remote.contact.apart = false;
-            std::mem::take(&mut remote.greeted)
+            std::mem::take(&mut remote.greeted).then_some(remote.contact.left)
         });
-        if greeted {
-            self.cx.emit(Event::PeerDown(peer));
+        if let Some(left) = greeted {
+            self.cx.emit(Event::gone(peer, left));
         }
         self.cx.forget_link(peer);
         self.donor.forget(peer);

@@ -176,6 +176,23 @@ fn a_peer_of_another_plan_may_come_back_with_the_right_one() {
 }
 
 #[test]
+fn a_peer_that_says_goodbye_has_left_and_one_whose_link_breaks_is_down() {
+    let mut one = One::new(ExchangeKind::AllReduce);
+    one.meet(peer(1));
+    one.meet(peer(2));
+    one.outputs.clear();
+    one.hear(peer(1), MembershipMessage::Goodbye(Reason::Leaving));
+    one.feed(Input::LinkDown(peer(1)));
+    one.feed(Input::LinkDown(peer(2)));
+    let gone = one.outputs.iter().filter_map(|output| match output {
+        Output::Emit(event @ (Event::PeerLeft(_) | Event::PeerDown(_))) => Some(event),
+        _ => None,
+    });
+    let expected = [Event::PeerLeft(peer(1)), Event::PeerDown(peer(2))];
+    assert!(gone.eq(&expected), "each once");
+}
+
+#[test]
 fn a_peer_with_this_peer_s_identity_is_not_spoken_to() {
     let mut one = One::new(ExchangeKind::AllReduce);
     one.outputs.clear();

@@ -13,6 +13,7 @@ use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::symbols::Marker;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Axis, Chart, Dataset, GraphType, Widget};
+use std::f64::consts::LN_2;
 
 /// Charts of fewer rows have no room for the numbers of the rounds.
 const AXIS_ROWS: u16 = 9;
@@ -136,30 +137,40 @@ pub(super) fn square(view: &View<'_>, area: Rect, buffer: &mut Buffer) {
 
 fn loss(view: &View<'_>, area: Rect, buffer: &mut Buffer) {
     let words = |value: f64| format!("{value:.3}");
-    curves(view, area, buffer, ("loss", &[TRAINING, HELD_OUT]), words);
+    let both = ("loss", &[TRAINING, HELD_OUT][..], 1.0);
+    curves(view, area, buffer, both, words);
 }
 
+/// The accuracy, or of a language model the bits per byte of text.
 fn accuracy(view: &View<'_>, area: Rect, buffer: &mut Buffer) {
-    curves(view, area, buffer, ("accuracy", &[ACCURACY]), tenths);
+    let swarm = view.picture.swarm.as_ref();
+    match swarm.and_then(|swarm| swarm.daemon.bytes_per_token) {
+        Some(bytes) => {
+            let each = 1.0 / (LN_2 * bytes);
+            let both = ("bits per byte", &[TRAINING, HELD_OUT][..], each);
+            curves(view, area, buffer, both, |value| format!("{value:.3}"));
+        }
+        None => curves(view, area, buffer, ("accuracy", &[ACCURACY], 1.0), tenths),
+    }
 }
 
 fn times(view: &View<'_>, area: Rect, buffer: &mut Buffer) {
     stack::bars(view, area, buffer, ("time of a round", &TIMES), time);
 }
 
-/// Curves over rounds below a line with their names and last values.
+/// Curves over rounds, times a factor, below a line with their names and last values.
 fn curves(
     view: &View<'_>,
     area: Rect,
     buffer: &mut Buffer,
-    (title, curves): (&str, &[Curve]),
+    (title, curves, factor): (&str, &[Curve], f64),
     words: impl Fn(f64) -> String,
 ) {
     let points = &view.picture.history.points;
     let of = |curve: &Curve| -> Vec<(f64, f64)> {
         let values = points
             .iter()
-            .filter_map(|p| Some((p.round as f64, (curve.of)(p)?)));
+            .filter_map(|p| Some((p.round as f64, factor * (curve.of)(p)?)));
         values.filter(|(_, value)| value.is_finite()).collect()
     };
     let all: Vec<Vec<(f64, f64)>> = curves.iter().map(of).collect();

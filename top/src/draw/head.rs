@@ -5,8 +5,8 @@ use super::view::{Origin, View};
 use crate::column::known;
 use crate::row::{PeerState, Row};
 use crate::theme::Tone;
-use murmurate_node::api::Answer;
 use murmurate_node::api::words::{percent, short, time};
+use murmurate_node::api::{Answer, DaemonView};
 use murmurate_node::events::utc;
 use murmurate_node::progress::bytes;
 use ratatui::buffer::Buffer;
@@ -93,6 +93,11 @@ pub(super) fn banner(view: &View<'_>) -> Option<(String, Tone)> {
             let text = format!("‖ paused: the figures are {} old; p goes on", old());
             Some((text, Tone::Chosen))
         }
+        (Origin::Live { .. }, Some(_)) if view.picture.farewell().is_some() => {
+            let how = view.picture.farewell().unwrap_or_default();
+            let text = format!("■ {how}; the figures are {} old", old());
+            Some((text, Tone::Good))
+        }
         (Origin::Live { .. }, Some(trouble)) => {
             let figures = match age(view) {
                 Some(_) => format!("the figures are {} old", old()),
@@ -139,10 +144,11 @@ pub(super) fn verdict(view: &View<'_>, area: Rect, buffer: &mut Buffer) {
 /// A text of a daemon with the names of the peers that have one.
 fn named(view: &View<'_>, text: &str) -> String {
     let mut text = text.to_owned();
-    for (id, name) in &view.picture.names {
-        let by_id = short(id);
-        text = text.replace(&format!("daemon {by_id}"), name);
-        text = text.replace(&by_id, name);
+    let picture = view.picture;
+    let claimed = picture.claimed.keys();
+    let others = claimed.filter(|id| !picture.names.contains_key(*id));
+    for id in picture.names.keys().chain(others) {
+        text = text.replace(&format!("daemon {}", short(id)), &picture.name(id));
     }
     text
 }
@@ -159,7 +165,9 @@ pub(super) fn figures(view: &View<'_>, rows: &[Row], area: Rect, buffer: &mut Bu
         rounds => format!(" of {rounds}"),
     };
     let peers = rows.iter().filter(|row| !row.is_this());
-    let linked = peers.clone().filter(|row| row.state != PeerState::Gone);
+    let linked = peers
+        .clone()
+        .filter(|row| !matches!(row.state, PeerState::Gone | PeerState::Left));
     let last = view.picture.history.points.last();
     let recorded = matches!(view.origin, Origin::Recorded(_));
     let mut figures = vec![
@@ -167,11 +175,13 @@ pub(super) fn figures(view: &View<'_>, rows: &[Row], area: Rect, buffer: &mut Bu
         format!("phase {}", me.phase),
         format!("linked {} of {}", linked.count(), peers.count()),
         format!("loss {}", known(me.loss, fixed)),
-        format!(
-            "accuracy {}",
-            known(me.evaluation.and_then(|e| e.accuracy), tenths)
-        ),
     ];
+    figures.extend(held_out(me));
+    if me.round_steps > 0 {
+        let of = swarm.control.inner_steps;
+        let of = of.map_or(String::new(), |steps| format!(" of {steps}"));
+        figures.push(format!("step {}{of}", me.round_steps));
+    }
     if !recorded {
         let hourly = swarm
             .measured
@@ -197,6 +207,19 @@ pub(super) fn figures(view: &View<'_>, rows: &[Row], area: Rect, buffer: &mut Bu
     let lines = flowed(&figures, area.width, area.height);
     let lines: Vec<Line<'_>> = lines.into_iter().map(Line::raw).collect();
     Paragraph::new(lines).render(area, buffer);
+}
+
+/// What an evaluation on held-out data has found, in the unit of the task.
+fn held_out(me: &DaemonView) -> Vec<String> {
+    let found = me.evaluation.unwrap_or_default();
+    let fixed = |value: f64| format!("{value:.3}");
+    match me.bytes_per_token {
+        Some(_) => vec![
+            format!("perplexity {}", known(found.perplexity, fixed)),
+            format!("bits per byte {}", known(found.bits_per_byte, fixed)),
+        ],
+        None => vec![format!("accuracy {}", known(found.accuracy, tenths))],
+    }
 }
 
 /// A share in percent, with tenths.

@@ -17,7 +17,7 @@ const LINES: [&str; 15] = [
     "Left Right, + -   move in a recorded run, and its speed",
     "q Esc    quit",
     "",
-    "◆ this daemon   ● linked    ▸ awaited   ! silent   ✕ no link",
+    "◆ this daemon   ● linked    ▸ awaited   ! silent   ✕ no link   ○ left",
     "█ counted       ▄ in parts  ▁ left out  ↷ kept     · absent",
     "× no result     ~ mixed     ? unknown   – not known",
     "⠤ in training   • on held-out data",

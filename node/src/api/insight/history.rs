@@ -7,7 +7,8 @@ use murmurate_protocol::{Phase, Time};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
-/// Points that are kept. Beyond that, every second of the older half goes.
+/// Points that are kept. Beyond that, every second of the older half goes: of the rounds with an evaluation,
+/// which are few, and of the others.
 pub(super) const POINTS_MAX: usize = 4096;
 
 /// One round.
@@ -54,10 +55,12 @@ impl History {
         self.points.push_back(point);
         if self.points.len() > POINTS_MAX {
             let older = self.points.len() / 2;
-            let mut index = 0;
-            self.points.retain(|_| {
-                index += 1;
-                index > older || index % 2 == 1
+            let mut seen = [0, 0];
+            self.points.retain(|point| {
+                let recent = seen[0] + seen[1] >= older;
+                let alike = &mut seen[usize::from(point.eval_loss.is_some())];
+                *alike += 1;
+                recent || *alike % 2 == 1
             });
         }
     }
@@ -65,8 +68,8 @@ impl History {
     /// Adds an evaluation of the parameters at the start of a round.
     pub(super) fn evaluated(&mut self, round: u64, (loss, accuracy): (f64, Option<f64>)) {
         // Parameters that no round of this life led to have no point.
-        let last = self.points.back_mut();
-        if let Some(point) = last.filter(|point| point.round + 1 == round) {
+        let mut newest_first = self.points.iter_mut().rev();
+        if let Some(point) = newest_first.find(|point| point.round + 1 == round) {
             (point.eval_loss, point.accuracy) = (Some(loss), accuracy);
         }
     }

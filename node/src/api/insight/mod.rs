@@ -40,6 +40,8 @@ pub struct Insight {
     pub outages: Outages,
     /// The waits that are under way, as last read.
     pub waiting: Vec<WaitNow>,
+    /// Seconds that rounds have waited for others, and exchanged, since the start.
+    pub(super) spent: (f64, f64),
     waited_for: WaitedFor,
     open: Open,
 }
@@ -53,6 +55,7 @@ impl Insight {
             incidents: Incidents::default(),
             outages: Outages::default(),
             waiting: Vec::new(),
+            spent: (0.0, 0.0),
             waited_for: WaitedFor::default(),
             open: Open::default(),
         }
@@ -82,6 +85,8 @@ impl Insight {
             Event::RoundEnded { round, seconds, .. } => {
                 let slow = self.waited_for.take();
                 let point = self.open.end(now, round.0, *seconds, counters);
+                self.spent.0 += point.wait_s;
+                self.spent.1 += point.exchange_s;
                 let result = self.ledger.result_of(round.0);
                 self.history.push(Point {
                     result,

@@ -212,6 +212,26 @@ fn a_long_history_is_bounded_and_keeps_its_ends() {
 }
 
 #[test]
+fn a_long_history_keeps_its_evaluations() {
+    let mut history = History::default();
+    let rounds = 4 * POINTS_MAX as u64;
+    for round in 0..rounds {
+        history.push(Point {
+            round,
+            ..Point::default()
+        });
+        // It comes after the next round has begun.
+        if round % 6 == 1 {
+            history.evaluated(round, (0.5, None));
+        }
+    }
+    let evaluated = |of: &Point| of.eval_loss.is_some();
+    let older: Vec<&Point> = history.points().take(history.len() / 2).collect();
+    let share = older.iter().filter(|p| evaluated(p)).count() as f64 / older.len() as f64;
+    assert!((0.12..0.22).contains(&share), "of six rounds one: {share}");
+}
+
+#[test]
 fn waiting_time_is_divided_among_those_that_are_waited_for() {
     let mut it = insight();
     let wait = |peers: &[PeerId]| Waiting {

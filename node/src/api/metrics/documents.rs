@@ -25,7 +25,7 @@ const INTRODUCTION: &str = "# Metrics
 Every metric that `/metrics` of a daemon can show. A value that the daemon does not know yet is left out.
 [Running daemons](operations.md#metrics) says how to scrape it, and [monitoring](monitoring.md) how to watch it
 with Prometheus and Grafana. Labels have few values: the label `peer` has at most one for each peer that the
-daemon has met.
+daemon has met, and `name` is what that peer calls itself, or the beginning of its id.
 
 ";
 

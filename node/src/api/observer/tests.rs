@@ -170,13 +170,42 @@ fn a_resumed_daemon_counts_on() {
 fn live_counts_and_finished_trainings_are_not_added_up() {
     let mut observer = Observer::new(About::default(), Progress::default());
     observer.observe(at(1), &phase(0, Phase::Train));
-    observer.set_live_steps(15, 150);
+    observer.set_live_steps(at(2), 15, 150);
+    let status = observer.status(at(2));
+    assert_eq!(
+        (status.inner_steps_per_s, status.round_steps),
+        (15.0, 15),
+        "before the first training has ended"
+    );
     assert_eq!(observer.progress(at(2)).inner_steps, 15);
     observer.observe(at(2), &trained(20));
-    observer.set_live_steps(20, 200);
+    observer.set_live_steps(at(3), 20, 200);
     let progress = observer.progress(at(3));
     assert_eq!((progress.inner_steps, progress.samples), (20, 200));
     assert_eq!(observer.status(at(3)).inner_steps_per_s, 20.0);
+    assert_eq!(observer.status(at(3)).round_steps, 0);
+}
+
+#[test]
+fn a_peer_that_left_is_told_from_one_whose_link_is_lost() {
+    let mut observer = Observer::new(About::default(), Progress::default());
+    let (a, b) = (PeerId::from_bytes([1; 32]), PeerId::from_bytes([2; 32]));
+    for event in [
+        Event::PeerUp(a),
+        Event::PeerUp(b),
+        Event::PeerDown(a),
+        Event::PeerLeft(b),
+    ] {
+        observer.observe(at(1), &event);
+    }
+    let left = |observer: &mut Observer, peer: PeerId| {
+        let peer = &observer.status(at(2)).peers[&peer.to_hex()];
+        (peer.linked, peer.left)
+    };
+    assert_eq!(left(&mut observer, a), (false, false));
+    assert_eq!(left(&mut observer, b), (false, true));
+    observer.observe(at(3), &Event::PeerUp(b));
+    assert_eq!(left(&mut observer, b), (true, false));
 }
 
 #[test]

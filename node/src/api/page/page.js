@@ -1,113 +1,66 @@
-// The page of a daemon. It asks /api/v1 of the same daemon once a second and follows its events.
-// Under `murmurate local` one page shows all daemons: it asks the process that started them, which passes
-// questions below /daemons/N on to daemon N.
-// Everything from the network is set as text, never as markup.
-"use strict";
-
-const SECOND = 1000, EVENTS_MAX = 300, POINTS_MAX = 4096, CHART = { w: 560, h: 180, left: 52, bottom: 20, top: 6 };
-const $ = (id) => document.getElementById(id);
-const short = (id) => (id || "").slice(0, 8);
-const SVG = "http://www.w3.org/2000/svg";
+// Asks /api/v1 of the daemon that serves the page once a second and follows its events. Under `murmurate
+// local` one page shows all daemons: it asks the process that started them, which passes questions below
+// /daemons/N on to daemon N. Everything from the network is set as text, never as markup.
+const SECOND = 1000, OF_KIND_SHOWN = 40, POINTS_MAX = 4096;
 const STRIP = { c: "█", p: "▄", l: "▁", k: "↷", a: "·", n: "×", m: "~", "?": "?" };
-const STEPS = new Set(["phase", "trained", "group", "decided", "round_ended", "evaluated", "saved", "mixed", "waited", "seated"]);
-const BAD = new Set(["peer_down", "suspected", "misbehaved", "lied", "work_failed", "voided", "alone", "absent", "waiting",
-  "join_failed", "clock_off", "lost", "refused", "refused_by", "differs"]);
+const CHARTS = ["loss", "accuracy", "time", "bytes"];
 
 const LOCAL = document.body.dataset.swarm === "local";
 // Of a local swarm: what its process says, the daemon that is asked, and its events.
 let local = null, chosen = 0, source = null, timer = null;
 let points = [], shown = null, answered = 0, last = null;
-const names = new Map();
+let events = new Map();
+const isNews = speaker();
 
 const path = (rest) => (LOCAL ? `/daemons/${chosen}` : "") + "/api/v1/" + rest;
 
-function element(name, attributes, text) {
-  const it = document.createElement(name);
-  for (const [key, value] of Object.entries(attributes || {})) it.setAttribute(key, value);
-  if (text !== undefined) it.textContent = text;
-  return it;
-}
-function drawn(name, attributes, text) {
-  const it = document.createElementNS(SVG, name);
-  for (const [key, value] of Object.entries(attributes || {})) it.setAttribute(key, value);
-  if (text !== undefined) it.textContent = text;
-  return it;
-}
-
-// Numbers for people. What is unknown is a dash.
-const known = (value, words) => (value === null || value === undefined || Number.isNaN(value) ? "–" : words(value));
-const fixed = (digits) => (value) => value.toFixed(digits);
-const percent = (value) => (100 * value).toFixed(value > 0 && value < 0.01 ? 2 : 0) + " %";
-function time(s) {
-  if (s < 0.0095) return (s * 1000).toFixed(1) + " ms";
-  if (s < 0.95) return (s * 1000).toFixed(0) + " ms";
-  if (s < 120) return s.toFixed(1) + " s";
-  return s < 7200 ? (s / 60).toFixed(0) + " min" : (s / 3600).toFixed(1) + " h";
-}
-function scaled(value, unit) {
-  const steps = [[1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"]];
-  const step = steps.find(([size]) => value >= size);
-  return step ? (value / step[0]).toFixed(1) + " " + step[1] + unit : value.toFixed(0) + " " + unit;
-}
-const bytes = (value) => scaled(value, "B");
-const bits = (value) => scaled(8 * value, "bit/s");
-
 function list(id, pairs) {
-  const rows = pairs.map(([name, value]) => {
-    const row = element("div");
+  show(id, ...pairs.map(([name, value, key]) => {
+    const row = element("div", { "data-key": key || name });
     row.append(element("dt", {}, name), element("dd", {}, value));
     return row;
-  });
-  $(id).replaceChildren(...rows);
+  }));
 }
 
 function strip(letters) {
-  const whole = element("span", { class: "strip" });
-  const count = (letter) => [...letters].filter((one) => one === letter).length;
-  whole.setAttribute("role", "img");
-  whole.setAttribute("aria-label", `${count("c")} of ${letters.length} rounds counted`);
-  for (const letter of letters) whole.append(element("span", { class: /[a-z]/.test(letter) ? letter : "u" }, STRIP[letter] || "?"));
-  return whole;
+  const all = element("span", { class: "strip", role: "img" });
+  const counted = [...letters].filter((one) => one === "c").length;
+  all.setAttribute("aria-label", `${counted} of ${letters.length} rounds counted`);
+  for (const letter of letters) all.append(element("span", { class: /[a-z]/.test(letter) ? letter : "u" }, STRIP[letter] || "?"));
+  return all;
 }
 
-// A daemon's name beside the beginning of its id. A name is isolated, because it may run from right to left.
+// A daemon by its name. The id is behind it if the user wants ids, and in the tooltip. A name is isolated,
+// because it may run from right to left.
 function named(id, more) {
-  const whole = element("span"), name = names.get(id);
-  if (name) whole.append(element("bdi", {}, name), " ");
-  whole.append(element("span", { class: name ? "note" : "" }, short(id)), more || "");
-  return whole;
-}
-const label = (id) => names.get(id) || short(id);
-
-// What the process that started a local swarm says of a daemon.
-const GONE = { killed: "✕ killed", stopped: "✕ stopped", gone: "✕ gone", waiting: "○ not started yet", starting: "○ starts", finished: "■ finished" };
-const started = (id) => local && local.daemons.find((daemon) => daemon.peer === id);
-
-function state(peer) {
-  const known = started(peer.peer);
-  if (known && GONE[known.state]) return [[GONE[known.state], !["waiting", "starting", "finished"].includes(known.state)]];
-  if (peer.heard_of) return [["○ no link, heard of", false]];
-  const words = [];
-  if (!peer.linked) words.push(["✕ no link", true]);
-  else if (peer.suspected) words.push(["⚠ silent", true]);
-  else words.push(["● linked", false]);
-  if (peer.awaited) words.push(["▸ awaited", true]);
-  return words;
+  const all = element("span", { title: id }), name = names.get(id);
+  all.append(element("bdi", {}, label(id)), name ? element("span", { class: "id" }, " " + short(id)) : "", more || "");
+  return all;
 }
 
-// A row of cells, each with the name of its column for narrow screens.
-function cells(row, pairs) {
-  for (const [name, content, kind] of pairs) {
-    const it = element("td", { "data-name": name, class: kind || "" });
-    it.append(content);
-    row.append(it);
-  }
-  return row;
+const started = (peer) => local && local.daemons.find((daemon) => daemon.peer === peer.peer || daemon.node === peer.node);
+const stateOf = (peer) => state(peer, started(peer));
+
+// A table of rows, each with a key and the texts or nodes of its cells. A column is left out of all rows at once.
+function table(id, columns, rows) {
+  const head = element("tr"), [thead, body] = [$(id).tHead, $(id).tBodies[0]];
+  const used = columns.filter(Boolean);
+  used.forEach(([name, , kind]) => head.append(element("th", { scope: "col", class: kind || "" }, name)));
+  fill(thead, [head]);
+  fill(body, rows.map((row) => {
+    const line = element("tr", { class: row.linked ? "" : "gone", "data-key": row.peer || `node-${row.node}`, "data-peer": row.peer || "" });
+    for (const [, of, kind, stale] of used) {
+      const cell = element("td", { class: `${kind || ""}${stale && row.says && row.says.stale ? " stale" : ""}` });
+      cell.append(of(row));
+      line.append(cell);
+    }
+    return line;
+  }));
 }
 
 // All daemons, this one first. What a daemon says of itself is grey once it is old.
 function peers(swarm) {
-  const me = swarm.daemon;
+  const me = swarm.daemon, unit = me.bytes_per_token;
   const own = {
     peer: me.peer, me: true, linked: true, round: me.round, lag: 0, strip: me.strip, share: me.share,
     says: { phase: me.phase, inner_steps_per_s: me.inner_steps_per_s, loss: me.loss, version: me.version,
@@ -116,168 +69,83 @@ function peers(swarm) {
   const seen = new Set([own, ...swarm.peers].map((peer) => peer.peer));
   const unseen = (local ? local.daemons : []).filter((daemon) => !seen.has(daemon.peer));
   const others = unseen.map((daemon) => ({ peer: daemon.peer || "", node: daemon.node, linked: false, strip: "" }));
-  const rows = [own, ...swarm.peers, ...others].map((peer) => {
-    const says = peer.says || {}, old = says.stale ? "stale" : "";
-    const row = element("tr", { class: peer.linked ? "" : "gone", "data-peer": peer.peer });
-    const states = peer.me ? [["● this one", false]] : peer.node !== undefined && !peer.peer ? [[GONE[local.daemons[peer.node].state] || "○", false]] : state(peer);
-    const words = element("span");
-    states.forEach(([text, bad]) => words.append(element("b", { class: bad ? "bad" : "" }, text + " ")));
-    const round = known(peer.round ?? says.round, (r) => r);
-    const lag = peer.lag > 0 ? ` (${peer.lag} behind)` : peer.lag < 0 ? ` (${-peer.lag} ahead)` : "";
-    const steps = known(says.inner_steps_per_s, fixed(1));
-    const all = swarm.totals.inner_steps_per_s;
-    const part = all && says.inner_steps_per_s && !says.stale ? ` (${percent(says.inner_steps_per_s / all)})` : "";
-    return cells(row, [
-      ["Daemon", peer.peer ? named(peer.peer, peer.me ? " (this)" : "") : `node-${peer.node}`],
-      ["State", words, "state"],
-      ["Round", round + lag, peer.round === null || peer.round === undefined ? old : ""],
-      ["Share", known(peer.share, percent)],
-      ["Last 32 rounds", strip(peer.strip || "")],
-      ["Phase", known(says.phase, String), old],
-      ["Steps/s", steps + part, old],
-      ["Loss", known(says.loss, fixed(3)), old],
-      ["Accuracy", known(says.accuracy, percent), old],
-      ["Version", known(says.version, String), old],
-      ["Said", peer.me ? "now" : says.stale ? `stale, ${time(says.age_s)} ago` : known(says.age_s, (s) => time(s) + " ago"), old],
-    ]);
-  });
-  $("peers").tBodies[0].replaceChildren(...rows);
-  const links = swarm.peers.filter((peer) => !peer.heard_of).map((peer) => cells(element("tr", { class: peer.linked ? "" : "gone" }), [
-    ["Daemon", named(peer.peer)],
-    ["Waited for it", known(peer.waited_s, time)],
-    ["Round trip", known(peer.rtt_s, time)],
-    ["Bytes lost", known(peer.loss, percent)],
-    ["Rate", known(peer.bytes_per_s, bits)],
-    ["Path", known(peer.path, String)],
-  ]));
-  $("links").tBodies[0].replaceChildren(...links);
-}
-
-// The links of this daemon: itself in the middle, the peers around it.
-function map(swarm) {
-  const svg = drawn("svg", { viewBox: "0 0 560 250" });
-  const all = swarm.peers.filter((peer) => !peer.heard_of).slice(0, 64), middle = [280, 116];
-  all.forEach((peer, index) => {
-    const angle = (2 * Math.PI * index) / Math.max(all.length, 1) - Math.PI / 2;
-    const [x, y] = [middle[0] + 200 * Math.cos(angle), middle[1] + 88 * Math.sin(angle)];
-    const link = !peer.linked ? "down" : peer.awaited || peer.suspected ? "slow" : "up";
-    svg.append(drawn("line", { x1: middle[0], y1: middle[1], x2: x, y2: y, class: link }));
-    const node = drawn("circle", { cx: x, cy: y, r: 9, class: "node" + (peer.linked ? "" : " gone") + (peer.awaited ? " awaited" : "") });
-    const words = state(peer).map(([text]) => text).join(", ");
-    node.append(drawn("title", {}, `${label(peer.peer)}: ${words}`));
-    const below = y + (y < middle[1] ? -14 : 22);
-    svg.append(node, drawn("text", { x, y: below, "text-anchor": "middle" },
-      label(peer.peer) + (peer.linked ? known(peer.rtt_s, (rtt) => " " + time(rtt)) : " ✕")));
-  });
-  svg.append(drawn("circle", { cx: middle[0], cy: middle[1], r: 11, class: "node me" }),
-    drawn("text", { x: middle[0], y: middle[1] + 26, "text-anchor": "middle" }, label(swarm.daemon.peer) + " (this)"));
-  $("map").replaceChildren(svg);
-  const linked = all.filter((peer) => peer.linked).length;
-  $("map").setAttribute("aria-label", `Linked with ${linked} of ${all.length} known peers`);
-}
-
-// Points that fit the width: the last of each column.
-function thinned(of, most) {
-  const step = Math.ceil(of.length / most);
-  return of.filter((_, index) => (of.length - 1 - index) % step === 0);
-}
-
-// Curves over rounds; `stacked` ones are bars on top of each other.
-function chart(id, curves, words, stacked) {
-  const present = points.filter((point) => curves.some((curve) => curve.of(point) !== null && curve.of(point) !== undefined));
-  if (present.length === 0) {
-    $(id).replaceChildren(element("p", { class: "empty" }, "Nothing measured yet."));
-    return;
-  }
-  const some = stacked ? present.slice(-120) : thinned(present, 400);
-  const total = (point) => curves.reduce((sum, curve) => sum + (curve.of(point) || 0), 0);
-  const values = stacked ? some.map(total) : some.flatMap((p) => curves.map((c) => c.of(p))).filter((v) => Number.isFinite(v));
-  const high = Math.max(...values, stacked ? 1e-9 : -Infinity), low = stacked ? 0 : Math.min(...values);
-  const span = high - low || Math.abs(high) || 1;
-  const first = some[0].round, end = Math.max(some[some.length - 1].round, first + 1);
-  const { w, h, left, bottom, top } = CHART;
-  const x = (round) => left + ((w - left - 8) * (round - first)) / (end - first);
-  const y = (value) => h - bottom - ((h - bottom - top) * (value - low)) / span;
-  const svg = drawn("svg", { viewBox: `0 0 ${w} ${h}`, role: "img" });
-  const newestOf = (curve) => known(curve.of(present.findLast((p) => Number.isFinite(curve.of(p))) || {}), words);
-  const newest = curves.map((c) => `${c.name} ${newestOf(c)}`).join(", ");
-  svg.setAttribute("aria-label", `Rounds ${first} to ${end}; last: ${newest}`);
-  for (const share of [0, 0.5, 1]) {
-    const value = low + share * span;
-    svg.append(drawn("line", { x1: left, x2: w - 8, y1: y(value), y2: y(value), class: "grid" }),
-      drawn("text", { x: left - 4, y: y(value) + 4, "text-anchor": "end", class: "axis" }, words(value)));
-  }
-  for (const round of [first, end]) {
-    svg.append(drawn("text", { x: x(round), y: h - 4, "text-anchor": round === first ? "start" : "end", class: "axis" }, "round " + round));
-  }
-  if (stacked) {
-    const width = Math.max(1, (w - left - 8) / some.length - 1);
-    some.forEach((point, index) => {
-      let base = 0;
-      const at = left + (index * (w - left - 8)) / some.length;
-      curves.forEach((curve) => {
-        const value = Math.max(curve.of(point) || 0, 0);
-        const bar = drawn("rect", { x: at, y: y(base + value), width, height: Math.max(y(base) - y(base + value), 0), class: "f" + curve.color });
-        bar.append(drawn("title", {}, `round ${point.round}: ${curve.name} ${words(value)}`));
-        svg.append(bar);
-        base += value;
-      });
-    });
-  } else {
-    curves.forEach((curve) => {
-      const line = some.filter((p) => Number.isFinite(curve.of(p))).map((p) => `${x(p.round).toFixed(1)},${y(curve.of(p)).toFixed(1)}`);
-      svg.append(drawn("polyline", { points: line.join(" "), class: `curve s${curve.color}${curve.dashed ? " dashed" : ""}` }));
-      if (line.length === 1) svg.append(drawn("circle", { cx: line[0].split(",")[0], cy: line[0].split(",")[1], r: 3, class: "f" + curve.color }));
-    });
-  }
-  const legend = element("p", { class: "legend" });
-  curves.forEach((c) => legend.append(element("b", { class: "l" + c.color }, c.name), ` ${newestOf(c)}  `));
-  $(id).replaceChildren(svg, legend);
+  const rows = [own, ...swarm.peers, ...others];
+  const says = (peer) => peer.says || {}, all = swarm.totals.inner_steps_per_s;
+  const state = (peer) => {
+    const words = element("span"), [text, bad] = stateOf(peer);
+    words.append(element("b", { class: bad ? "bad" : "" }, text));
+    if (peer.linked && says(peer).phase && !says(peer).stale) words.append(element("span", { class: "extra" }, `, ${says(peer).phase}`));
+    if (!peer.linked && says(peer).age_s) words.append(element("span", { class: "note extra" }, `, heard ${time(says(peer).age_s)} ago`));
+    return words;
+  };
+  const lag = (peer) => (peer.lag > 0 ? ` (${peer.lag} behind)` : peer.lag < 0 ? ` (${-peer.lag} ahead)` : "");
+  const part = (rate, stale) => (all && rate && !stale ? ` (${percent(rate / all)})` : "");
+  const versions = new Set(rows.map((peer) => says(peer).version).filter(Boolean));
+  table("peers", [
+    ["Daemon", (peer) => (peer.peer ? named(peer.peer, peer.me ? " (this)" : "") : `node-${peer.node}`)],
+    ["State", state, "state"],
+    ["Round", (peer) => known(peer.round ?? says(peer).round, String) + lag(peer)],
+    ["Share", (peer) => known(peer.share, percent), "extra"],
+    ["Last 32 rounds", (peer) => strip(peer.strip || ""), "under"],
+    ["Steps/s", (peer) => known(says(peer).inner_steps_per_s, fixed(1)) + part(says(peer).inner_steps_per_s, says(peer).stale), "extra", true],
+    ["Loss", (peer) => known(says(peer).loss, fixed(3)), "", true],
+    unit ? ["Bits/byte", (peer) => known(bitsPerByte(says(peer).loss, unit), fixed(3)), "", true]
+      : ["Accuracy", (peer) => known(says(peer).accuracy, accuracy), "", true],
+    versions.size > 1 && ["Version", (peer) => known(says(peer).version, String), "extra", true],
+  ], rows);
+  table("links", [
+    ["Daemon", (peer) => named(peer.peer)],
+    ["Waited for it", (peer) => known(peer.waited_s, time)],
+    ["Round trip", (peer) => known(peer.rtt_s, time)],
+    ["Bytes lost", (peer) => known(peer.loss, percent), "extra"],
+    ["Rate", (peer) => known(peer.bytes_per_s, bits)],
+    ["Path", (peer) => known(peer.path, String), "extra"],
+  ], swarm.peers.filter((peer) => !peer.heard_of));
 }
 
 function charts() {
-  chart("loss", [{ name: "training", color: "a", of: (p) => p.loss }, { name: "held-out", color: "b", dashed: true, of: (p) => p.eval_loss }], fixed(3));
-  chart("accuracy", [{ name: "held-out", color: "a", of: (p) => p.accuracy }], percent);
-  chart("time", [{ name: "train", color: "a", of: (p) => p.train_s }, { name: "exchange", color: "b", of: (p) => p.exchange_s },
-    { name: "wait", color: "c", of: (p) => p.wait_s },
-    { name: "other", color: "d", of: (p) => Math.max(p.seconds - p.train_s - p.exchange_s - p.wait_s, 0) }], time, true);
-  chart("bytes", [{ name: "sent", color: "a", of: (p) => p.bytes_sent }, { name: "received", color: "b", of: (p) => p.bytes_received }], bytes, true);
+  const unit = shown && shown.daemon.bytes_per_token, log = $("log").checked;
+  const plain = (value, step) => value.toFixed(step ? digitsFor(step) : 3);
+  const short = (words) => (value, step) => (step ? (value ? words(value).replace(/\.0(?= )/, "") : "0") : words(value));
+  chart("loss", points, [{ name: "training", color: "a", of: (p) => p.loss }, { name: "held-out", color: "b", dashed: true, of: (p) => p.eval_loss }], plain, { log });
+  say("rising", rising(points));
+  say("accuracy-title", unit ? "Bits per byte" : "Accuracy");
+  const bits = (of) => (p) => bitsPerByte(of(p), unit);
+  chart("accuracy", points, unit
+    ? [{ name: "training", color: "a", of: bits((p) => p.loss) }, { name: "held-out", color: "b", dashed: true, of: bits((p) => p.eval_loss) }]
+    : [{ name: "held-out", color: "b", of: (p) => p.accuracy }],
+  unit ? plain : (value, step) => (step ? (100 * value).toFixed(digitsFor(100 * step)) + " %" : accuracy(value)));
+  chart("time", points, [{ name: "train", color: "a", of: (p) => p.train_s }, { name: "exchange", color: "b", of: (p) => p.exchange_s },
+    { name: "wait", color: "e", of: (p) => p.wait_s },
+    { name: "other", color: "d", of: (p) => Math.max(p.seconds - p.train_s - p.exchange_s - p.wait_s, 0) }], short(time), { bars: true });
+  chart("bytes", points, [{ name: "sent", color: "a", of: (p) => p.bytes_sent }, { name: "received", color: "b", of: (p) => p.bytes_received }], short(bytes), { bars: true });
 }
 
 // How far the goal is.
-function goal(swarm) {
-  const it = swarm.goal;
-  if (!it) return null;
+function goal(it) {
   const parts = [known(it.accuracy, (v) => `accuracy ${Number((100 * v).toFixed(2))} %`), known(it.loss, (v) => "loss " + v)].filter((part) => part !== "–");
   const when = it.reached ? "reached" : it.eta_s === null ? "time unknown" : "about " + time(it.eta_s);
-  return ["Goal: " + parts.join(", "), when];
+  return ["Goal: " + parts.join(", "), when, "goal"];
 }
 
-function show(swarm) {
-  shown = swarm;
-  names.clear();
-  for (const daemon of local ? local.daemons : []) if (daemon.peer) names.set(daemon.peer, "node-" + daemon.node);
-  if (swarm.daemon.name) names.set(swarm.daemon.peer, swarm.daemon.name);
-  for (const peer of swarm.peers) if (peer.says && peer.says.name) names.set(peer.peer, peer.says.name);
-  const me = swarm.daemon, verdict = swarm.verdict;
-  swarm.peers.sort((a, b) => label(a.peer).localeCompare(label(b.peer), undefined, { numeric: true }));
-  $("run").textContent = me.run || "Murmurate";
-  document.title = `${me.run}: round ${me.round}`;
-  $("identity").replaceChildren("daemon ", named(me.peer), `, ${me.preset}, version ${me.version}`);
-  $("verdict").textContent = verdict.sentences.join(" ");
-  $("action").textContent = verdict.action;
-  const acts = !verdict.action.startsWith("Nothing");
-  document.querySelector(".verdict").className = "verdict" + (acts ? " acts" : swarm.waiting.length ? " waits" : "");
-  const measured = swarm.measured, linked = swarm.peers.filter((peer) => peer.linked).length, totals = swarm.totals;
+function facts(swarm) {
+  const me = swarm.daemon, totals = swarm.totals, measured = swarm.measured, found = me.evaluation || {};
+  const linked = swarm.peers.filter((peer) => peer.linked).length, steps = swarm.control && swarm.control.inner_steps;
+  const within = $("within"), part = me.phase === "train" && steps ? Math.min(me.round_steps / steps, 1) : 0;
+  if (within.value !== part) within.value = part;
   list("facts", [
     ["Round", me.rounds ? `${me.round} of ${me.rounds}` : String(me.round)],
     ["Phase", me.phase],
+    ["Steps of this round", me.round_steps ? String(me.round_steps) + (steps ? ` of ${steps}` : "") : "–"],
+    ["Elapsed", known(me.wall_s, time)],
     ["Time left, at most", known(swarm.eta_s, time)],
-    ...[goal(swarm)].filter(Boolean),
-    ["Daemons here", `${totals.daemons}, linked with ${linked}`],
-    [`Steps/s of ${totals.counted} daemons`, known(totals.inner_steps_per_s, fixed(1))],
+    ...(swarm.goal ? [goal(swarm.goal)] : []),
+    ["Daemons", `${totals.daemons}, ${linked} linked`],
+    [`Steps/s of ${count(totals.counted, "daemon")}`, known(totals.inner_steps_per_s, fixed(1)), "steps"],
     ["Loss", known(me.loss, fixed(3))],
-    ["Accuracy", known(me.evaluation && me.evaluation.accuracy, percent)],
+    ["Held-out loss", known(found.loss, fixed(3))],
+    ...(me.bytes_per_token ? [["Perplexity", known(found.perplexity, fixed(2))], ["Bits per byte", known(found.bits_per_byte, fixed(3))]]
+      : [["Accuracy", known(found.accuracy, accuracy)]]),
     ["Bytes an hour", known(measured && measured.bytes_per_hour, bytes)],
   ]);
   const cost = (of) => (swarm[of] ? `${time(swarm[of].round_s)}, ${bytes(swarm[of].bytes_sent)}` : "–");
@@ -287,8 +155,34 @@ function show(swarm) {
     ["Round predicted", cost("predicted")], ["Round measured", cost("measured")],
     ["Addresses", me.addresses.join(" ") || "–"],
   ]);
+}
+
+function showSwarm(swarm) {
+  shown = swarm;
+  const me = swarm.daemon, verdict = swarm.verdict;
+  const byId = new Map((local ? local.daemons : []).filter((daemon) => daemon.peer).map((daemon) => [daemon.peer, "node-" + daemon.node]));
+  if (me.name) byId.set(me.peer, me.name);
+  for (const peer of swarm.peers) if (peer.says && peer.says.name) byId.set(peer.peer, peer.says.name);
+  const before = JSON.stringify([...names]);
+  called([...byId]);
+  if (JSON.stringify([...names]) !== before) showEvents();
+  swarm.peers.sort((a, b) => label(a.peer).localeCompare(label(b.peer), undefined, { numeric: true }));
+  say("run", me.run || "Murmurate");
+  document.title = `${me.run}: round ${me.round}`;
+  show("identity", document.createTextNode("daemon "), named(me.peer), document.createTextNode(
+    `, ${[me.preset, me.task, me.parameters ? whole(me.parameters) + " parameters" : "", "version " + me.version].filter(Boolean).join(", ")}`));
+  say("clock", utc(swarm.unix_s) + " UTC");
+  if ($("clock").title !== here(swarm.unix_s)) $("clock").title = here(swarm.unix_s);
+  const acts = !verdict.action.startsWith("Nothing"), action = withNames(verdict.action);
+  say("verdict", withNames(verdict.sentences.join(" ")));
+  say("action", action);
+  // What is waited for changes in every round. Only what there is to do is spoken.
+  if (isNews(action)) say("spoken", acts ? action : `The run goes on. ${action}`);
+  const kind = "verdict" + (acts ? " acts" : swarm.waiting.length ? " waits" : "");
+  if ($("verdicts").className !== kind) $("verdicts").className = kind;
+  facts(swarm);
   peers(swarm);
-  map(swarm);
+  map(swarm, stateOf);
 }
 
 async function ask(path) {
@@ -297,28 +191,32 @@ async function ask(path) {
   return answer.json();
 }
 
+// Says that no daemon answers: calmly where the run has ended in order.
 function lost(is) {
-  $("lost").hidden = !is;
-  if (is) $("lost-age").textContent = answered ? time((Date.now() - answered) / 1000) : "some time";
+  const ended = is && shown ? farewell(shown.daemon, shown.goal) : "";
+  $("over").hidden = !ended;
+  say("over", ended ? `${ended} The page shows how it was at ${utc(answered / SECOND)} UTC.` : "");
+  $("lost").hidden = !is || Boolean(ended);
+  $("lost-age").hidden = $("lost").hidden;
+  if (is) say("lost-age", `What you see was true ${answered ? time((Date.now() - answered) / SECOND) : "some time"} ago.`);
 }
 
 // Lists the daemons of a local swarm, and takes another one if the chosen one does not run.
 function choose() {
-  const list = $("chosen"), runs = (daemon) => daemon.state === "running";
-  const options = local.daemons.map((daemon) => {
+  const runs = (daemon) => daemon.state === "running";
+  show("chosen", ...local.daemons.map((daemon) => {
     const again = daemon.restarts ? `, started ${daemon.restarts + 1} times` : "";
     return element("option", { value: daemon.node }, `node-${daemon.node} (${daemon.state}${again})`);
-  });
-  if (options.some((option, at) => !list.options[at] || list.options[at].textContent !== option.textContent)) list.replaceChildren(...options);
+  }));
   const now = local.daemons.find((daemon) => daemon.node === chosen);
   const next = local.daemons.find(runs);
   if (now && runs(now)) {
     if (!source) follow();
   } else if (next) {
-    $("switched").textContent = now ? `node-${chosen} is ${now.state}: node-${next.node} is asked now.` : "";
+    say("switched", now ? `node-${chosen} is ${now.state}: node-${next.node} is asked now.` : "");
     take(next.node);
   }
-  list.value = String(chosen);
+  if ($("chosen").value !== String(chosen)) $("chosen").value = String(chosen);
 }
 
 // Asks another daemon from now on.
@@ -327,7 +225,8 @@ function take(node) {
   chosen = node;
   points = [];
   last = null;
-  $("events").replaceChildren();
+  events = new Map();
+  showEvents();
   follow();
 }
 
@@ -345,20 +244,23 @@ async function look() {
   try {
     const question = LOCAL ? await askLocal() : "", asked = chosen;
     const swarm = await ask(path("swarm" + question));
-    // Another life of the daemon counts its rounds from memory that is empty again.
+    // Another life of the daemon counts its rounds from memory that is empty again. A full list is asked for
+    // again as a whole, because the daemon has thinned it.
     const newest = points.length ? points[points.length - 1].round : null;
     const restarted = shown && (shown.daemon.peer !== swarm.daemon.peer || (newest !== null && swarm.daemon.round < newest));
-    if (restarted) points = [];
-    const since = points.length ? "?since=" + points[points.length - 1].round : "";
-    const [page, mine, slow] = await Promise.all([ask(path("history" + since)), ask(path("why?what=contribution")), ask(path("why?what=slow"))]);
+    if (restarted || points.length > POINTS_MAX) points = [];
+    // The newest round may have been evaluated since it was read.
+    const since = points.length > 1 ? points[points.length - 2].round : null;
+    const [page, mine, slow] = await Promise.all([ask(path("history" + (since === null ? "" : "?since=" + since))),
+      ask(path("why?what=contribution")), ask(path("why?what=slow"))]);
     // The user may have chosen another daemon meanwhile.
     if (asked !== chosen) return void look();
-    points = points.concat(page.points).slice(-POINTS_MAX);
+    points = points.filter((point) => since !== null && point.round <= since).concat(page.points);
     answered = Date.now();
     lost(false);
-    show(swarm);
-    $("mine").textContent = mine.sentences.concat(mine.action).join(" ");
-    $("slow").textContent = slow.sentences.concat(slow.action).join(" ");
+    showSwarm(swarm);
+    say("mine", withNames(mine.sentences.concat(mine.action).join(" ")));
+    say("slow", withNames(slow.sentences.concat(slow.action).join(" ")));
     charts();
   } catch (error) {
     // The daemons of a local swarm may be killed: another one is asked in a moment.
@@ -374,41 +276,44 @@ function lookNow() {
   look();
 }
 
-function words(entry) {
-  const rest = Object.entries(entry).filter(([key]) => !["v", "seq", "time", "daemon", "round", "kind"].includes(key));
-  const value = (v) => (typeof v === "string" && /^[0-9a-f]{64}$/.test(v) ? short(v) : Array.isArray(v) ? v.map(value).join(" ")
-    : typeof v === "number" && !Number.isInteger(v) ? v.toPrecision(4) : String(v));
-  return `${entry.kind.replaceAll("_", " ")} ${rest.map(([key, v]) => `${key}=${value(v)}`).join(" ")}`;
-}
-
-function happened(entry) {
-  if (STEPS.has(entry.kind) && !$("all-events").checked) return;
-  const at = new Date(entry.time * 1000).toLocaleTimeString();
-  const item = element("li", { class: BAD.has(entry.kind) ? "bad" : "" }, `${at} round ${entry.round} ${BAD.has(entry.kind) ? "⚠ " : ""}${words(entry)}`);
-  $("events").prepend(item);
-  while ($("events").childElementCount > EVENTS_MAX) $("events").lastElementChild.remove();
+function showEvents() {
+  show("events", ...newest(events, $("all-events").checked, OF_KIND_SHOWN).map((entry) => {
+    const bad = BAD.has(entry.kind), item = element("li", { class: bad ? "bad" : "", "data-key": entry.seq });
+    item.append(element("time", { title: here(entry.time) }, utc(entry.time)), ` round ${entry.round} ${bad ? "⚠ " : ""}${eventWords(entry)}`);
+    return item;
+  }));
 }
 
 // The browser connects again by itself, and tells the last event that it saw.
 function follow() {
   if (source) source.close();
   const mine = new EventSource(path("events"));
+  let drawing = null;
   source = mine;
   source.onmessage = (message) => {
     if (message.lastEventId === last) return;
     last = message.lastEventId;
-    happened(JSON.parse(message.data));
+    const entry = JSON.parse(message.data);
+    keepByKind(events, entry);
+    // The last words of a daemon may come after its last answer.
+    if (entry.kind === "phase" && shown && entry.time >= shown.unix_s) Object.assign(shown.daemon, { phase: entry.phase, round: entry.round });
+    // Events come in bursts.
+    drawing = drawing || setTimeout(() => { drawing = null; showEvents(); }, SECOND / 4);
   };
   source.onerror = () => {
     if (mine.readyState === EventSource.CLOSED) setTimeout(() => mine === source && follow(), 3 * SECOND);
   };
 }
 
+for (const id of CHARTS) readable(id);
+$("log").addEventListener("change", charts);
+$("all-events").addEventListener("change", showEvents);
+$("ids").addEventListener("change", () => document.body.classList.toggle("ids", $("ids").checked));
 if (LOCAL) {
   $("switch").hidden = false;
-  $("more").replaceChildren(element("a", { href: "/api/v1/local" }, "API"));
+  show("more", element("a", { href: "/api/v1/local" }, "API"));
   $("chosen").addEventListener("change", (event) => {
-    $("switched").textContent = "";
+    say("switched", "");
     take(Number(event.target.value));
     lookNow();
   });

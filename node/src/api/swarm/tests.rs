@@ -49,6 +49,7 @@ fn swarm(now: f64, seen: &[SeenVitals], goal: Target) -> Swarm {
     for (peer, linked) in [(BOB, true), (CAROL, false)] {
         let known = PeerStatus {
             linked,
+            left: !linked,
             round: Some(8),
             ..PeerStatus::default()
         };
@@ -89,6 +90,12 @@ fn claims_are_beside_what_is_known_and_turn_stale() {
     assert_eq!(says.claim.waiting.as_ref().unwrap().what, "group");
     assert!(!bob.heard_of && !carol.heard_of && dave.heard_of);
     assert_eq!((dave.round, dave.lag, dave.share), (None, None, None));
+    let known = (carol.round, carol.lag, carol.left);
+    assert_eq!(
+        known,
+        (Some(8), None, true),
+        "no older round than was known"
+    );
     // Carol is gone whatever she said; Dave is there because others heard of him.
     let totals = Totals {
         daemons: 3,

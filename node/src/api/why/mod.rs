@@ -16,8 +16,22 @@ pub use answer::{Answer, Facts, Question, Topic};
 use answer::{FASTER, NOTHING};
 pub(crate) use troubles::{state, troubles};
 
-/// Answers a question.
+/// Answers a question. Daemons that have a name appear by it, and where something is to be done with the
+/// beginning of the id behind it.
 pub fn why(facts: &Facts<'_>, question: &Question) -> Answer {
+    let mut answer = answer_with_ids(facts, question);
+    for (id, name) in facts.claims.unique_names() {
+        let by_id = format!("daemon {}", words::short(id));
+        for sentence in &mut answer.sentences {
+            *sentence = sentence.replace(&by_id, name);
+        }
+        let both = format!("{name} ({})", words::short(id));
+        answer.action = answer.action.replace(&by_id, &both);
+    }
+    answer
+}
+
+fn answer_with_ids(facts: &Facts<'_>, question: &Question) -> Answer {
     let peer = match question
         .peer
         .as_deref()

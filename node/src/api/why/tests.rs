@@ -1,11 +1,14 @@
 //! The sentences, for a table of situations.
 
 mod accuracy;
+mod named;
 mod refused;
 mod situations;
 
 use super::*;
 use crate::api::{About, Claims, ControlStatus, Counters, PeerStatus};
+use crate::net::SeenVitals;
+use murmurate_protocol::vitals::{DaemonName, Vitals};
 use murmurate_protocol::{
     Digest, Event, FragmentId, PeerId, Phase, Round, Time, TrainSummary, Wait, Waiting,
 };

@@ -41,7 +41,8 @@ struct Local {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 struct LocalDaemon {
     node: usize,
-    /// `waiting`, `starting`, `running`, `stopped`, `killed`, `finished` or `gone`.
+    /// `waiting`, `starting`, `running`, `stopped`, `killed`, `finished`, `interrupted` or
+    /// `gone`.
     state: &'static str,
     /// Its peer's id, once it is known.
     peer: Option<String>,
@@ -110,6 +111,7 @@ impl LocalDaemon {
             State::Stopped => "stopped",
             State::Killed | State::Away(_) => "killed",
             State::Finished => "finished",
+            State::Interrupted => "interrupted",
             State::Gone => "gone",
         };
         Self {

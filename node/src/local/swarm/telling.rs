@@ -1,6 +1,7 @@
 //! What the user is told while the daemons run: messages, or the sentences of a narrator.
 
 use super::{Swarm, unix_s};
+use crate::api::words::short;
 use crate::faults::{Fault, FaultAction};
 use crate::local::demo::{Narrator, Told};
 use crate::local::member::State;
@@ -30,10 +31,23 @@ impl Swarm {
     /// A daemon has a message. A narrator tells the important part in its own way.
     pub(super) fn notes(&self, place: usize, text: &str) {
         let index = self.members[place].plan.index;
+        let text = self.with_numbers(text);
         match self.narrator {
             Some(_) => tracing::debug!("daemon {index}: {text}"),
             None => self.display.say(&format!("daemon {index}: {text}")),
         }
+    }
+
+    /// A message with the numbers of the daemons in place of their ids.
+    pub(super) fn with_numbers(&self, text: &str) -> String {
+        let mut text = text.to_owned();
+        for member in &self.members {
+            if let Some(id) = member.peer.as_deref().map(short) {
+                text = text.replace(&format!("daemon {id}"), &id);
+                text = text.replace(&id, &format!("daemon {}", member.plan.index));
+            }
+        }
+        text
     }
 
     /// A daemon starts when the others are in this round.

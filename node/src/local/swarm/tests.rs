@@ -1,8 +1,10 @@
 //! Runs swarms of shell scripts that print the lines of a daemon.
 
 use super::*;
+use crate::local::node_entry::NodeEntry;
 use crate::local::{LocalOptions, LocalReport};
 use crate::progress::Progress;
+use crate::report::NodeReport;
 use std::os::unix::fs::PermissionsExt;
 
 /// Prints a report and ends on SIGINT. Until then it waits without using the processor.
@@ -27,6 +29,7 @@ fn progress(round: u64, accuracy: f64) -> String {
         round,
         inner_steps: 10 * round,
         evaluation,
+        bytes_sent: 100 * round,
         ..Progress::default()
     };
     format!(
@@ -137,13 +140,48 @@ async fn a_daemon_killed_on_request_does_not_hold_up_the_others() {
         ),
         ("finished", "killed")
     );
-    assert_eq!(report.nodes[1].report.test_accuracy, Some(0.5));
+    let killed = &report.nodes[1].report;
+    assert_eq!(
+        (killed.test_accuracy, killed.bytes_sent.wire),
+        (Some(0.5), 200),
+        "as it said last"
+    );
     let fault = &report.faults[0];
     assert_eq!(
         (fault.node, fault.kind.as_str(), fault.round),
         (1, "kill", 2)
     );
     assert_eq!(fault.phase.as_deref(), Some("exchange"));
+}
+
+#[tokio::test]
+async fn a_daemon_that_the_user_ends_has_not_finished() {
+    let dir = tempfile::tempdir().unwrap();
+    let (_, mut swarm) = swarm(&dir, WAIT, &two());
+    let member = &mut swarm.members[0];
+    member.progress.rounds = 600;
+    for (rounds, interrupted, status) in [
+        (228, true, "interrupted"),
+        (600, true, "finished"),
+        (228, false, "finished"),
+    ] {
+        member.report = Some(NodeReport {
+            rounds,
+            ..NodeReport::default()
+        });
+        member.state = member.left(interrupted);
+        assert_eq!(NodeEntry::of(member).status, status, "{rounds}");
+    }
+}
+
+#[tokio::test]
+async fn a_message_names_daemons_by_their_numbers() {
+    let dir = tempfile::tempdir().unwrap();
+    let (_, mut swarm) = swarm(&dir, WAIT, &two());
+    swarm.members[1].peer = Some(format!("0fa50878{}", "b".repeat(56)));
+    let said = |text: &str| swarm.with_numbers(text);
+    assert_eq!(said("daemon 0fa50878 lies: x"), "daemon 1 lies: x");
+    assert_eq!(said("0fa50878 and 12345678"), "daemon 1 and 12345678");
 }
 
 #[tokio::test]
