@@ -2,7 +2,8 @@
 //! an interface.
 
 use super::{
-    ControlStatus, LinkStatus, Memory, PeerTotals, PredictedStatus, RoundStatus, Traffic, Trouble, WaitNow,
+    ControlStatus, LinkStatus, Memory, PeerTotals, PredictedStatus, RoundStatus, Traffic, Trouble,
+    WaitNow,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
