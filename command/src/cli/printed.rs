@@ -134,8 +134,10 @@ fn command_line(text: &str) -> Option<Vec<String>> {
         while let (Some(from), Some(to)) = (word.find('{'), word.find('}')) {
             word.replace_range(from..=to.max(from), "1");
         }
-        // Of alternatives the first.
-        word.truncate(word.find('|').unwrap_or(word.len()));
+        // Of alternatives the first. The sides of a split are one value.
+        if !word.contains('@') {
+            word.truncate(word.find('|').unwrap_or(word.len()));
+        }
         if let Some((_, value)) = PLACEHOLDERS.iter().find(|(name, _)| name == word) {
             *word = (*value).to_owned();
         }

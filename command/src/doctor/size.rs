@@ -191,7 +191,7 @@ mod tests {
         assert!(
             short
                 .text
-                .ends_with("take about 140.0 MB, 139.0 MB are available"),
+                .ends_with("takes about 140.0 MB, 139.0 MB are available"),
             "{}",
             short.text
         );

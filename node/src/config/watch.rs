@@ -23,6 +23,14 @@ pub struct WatchConfig {
     pub ema: Option<f64>,
 }
 
+impl WatchConfig {
+    /// Something is decided by evaluations, so each round needs one.
+    pub(crate) fn judges(&self) -> bool {
+        let ends = self.target != Target::default() || self.patience_rounds > 0;
+        ends || self.keep_best
+    }
+}
+
 /// The share that a percentage stands for, in words that follow others; nothing for other numbers.
 pub(crate) fn as_share(given: f64) -> String {
     match (1.0..=100.0).contains(&given) {

@@ -206,8 +206,8 @@ fn peer_config(
         save_every: config.daemon.save_every,
         evaluate_every: config.daemon.evaluate_every.unwrap_or(1),
         evaluate_percent: match config.daemon.evaluate_every {
-            Some(_) => 0,
-            None => EVALUATE_PERCENT,
+            None if !config.daemon.watch.judges() => EVALUATE_PERCENT,
+            _ => 0,
         },
         leave_when_finished: !config.daemon.stay,
         pool,

@@ -297,10 +297,12 @@ pub enum Kind {
 }
 
 /// The names of all kinds.
-pub const KINDS: [&str; 36] = [
+pub const KINDS: [&str; 38] = [
     "started",
+    "named",
     "peer_up",
     "peer_down",
+    "peer_left",
     "suspected",
     "refused",
     "refused_by",

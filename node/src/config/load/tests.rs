@@ -38,7 +38,7 @@ fn islands_that_cannot_be_are_named_by_line() {
         ),
         (
             "[island]\nranks = -1\n",
-            "node.toml:2: invalid value: integer `-1`, expected u32",
+            "node.toml:2: `ranks`: give a whole number from 0 on in place of integer `-1`",
         ),
         (
             "[island]\nrank = 4\n",
