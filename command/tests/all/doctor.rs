@@ -374,7 +374,14 @@ fn memberships_are_checked() {
         found["text"].as_str().unwrap().contains("it ended "),
         "{found}"
     );
-    // An invite of another run says nothing of this directory.
+}
+
+/// An invite of another run says nothing of this directory.
+#[test]
+fn an_invite_of_another_run_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    assert!(murmurate(dir, &["run-key", "birds"]).status.success());
     assert!(murmurate(dir, &["run-key", "bees"]).status.success());
     let other = murmurate(dir, &["invite", "a", "--key", "bees.key"]).stdout;
     std::fs::write(dir.join("bees.txt"), other).unwrap();

@@ -53,6 +53,7 @@ pub fn metrics_text(status: &Status, format: MetricsFormat) -> String {
         Info::new(about),
     );
     counters(&mut registry, status);
+    seconds(&mut registry, status);
     gauges(&mut registry, status);
     phase::register(&mut registry, &status.phase);
     phase::register_troubles(&mut registry, &status.troubles);
@@ -140,6 +141,9 @@ fn counters(registry: &mut Registry, status: &Status) {
         counter.inc_by(value);
         registry.register(name, help, counter);
     }
+}
+
+fn seconds(registry: &mut Registry, status: &Status) {
     let seconds = [
         ("train_seconds", "Time in inner steps", status.train_s),
         (

@@ -79,14 +79,14 @@ impl Setup {
         let mut parts = Parts::new(strategy, &plan, layout.len());
         parts.ema = config.daemon.watch.ema;
         let mut executor = Executor::new(trainer, parts, Box::new(WallStopwatch::new()));
-        let snapshot = match &checkpoint {
-            Some(checkpoint) => Some(Snapshot {
-                // The plan of the checkpoint may have another number of rounds.
-                plan: expected.plan,
-                ..restore(config, checkpoint, &mut executor)?
-            }),
-            None => None,
+        let restored = |checkpoint| restore(config, checkpoint, &mut executor);
+        let snapshot = checkpoint.as_ref().map(restored).transpose()?;
+        // The plan of the checkpoint may have another number of rounds.
+        let plan_now = |snapshot| Snapshot {
+            plan: expected.plan,
+            ..snapshot
         };
+        let snapshot = snapshot.map(plan_now);
         let peer = store.identity().peer();
         let progress = checkpoint.as_ref().map(|c| c.manifest().progress);
         let acquaintances = Acquaintances::load(store.dir().to_owned(), run.id, peer);
@@ -117,13 +117,7 @@ impl Setup {
                 .map(|c| resumes(config, c.manifest(), &store)),
             depot: Arc::new(Depot::in_dir(plan.clone(), store.dir())),
             topology: strategy.topology(run.seed),
-            peer_config: PeerConfig {
-                evaluate_every: match evaluates {
-                    true => config.daemon.evaluate_every.unwrap_or(1),
-                    false => EVALUATE_NEVER,
-                },
-                ..peer_config(config, peer, (companions, pool, joins))
-            },
+            peer_config: peer_config(config, peer, (companions, pool, joins), evaluates),
             acquaintances,
             best,
             unit,
@@ -195,6 +189,7 @@ fn peer_config(
     config: &Config,
     me: PeerId,
     (companions, pool, join): (usize, Option<Pool>, bool),
+    evaluates: bool,
 ) -> PeerConfig {
     PeerConfig {
         me,
@@ -204,7 +199,10 @@ fn peer_config(
         start_wait: config.run.start_wait,
         join,
         save_every: config.daemon.save_every,
-        evaluate_every: config.daemon.evaluate_every.unwrap_or(1),
+        evaluate_every: match evaluates {
+            true => config.daemon.evaluate_every.unwrap_or(1),
+            false => EVALUATE_NEVER,
+        },
         evaluate_percent: match config.daemon.evaluate_every {
             None if !config.daemon.watch.judges() => EVALUATE_PERCENT,
             _ => 0,

@@ -285,6 +285,6 @@ fn lied<'a>(facts: &'a Facts<'_>) -> impl Iterator<Item = Trouble> + 'a {
         let action = format!(
             "Find out what daemon {name} runs; `murmurate revoke {name}` throws it out of a closed run."
         );
-        trouble(TroubleKind::PeersLied, &[peer.clone()], text, action)
+        trouble(TroubleKind::PeersLied, std::slice::from_ref(peer), text, action)
     })
 }

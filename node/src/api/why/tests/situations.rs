@@ -318,37 +318,7 @@ fn check((from, steps, state, troubles, says, todo): &Situation) {
         "{name}: {answer:?}"
     );
     assert_eq!(answer.asks_to_act(), *todo, "{name}: {answer:?}");
-    // Every answer begins with what is grave, and none says that there is nothing to do.
-    let grave = status
-        .troubles
-        .iter()
-        .filter(|trouble| trouble.kind.is_grave());
-    let lead: Vec<&String> = grave.map(|trouble| &trouble.text).collect();
-    for what in [
-        Topic::Round,
-        Topic::Contribution,
-        Topic::Slow,
-        Topic::Accuracy,
-    ] {
-        let question = Question {
-            what,
-            ..Question::default()
-        };
-        let answer = why(&facts, &question);
-        let said = answer.sentences.iter().zip(&lead);
-        assert!(
-            said.clone().all(|(said, lead)| said == *lead),
-            "{name}: {answer:?}"
-        );
-        assert!(
-            kinds.is_empty() || answer.asks_to_act(),
-            "{name}: {answer:?}"
-        );
-        assert!(
-            answer.sentences.iter().all(|s| s.ends_with('.')),
-            "{name}: {answer:?}"
-        );
-    }
+    leads_with_what_is_grave(&facts, &name);
     let swarm = Swarm::new(&facts, Target::default());
     assert_eq!(
         (&swarm.verdict, &swarm.daemon.state),
@@ -366,6 +336,41 @@ fn check((from, steps, state, troubles, says, todo): &Situation) {
         assert!(
             metrics.lines().any(|found| found == line),
             "{name}: no {line}"
+        );
+    }
+}
+
+/// Every answer begins with what is grave, and none says that there is nothing to do.
+fn leads_with_what_is_grave(facts: &Facts<'_>, name: &str) {
+    let status = facts.status;
+    let grave = status
+        .troubles
+        .iter()
+        .filter(|trouble| trouble.kind.is_grave());
+    let lead: Vec<&String> = grave.map(|trouble| &trouble.text).collect();
+    for what in [
+        Topic::Round,
+        Topic::Contribution,
+        Topic::Slow,
+        Topic::Accuracy,
+    ] {
+        let question = Question {
+            what,
+            ..Question::default()
+        };
+        let answer = why(facts, &question);
+        let said = answer.sentences.iter().zip(&lead);
+        assert!(
+            said.clone().all(|(said, lead)| said == *lead),
+            "{name}: {answer:?}"
+        );
+        assert!(
+            status.troubles.is_empty() || answer.asks_to_act(),
+            "{name}: {answer:?}"
+        );
+        assert!(
+            answer.sentences.iter().all(|s| s.ends_with('.')),
+            "{name}: {answer:?}"
         );
     }
 }
