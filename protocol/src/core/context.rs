@@ -2,23 +2,23 @@
 
 use crate::core::deadlines::Deadlines;
 use crate::core::directed::{Directed, joint};
+use crate::core::held::{Data, Rolls, ThisLife};
 use crate::core::sends::Sends;
 use crate::core::timers::{Timer, Timers};
 use crate::core::view::View;
 use crate::core::{Event, Output, PeerConfig, Wait};
-use crate::data::{Counted, Mine, Turn};
+use crate::data::{Counted, Turn};
 use crate::limits::{ACCUSED_MAX, OUTPUTS_MAX};
-use crate::roll::{RollChange, RoundNote, SharedRolls};
+use crate::roll::{RollChange, RoundNote};
 use crate::wire::Message;
 use crate::{
-    Branch, Chosen, Dealing, Digest, FragmentId, Ledger, Loss, Losses, Order, OrderId,
-    Participants, PeerId, Plan, Proof, Ratings, Roll, Round, Score, SliceId, SliceMeta, Taken,
-    Time, WorkError,
+    Branch, Dealing, Digest, FragmentId, Ledger, Order, OrderId, Participants, PeerId, Plan, Proof,
+    Roll, Round, SliceId, SliceMeta, Time, WorkError,
 };
 use core::time::Duration;
 use rand_chacha::ChaCha8Rng;
 use rand_core::SeedableRng;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 /// Shared by the parts of one peer. An exchange sees nothing else of the peer: it reads and acts
@@ -41,58 +41,6 @@ pub(crate) struct Context {
     pub(super) outbox: Outbox,
     /// Waits under way, with when each began and how long it may take.
     pub(crate) waits: BTreeMap<(Wait, FragmentId), (Time, Duration)>,
-}
-
-/// What tells this life of a peer from others.
-#[derive(Debug, Default)]
-pub(crate) struct ThisLife {
-    /// Tells it from earlier ones. Statements of an earlier life count in no group of this one.
-    pub(crate) session: u64,
-    /// Whether this peer took rounds over from others and has not been in a group since: it may not
-    /// know all peers yet.
-    pub(crate) newcomer: bool,
-    /// The last round that this peer's contribution could not be made for.
-    pub(crate) failed_in: Option<Round>,
-}
-
-/// The roll of a swarm that has one.
-#[derive(Debug, Default)]
-pub(crate) struct Rolls {
-    /// Who takes part in the round.
-    pub(crate) roll: Option<Arc<Roll>>,
-    /// What the round has decided about the next one.
-    pub(crate) note: Vec<u8>,
-    /// Those that other peers of this process hold.
-    pub(crate) shared: SharedRolls,
-    /// The peers of this one's row and column, or of its cells.
-    pub(crate) mates: Arc<BTreeSet<PeerId>>,
-}
-
-impl Rolls {
-    /// What the round's note says, if the round has one. All peers have the same bytes, so a note that cannot
-    /// be read changes nothing at any of them.
-    pub(crate) fn take_note(&mut self) -> Option<RoundNote> {
-        let note = std::mem::take(&mut self.note);
-        (!note.is_empty()).then(|| RoundNote::from_bytes(&note).unwrap_or_default())
-    }
-}
-
-/// Who trains which data, and with which loss, where the peers agree on it.
-#[derive(Debug, Default)]
-pub(crate) struct Data {
-    pub(crate) ledger: Ledger,
-    /// What this peer trains.
-    pub(crate) mine: Mine,
-    /// What it says of that with its contribution to the round.
-    pub(crate) taken: Option<Taken>,
-    /// The loss that it says with its contribution, where the pace follows losses.
-    pub(crate) loss: Option<Loss>,
-    pub(crate) losses: Losses,
-    /// The codec of the round, where members choose it by waits.
-    pub(crate) chosen: Chosen,
-    pub(crate) ratings: Ratings,
-    /// The scores that the members of a round agreed on, until the round is over.
-    pub(crate) judged: Option<(Round, Vec<(PeerId, Score)>)>,
 }
 
 /// Peers to be judged once the input that is being handled has been.

@@ -10,6 +10,7 @@ mod directing;
 mod error;
 mod event;
 mod fetch;
+mod held;
 mod in_turn;
 mod links;
 mod measured_links;

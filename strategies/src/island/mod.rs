@@ -1,8 +1,7 @@
 //! Islands: several trainers of one machine that are one trainer to their peer.
 //!
 //! Every rank trains the same model on its own part of the peer's data. Between two calls all ranks hold
-//! the same parameters, and those are the island's. A stretch of training ends with the mean of what the
-//! ranks have, weighted by their samples:
+//! the island's parameters. A stretch of training ends with their mean, weighted by their samples:
 //!
 //! ```text
 //! theta = sum_r n_r theta_r / sum_r n_r
@@ -254,9 +253,8 @@ impl Trainer for Island {
     }
 
     fn deal(&mut self, participants: &Participants) {
-        self.ranks
-            .iter_mut()
-            .for_each(|rank| rank.deal(participants));
+        let ranks = self.ranks.iter_mut();
+        ranks.for_each(|rank| rank.deal(participants));
     }
 
     fn pool(&self) -> Option<Pool> {
@@ -264,9 +262,8 @@ impl Trainer for Island {
     }
 
     fn train_blocks(&mut self, blocks: &Blocks) {
-        self.ranks
-            .iter_mut()
-            .for_each(|rank| rank.train_blocks(blocks));
+        let ranks = self.ranks.iter_mut();
+        ranks.for_each(|rank| rank.train_blocks(blocks));
     }
 
     fn finished_blocks(&self) -> u64 {
@@ -275,10 +272,8 @@ impl Trainer for Island {
     }
 
     fn data_reports(&self) -> Vec<Arc<DataReport>> {
-        self.ranks
-            .iter()
-            .flat_map(|rank| rank.data_reports())
-            .collect()
+        let ranks = self.ranks.iter();
+        ranks.flat_map(|rank| rank.data_reports()).collect()
     }
 
     fn batch(&self) -> u64 {

@@ -242,8 +242,8 @@ impl Meeting {
         if sides.len() < 2 {
             // The others may go on with rounds of their own, or have left them to take a state over: from this
             // peer, perhaps, which gives none while it waits for them.
-            let nobody = candidates.iter().all(|id| self.said.contains_key(id));
-            return match late || nobody {
+            let no_one = candidates.iter().all(|id| self.said.contains_key(id));
+            return match late || no_one {
                 true => Formed::Alone,
                 false => Formed::Waiting,
             };
