@@ -264,12 +264,12 @@ fn what_an_attached_trainer_cannot_do_is_refused_with_the_reason() {
         ("scaffold", "`strategy.inner.correction` = \"scaffold\""),
         ("wfbp", "`strategy.overlap.layers`"),
     ] {
-        let line = failure(dir.path(), &["local", "--preset", preset, "--", "true"]);
+        let line = failure_with(2, dir.path(), &["local", "--preset", preset, "--", "true"]);
         assert!(line.contains(reason), "{line}");
         assert!(line.contains("or take another preset"), "{line}");
     }
     let line = failure_with(
-        6,
+        2,
         dir.path(),
         &["run", "--trainer", "attach", "--data", "x"],
     );

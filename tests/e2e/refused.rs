@@ -51,7 +51,7 @@ fn another_model_is_refused() {
 fn another_plan_is_refused() {
     let line = refused(|s| s.preset = "local-sgd".to_owned());
     assert!(
-        line.contains("it follows another plan; `strategy.preset`, `strategy."),
+        line.contains("it follows another plan, because `strategy.preset`, `strategy."),
         "{line}"
     );
 }
