@@ -2,9 +2,7 @@
 //! `MURMURATE_TEST_PYTHON`, of `target/tools/python`, or `python3`. Without one they say so and end.
 
 use crate::swarm::{nodes, same_digest};
-use murmurate_tests::{
-    Daemon, Settings, failure, failure_with, local, murmurate, program, success, turn,
-};
+use murmurate_tests::{Daemon, Settings, failure_with, local, murmurate, program, success, turn};
 use rustix::process::Signal;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
