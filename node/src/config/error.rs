@@ -98,7 +98,7 @@ fn of_type(line: &str) -> Option<String> {
     let expected = match expected {
         "u8" | "u16" | "u32" | "u64" | "usize" => "a whole number from 0 on",
         "i64" | "i32" => "a whole number",
-        "f32" | "f64" => "a number",
+        float if matches!(float.as_bytes(), [b'f', b'3' | b'6', ..]) => "a number",
         "a string" => "a text in quotes",
         "a boolean" => "true or false",
         "a sequence" => "a list in brackets",

@@ -285,6 +285,8 @@ fn no_other_weights_stay_beside_those_that_are_written() {
     write_folder(&config, trained.layout(), &values, &folder).unwrap();
     let names = fs::read_dir(&folder).unwrap();
     let names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    // What the fixture's outputs are compared with is no weights of a model.
+    let names = names.filter(|name| name != "expected.safetensors");
     let weights = names.filter(|name| name.contains("safetensors") || name.contains("adapter"));
     assert_eq!(weights.collect::<Vec<_>>(), ["model.safetensors"]);
     let adapters = with_adapters(config);
