@@ -227,7 +227,10 @@ impl Meeting {
     fn coming(&self, cx: &Context) -> Vec<PeerId> {
         let mut candidates = self.candidates(cx);
         let began = |id: &PeerId| self.began.get(id).copied().unwrap_or(0);
-        candidates.retain(|id| self.said.contains_key(id) || began(id) < ROUNDS_TO_STOP);
+        candidates.retain(|id| {
+            // Before, it may not see enough of both sides yet.
+            !self.impatient || self.said.contains_key(id) || began(id) < ROUNDS_TO_STOP
+        });
         candidates
     }
 
@@ -243,7 +246,7 @@ impl Meeting {
             // The others may go on with rounds of their own, or have left them to take a state over: from this
             // peer, perhaps, which gives none while it waits for them.
             let no_one = candidates.iter().all(|id| self.said.contains_key(id));
-            return match late || no_one {
+            return match late || (self.impatient && no_one) {
                 true => Formed::Alone,
                 false => Formed::Waiting,
             };
