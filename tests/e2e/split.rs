@@ -1,7 +1,7 @@
 //! Swarms that are split: both sides go on, and are one again afterwards.
 
 use crate::swarm::{nodes, same_digest};
-use murmurate_tests::{local, murmurate, turn};
+use murmurate_tests::{local, murmurate, quiet_turn, turn};
 use serde_json::Value;
 
 /// How far the loss of a swarm that was split may be above that of the same swarm without a split: the
@@ -16,7 +16,7 @@ fn loss(report: &Value) -> f64 {
 /// the weights that each side reports.
 #[test]
 fn a_swarm_that_was_split_is_merged_and_learns_as_well() {
-    let turn = turn();
+    let turn = quiet_turn();
     let rounds = ["--rounds", "60", "--shards", "iid"];
     let whole = local(&turn, &rounds);
     let split = ["--partition", "0,1|2,3@round:8", "--heal", "@round:20"];
