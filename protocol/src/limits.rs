@@ -122,6 +122,12 @@ pub const ABSENT_ROUNDS_MAX: u64 = 8;
 /// a restart or a short partition.
 pub const LOST_MEMBER_WAIT: Duration = Duration::from_secs(60);
 
+/// Rounds with a result for which a contribution gives its peer a seat, where members sign.
+pub const SEAT_ROUNDS: usize = 8;
+
+/// Rounds after which a result says nothing of seats any more, because too many had none since.
+pub const SEAT_AGE_MAX: u64 = 64;
+
 /// Shards up to which a vote names the version of each. A vote on more shards is for a digest, so that the
 /// votes of large groups stay small; a member that cannot name the versions asks.
 pub const VOTE_NAMES_MAX: usize = 8;
@@ -132,7 +138,11 @@ pub const SEARCHES_MAX: u8 = 3;
 
 /// Decided rounds in a row to which a member that takes part may contribute nothing before the others
 /// go on without it.
-pub const ABSENCE_ROUNDS_MAX: u64 = 8;
+pub const ABSENCE_ROUNDS_MAX: u32 = 8;
+
+/// Decided rounds among the last 16 that it may miss before they go on without it, one after the other or
+/// not.
+pub const ABSENCE_MISSED_MAX: u32 = 9;
 
 /// Rounds for which the others go on without such a member, at most. The first time it is
 /// `AWAY_ROUNDS_MAX >> ABSENCE_MAX` rounds, and every time twice as many.
@@ -150,9 +160,9 @@ pub const RETURN_ROUNDS: u32 = 2;
 /// Ballots in one exchange before it is void: the first and one for each of three deaths.
 pub const BALLOTS_MAX: u8 = 4;
 
-/// Ballots in one exchange whose group survives liars: 21 of 64 members may lie and coordinate, and
-/// two honest coordinators may die.
-pub const BALLOTS_SIGNED_MAX: u8 = 24;
+/// Ballots in one exchange whose group survives liars. A ballot costs more members than may lie the wait
+/// of an answer, so that these last for minutes; then the round is tried again in another group.
+pub const BALLOTS_SIGNED_MAX: u8 = 200;
 
 /// From this ballot on a coordinator that may propose anything proposes that the round is void.
 pub const BALLOTS_UNTIL_VOID: u8 = 4;

@@ -31,7 +31,7 @@ impl Swarm<'_> {
     }
 
     fn dial_index(&mut self, index: usize, other: usize) {
-        if index == other || self.slots[other].host.is_none() || !self.net.reachable(index, other) {
+        if index == other || self.slots[other].host.is_none() || !self.net.can_dial(index, other) {
             return; // no answer; the peer decides whether to dial again
         }
         self.queue.push(
@@ -127,9 +127,19 @@ impl Swarm<'_> {
             return Ok(());
         }
         self.net.bring_down(host, other);
+        self.break_links_through(host);
+        self.break_links_through(other);
         self.pushes_of_dead_link(host, other)?;
         self.forget_site(host, other);
         self.feed(host, Input::LinkDown(self.slots[other].id))
+    }
+
+    /// A machine has lost a link, so those that go through it may be dead: their ends notice after the
+    /// detection time.
+    pub(crate) fn break_links_through(&mut self, index: usize) {
+        for (a, b) in self.net.through(index) {
+            self.notice_dead_link(a, b);
+        }
     }
 
     /// Performs a peer's request: closes a link. The other end notices after the latency.

@@ -17,6 +17,8 @@ pub(crate) enum Purpose {
     Lies,
     /// Speeds that drift.
     Drift,
+    /// Pairs of machines that cannot reach each other.
+    Missing,
 }
 
 /// A seeded stream of draws.

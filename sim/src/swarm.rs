@@ -311,6 +311,10 @@ impl<'a> Swarm<'a> {
                 self.pause(*peer, *lasts);
                 Ok(())
             }
+            Fault::MissingLinks { pairs, share, .. } => {
+                self.lose_links(pairs, *share);
+                Ok(())
+            }
             Fault::Partition { peers, lasts, .. } => {
                 self.cut_off(peers, *lasts);
                 Ok(())

@@ -61,6 +61,7 @@ fn one(method: &Method) -> String {
     line("equation", method.equation);
     line("source", method.source);
     line("note", method.note.as_deref().unwrap_or_default());
+    line("liars", method.trust.unwrap_or_default());
     let stores = method.state.iter();
     let stores: Vec<_> = stores
         .map(|(name, multiple)| format!("{name} {multiple}"))

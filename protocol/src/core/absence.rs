@@ -3,14 +3,16 @@
 
 use crate::Round;
 use crate::limits::{
-    ABSENCE_MAX, ABSENCE_ROUNDS_MAX, AWAY_ROUNDS_MAX, CHANCE_ROUNDS, RETURN_ROUNDS,
+    ABSENCE_MAX, ABSENCE_MISSED_MAX, ABSENCE_ROUNDS_MAX, AWAY_ROUNDS_MAX, CHANCE_ROUNDS,
+    RETURN_ROUNDS,
 };
 
 /// What is remembered of a peer's contributions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Absence {
-    /// Decided rounds in a row without a contribution of the peer.
-    missed: u64,
+    /// The last 16 decided rounds in which the peer should have taken part, the newest in the lowest bit:
+    /// one where it contributed nothing.
+    missed: u16,
     /// How often it has lost its seat.
     losses: u32,
     /// Without a seat: the round from which it is given another chance, and its contributions since.
@@ -45,7 +47,7 @@ impl Absence {
     /// given another chance, if this was one absence too many.
     pub(crate) fn note(&mut self, round: Round, came: bool) -> Option<Round> {
         match (&mut self.away, came) {
-            (None, true) => self.missed = 0,
+            (None, true) => self.missed <<= 1,
             (Some((_, contributions)), true) => {
                 *contributions += 1;
                 if *contributions >= RETURN_ROUNDS {
@@ -54,9 +56,11 @@ impl Absence {
             }
             (Some((back, _)), false) if round < *back => {}
             (_, false) => {
-                self.missed += 1;
+                self.missed = self.missed << 1 | 1;
+                let too_many = self.missed.trailing_ones() >= ABSENCE_ROUNDS_MAX
+                    || self.missed.count_ones() >= ABSENCE_MISSED_MAX;
                 // Another chance ends with the first absence.
-                if self.away.is_some() || self.missed >= ABSENCE_ROUNDS_MAX {
+                if self.away.is_some() || too_many {
                     return Some(self.lose(round));
                 }
             }
@@ -102,9 +106,14 @@ mod tests {
     }
 
     #[test]
-    fn a_peer_that_comes_now_and_then_keeps_its_seat() {
-        assert_eq!(waited(200, |round| round % 8 == 7).len(), 200);
+    fn a_seat_costs_about_half_of_the_rounds() {
         assert_eq!(waited(200, |_| true).len(), 200);
+        assert_eq!(waited(200, |round| round % 2 == 0).len(), 200);
+        assert_eq!(waited(200, |round| round % 5 < 3).len(), 200);
+        // In one round of seven: it is away after ten rounds, and less and less often waited for.
+        let rare = waited(2000, |round| round % 7 == 6);
+        assert_eq!(rare[..10], [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
+        assert!(rare.len() < 200, "{}", rare.len());
     }
 
     #[test]

@@ -17,6 +17,7 @@ mod measured_links;
 mod output;
 mod phase;
 pub(crate) mod remote;
+pub(crate) mod seats;
 pub(crate) mod sends;
 mod split;
 pub(crate) mod timers;

@@ -3,6 +3,7 @@
 use crate::core::links::Links;
 use crate::core::measured_links::MeasuredLinks;
 use crate::core::remote::{DIALS_REFUSED, Remote};
+use crate::core::seats::Seats;
 use crate::core::split::Split;
 use crate::limits::{DIAL_ATTEMPTS_MAX, GRID_STRANGERS_MAX, GRID_VIEW_PEERS_MAX, VIEW_PEERS_MAX};
 use crate::wire::PeerRecord;
@@ -19,6 +20,8 @@ pub struct View {
     mine: Option<PeerRecord>,
     /// Which peers were lost to another side of a split.
     pub(crate) split: Split,
+    /// Who counts, where members sign.
+    pub(crate) seats: Seats,
     /// The rates of links, where the topology chooses by them.
     pub(crate) links: Links,
     /// The rates of links, where the schedule of an all-reduce goes by them.

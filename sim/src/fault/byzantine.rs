@@ -1,6 +1,7 @@
 //! A machine that sends false slices. `liar` is about false control messages.
 
 use super::lie::{Lie, Lying};
+use crate::host::Host;
 use crate::swarm::Swarm;
 use bytes::Bytes;
 use core::time::Duration;
@@ -18,7 +19,12 @@ impl Swarm<'_> {
         let lying = self.slots[index]
             .lying
             .filter(|lying| self.now < lying.until);
-        lying.is_some_and(|lying| matches!(lying.lie, Lie::Withhold | Lie::Silent))
+        let comes = |host: &Host| host.peer.round().0 % 7 == 6;
+        lying.is_some_and(|lying| match lying.lie {
+            Lie::Withhold | Lie::Silent => true,
+            Lie::Rare => !self.slots[index].host.as_deref().is_some_and(comes),
+            _ => false,
+        })
     }
 
     /// Whether a machine says nothing but that it takes part.
@@ -59,7 +65,7 @@ impl Swarm<'_> {
         let Some(Lying { lie, .. }) = lying.filter(|lying| self.now < lying.until) else {
             return honest;
         };
-        if matches!(lie, Lie::Loss | Lie::Scores) {
+        if matches!(lie, Lie::Loss | Lie::Scores | Lie::Ballots | Lie::Rare) {
             return honest;
         }
         // One that lies about everything sends true slices too, or it would be left out at once.
@@ -70,7 +76,7 @@ impl Swarm<'_> {
         let mut bytes = honest.to_vec();
         match lie {
             // Its pushes are not sent at all.
-            Lie::Withhold | Lie::Silent | Lie::Loss | Lie::Scores => {}
+            Lie::Withhold | Lie::Silent | Lie::Loss | Lie::Scores | Lie::Ballots | Lie::Rare => {}
             Lie::Garbage => {
                 for byte in &mut bytes {
                     *byte = self.lies.below(256) as u8;

@@ -46,6 +46,7 @@ impl Swarm<'_> {
                 self.queue.push(self.now + detection, due);
             }
         }
+        self.break_links_through(index);
         self.transfers_of_dead(index, &open);
         Some(what)
     }

@@ -1,10 +1,11 @@
 //! What a machine that lies about everything knows: values that it can vote for, true and made up.
 
+use murmurate_protocol::limits::BALLOTS_SIGNED_MAX;
 use murmurate_protocol::wire::{
     AgreedMessage, ExchangeMessage, FormingMessage, FragmentMessage, Message, Scoped, ShardVersion,
     SignedGroup, SignedMessage, value_of,
 };
-use murmurate_protocol::{Digest, FragmentId, GroupTag, Round, RunId};
+use murmurate_protocol::{Digest, FragmentId, GroupTag, PeerId, Round, RunId};
 use std::collections::BTreeMap;
 
 /// Groups and values that are remembered.
@@ -16,7 +17,7 @@ pub(super) type Value = (Digest, Vec<ShardVersion>);
 /// What a machine knows that helps it to lie.
 #[derive(Debug, Default)]
 pub(crate) struct Forger {
-    groups: BTreeMap<GroupTag, Digest>,
+    groups: BTreeMap<GroupTag, (Digest, SignedGroup)>,
     values: BTreeMap<(Round, FragmentId, GroupTag), Vec<Value>>,
     /// The anchor of the last proposal.
     anchor: Option<Digest>,
@@ -61,7 +62,8 @@ impl Forger {
                 let group = SignedGroup::new(*seats, *anchor, members);
                 let digest = group.digest(run, *round);
                 self.anchor = Some(*anchor);
-                self.groups.insert(GroupTag::of_digest(&digest), digest);
+                self.groups
+                    .insert(GroupTag::of_digest(&digest), (digest, group));
             }
             AgreedMessage::Fragment(Scoped {
                 round,
@@ -76,7 +78,7 @@ impl Forger {
                 if known.len() < 8 && known.iter().all(|(other, _)| other != value) {
                     known.push((*value, versions.clone()));
                     // One that no machine holds, and the void.
-                    if let Some(digest) = self.groups.get(group) {
+                    if let Some((digest, _)) = self.groups.get(group) {
                         let mut forged = versions.clone();
                         if let Some(first) = forged.first_mut() {
                             first.digest = Digest::of(first.digest.as_bytes());
@@ -88,6 +90,20 @@ impl Forger {
             }
             _ => {}
         }
+    }
+
+    /// The last ballot of a group that a member coordinates.
+    pub(super) fn last_ballot(&self, run: &RunId, scoped: &Scoped, of: PeerId) -> Option<u8> {
+        let (_, group) = self.groups.get(&scoped.group)?;
+        let coordinators = group.coordinators(run, scoped.round);
+        let led = |ballot: &u8| {
+            let at = usize::from(ballot - 1) % coordinators.len().max(1);
+            let coordinator = coordinators
+                .get(at)
+                .and_then(|index| group.members.get(*index));
+            coordinator.is_some_and(|member| member.peer == of)
+        };
+        (1..BALLOTS_SIGNED_MAX).rev().find(led)
     }
 
     /// Values of one decision.

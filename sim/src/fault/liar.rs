@@ -11,15 +11,15 @@ use crate::error::SimError;
 use crate::sign;
 use crate::swarm::Swarm;
 use murmurate_protocol::wire::{
-    AgreedMessage, ExchangeMessage, FormingMessage, FragmentMessage, Message, Scoped, Seated,
-    ShardVersion, SignedGroup, SignedMessage, value_of,
+    AgreedMessage, ExchangeMessage, FormingMessage, FragmentMessage, Message, Pledge, Scoped,
+    Seated, ShardVersion, SignedGroup, SignedMessage, value_of,
 };
 use murmurate_protocol::{GroupTag, PeerId, Proof, Signature};
 
 impl Swarm<'_> {
     /// A machine has received a message.
     pub(crate) fn overheard(&mut self, index: usize, message: &Message) {
-        if self.lies_about_everything(index) {
+        if self.lies_about_everything(index) || self.takes_ballots(index) {
             let run = self.recipe.plan().run;
             self.slots[index].forger.learn(&run, message);
         }
@@ -67,6 +67,61 @@ impl Swarm<'_> {
         }
     }
 
+    fn takes_ballots(&self, index: usize) -> bool {
+        let lying = self.slots[index].lying;
+        lying.is_some_and(|lying| lying.lie == Lie::Ballots && self.now < lying.until)
+    }
+
+    /// What a machine says with its vote to take the last ballots of the receiver and of all.
+    fn last_ballots(
+        &mut self,
+        index: usize,
+        to: PeerId,
+        message: &Message,
+    ) -> Vec<(PeerId, Message)> {
+        let (run, me) = (self.recipe.plan().run, self.slots[index].id);
+        let forger = &mut self.slots[index].forger;
+        forger.learn(&run, message);
+        let Message::Exchange(ExchangeMessage::Agreed(AgreedMessage::Fragment(scoped))) = message
+        else {
+            return Vec::new();
+        };
+        if !matches!(
+            scoped.body,
+            FragmentMessage::Signed(SignedMessage::Vote { .. })
+        ) {
+            return Vec::new();
+        }
+        let pledge = Pledge {
+            by: me,
+            zero: None,
+            highest: None,
+            signature: Signature::BLANK,
+        };
+        let asks = forger.last_ballot(&run, scoped, me);
+        let asks = asks.map(|ballot| SignedMessage::Prepare { ballot });
+        let promises = forger
+            .last_ballot(&run, scoped, to)
+            .map(|ballot| SignedMessage::Promise {
+                ballot,
+                pledge: Box::new(pledge),
+                certificate: None,
+                versions: Vec::new(),
+                held: Vec::new(),
+            });
+        let said = asks.into_iter().chain(promises).map(|body| {
+            let body = FragmentMessage::Signed(body);
+            let said = AgreedMessage::Fragment(Scoped {
+                body,
+                ..scoped.clone()
+            });
+            (to, Message::from(ExchangeMessage::Agreed(said)))
+        });
+        let said: Vec<_> = said.collect();
+        self.counters.lies += said.len() as u64;
+        said
+    }
+
     fn lies_about_everything(&self, index: usize) -> bool {
         let lying = self.slots[index].lying;
         lying.is_some_and(|lying| lying.lie == Lie::Anything && self.now < lying.until)
@@ -83,6 +138,18 @@ impl Swarm<'_> {
         if self.is_silent(index) && !matches!(message, Message::Membership(_)) {
             self.counters.lies += 1;
             return Vec::new();
+        }
+        if self.takes_ballots(index) {
+            self.slots[index].forger.begin();
+            let mut all = self.last_ballots(index, to, &message);
+            if all.is_empty() {
+                all.push((to, message));
+            }
+            let memory = &mut self.slots[index].memory;
+            for (_, message) in &mut all {
+                sign::sign(&run, me, None, message, memory);
+            }
+            return all;
         }
         if !self.lies_about_everything(index) {
             let slot = &mut self.slots[index];

@@ -23,6 +23,11 @@ pub enum Lie {
     Scores,
     /// No slices and no messages, except that it says that it takes part.
     Silent,
+    /// True slices, and in place of its votes it asks for the last ballot that it coordinates and promises the
+    /// last one of the receiver.
+    Ballots,
+    /// All as it should be in one round of seven, and as [`Lie::Withhold`] in the others.
+    Rare,
 }
 
 /// A lie and its end.

@@ -8,6 +8,7 @@ mod directive;
 mod forger;
 mod liar;
 mod lie;
+mod missing;
 mod partition;
 mod pause;
 mod random;
@@ -72,6 +73,15 @@ pub enum Fault {
         when: When,
         /// Its duration.
         lasts: Duration,
+    },
+    /// Machines cannot reach each other any more, though both reach others.
+    MissingLinks {
+        /// Its time.
+        when: When,
+        /// These pairs.
+        pairs: Vec<(usize, usize)>,
+        /// And this share of all pairs, drawn from the seed.
+        share: f64,
     },
     /// Machines cannot reach the others for a while.
     Partition {
@@ -143,6 +153,7 @@ impl Fault {
         match self {
             Self::Crash { restart_after, .. } => restart_after.is_some(),
             Self::Partition { .. }
+            | Self::MissingLinks { .. }
             | Self::Pause { .. }
             | Self::RandomCrashes { .. }
             | Self::Join { .. } => true,
@@ -164,6 +175,7 @@ impl Fault {
             | Self::Directive { peer, when, .. }
             | Self::Join { peer, when }
             | Self::Leave { peer, when } => Some((*when, *peer)),
+            Self::MissingLinks { when, .. } => Some((*when, 0)),
             Self::Partition { peers, when, .. } => Some((*when, peers.first().copied()?)),
             Self::RandomCrashes { .. } | Self::ClockSkew { .. } => None,
         }

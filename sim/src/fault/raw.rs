@@ -13,6 +13,7 @@ enum Kind {
     Crash,
     Straggler,
     Pause,
+    MissingLinks,
     Partition,
     Join,
     Leave,
@@ -34,6 +35,8 @@ enum RawLie {
     Silent,
     Loss,
     Scores,
+    Ballots,
+    Rare,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]
@@ -59,6 +62,7 @@ pub(crate) struct RawFault {
     restart_after_s: Option<f64>,
     lasts_s: Option<f64>,
     factor: Option<f64>,
+    share: Option<f64>,
     mean_s: Option<f64>,
     until_s: Option<f64>,
     down_max: Option<usize>,
@@ -158,6 +162,8 @@ impl RawFault {
                 RawLie::Silent => Lie::Silent,
                 RawLie::Loss => Lie::Loss,
                 RawLie::Scores => Lie::Scores,
+                RawLie::Ballots => Lie::Ballots,
+                RawLie::Rare => Lie::Rare,
             },
             lasts: keys.seconds("lasts_s", keys.need("lasts_s", self.lasts_s)?)?,
         })
@@ -191,6 +197,25 @@ impl RawFault {
                 when: self.when(keys)?,
                 lasts: keys.seconds("lasts_s", keys.need("lasts_s", self.lasts_s)?)?,
             },
+            Kind::MissingLinks => {
+                let ends = self.peers.clone().unwrap_or_default();
+                let share = self.share.unwrap_or(0.0);
+                let pair = match ends[..] {
+                    [] if share > 0.0 => Vec::new(),
+                    [a, b] if a != b && a.max(b) < peers => vec![(a, b)],
+                    _ => {
+                        return Err(keys.refuse(
+                            "peers",
+                            "must be two machines; or give a `share` of all pairs",
+                        ));
+                    }
+                };
+                Fault::MissingLinks {
+                    when: self.when(keys)?,
+                    pairs: pair,
+                    share: check.within(&keys.name("share"), share, (0.0, 0.9))?,
+                }
+            }
             Kind::Partition => {
                 let members = keys.need("peers", self.peers.clone())?;
                 if members.is_empty() || members.len() >= peers {
@@ -261,23 +286,32 @@ impl RawFault {
     /// Refuses keys that this kind does not use.
     fn refuse_idle_keys(&self, keys: &Keys<'_, '_>) -> Result<(), ScenarioError> {
         use Kind::{
-            Byzantine, Churn, ClockSkew, Crash, Directive, Join, Leave, Partition, Pause,
-            RandomCrashes, Straggler,
+            Byzantine, Churn, ClockSkew, Crash, Directive, Join, Leave, MissingLinks, Partition,
+            Pause, RandomCrashes, Straggler,
         };
         let one = [
             Crash, Straggler, Pause, Join, Leave, Churn, Byzantine, ClockSkew, Directive,
         ];
         let timed = [
-            Crash, Straggler, Pause, Partition, Join, Leave, Byzantine, Directive,
+            Crash,
+            Straggler,
+            Pause,
+            Partition,
+            Join,
+            Leave,
+            Byzantine,
+            Directive,
+            MissingLinks,
         ];
-        let table: [(&str, bool, &[Kind]); 17] = [
+        let table: [(&str, bool, &[Kind]); 18] = [
             ("directive", self.directive.is_some(), &[Directive]),
             ("down_s", self.down_s.is_some(), &[Churn]),
             ("up_s", self.up_s.is_some(), &[Churn]),
             ("lie", self.lie.is_some(), &[Byzantine]),
             ("ahead_s", self.ahead_s.is_some(), &[ClockSkew]),
             ("peer", self.peer.is_some(), &one),
-            ("peers", self.peers.is_some(), &[Partition]),
+            ("peers", self.peers.is_some(), &[Partition, MissingLinks]),
+            ("share", self.share.is_some(), &[MissingLinks]),
             ("at_s", self.at_s.is_some(), &timed),
             ("round", self.round.is_some(), &timed),
             ("phase", self.phase.is_some(), &timed),

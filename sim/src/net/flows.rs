@@ -9,8 +9,9 @@
 use core::cmp::Ordering;
 use murmurate_protocol::Time;
 
-/// Most links of a flow: out of a machine, out of its site, into the other site, into the machine.
-const PATH_MAX: usize = 4;
+/// Most links of a flow: out of a machine, out of its site, into the other site, into the machine; and the same
+/// again from a machine that passes it on.
+const PATH_MAX: usize = 8;
 
 /// A directed link's number.
 pub(crate) type LinkId = u32;
@@ -23,7 +24,7 @@ pub(crate) struct Path {
 }
 
 impl Path {
-    /// A path through these links, at most four.
+    /// A path through these links, at most eight.
     pub(crate) fn through(links: impl IntoIterator<Item = LinkId>) -> Self {
         let mut path = Self::default();
         for link in links.into_iter().take(PATH_MAX) {
@@ -31,6 +32,11 @@ impl Path {
             path.count += 1;
         }
         path
+    }
+
+    /// This path and another one after it.
+    pub(crate) fn then(&self, next: &Self) -> Self {
+        Self::through(self.links().iter().chain(next.links()).copied())
     }
 
     fn links(&self) -> &[LinkId] {

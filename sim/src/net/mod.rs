@@ -7,6 +7,7 @@ mod latency;
 mod loss;
 mod places;
 mod transport;
+mod ways;
 
 pub(crate) use flows::{Appointment, Owner};
 pub(crate) use loss::{Fate, Loss};
@@ -19,6 +20,7 @@ use flows::{Demand, Flows};
 use murmurate_protocol::Time;
 use places::Places;
 use std::collections::BTreeMap;
+use ways::{RELAYED_AFTER, Ways};
 
 /// One machine's view of its link to another.
 #[derive(Clone, Copy, Debug, Default)]
@@ -41,6 +43,7 @@ pub(crate) struct Network {
     views: Vec<BTreeMap<u32, View>>,
     /// The side of the partition of each machine.
     sides: Vec<u32>,
+    ways: Ways,
     places: Places,
     flows: Flows,
     transport: Transport,
@@ -56,6 +59,7 @@ impl Network {
         Self {
             views: vec![BTreeMap::new(); machines],
             sides: vec![0; machines],
+            ways: Ways::new(spec.relays),
             places: Places::new(spec, machines, &mut flows),
             flows,
             transport: spec.transport,
@@ -135,9 +139,54 @@ impl Network {
         }
     }
 
-    /// Whether no partition lies between two machines.
+    /// Whether two machines reach each other, perhaps through a third.
     pub(crate) fn reachable(&self, a: usize, b: usize) -> bool {
-        self.sides[a] == self.sides[b]
+        let together = self.sides[a] == self.sides[b];
+        together
+            && (!self.ways.is_missing(a, b)
+                || self
+                    .ways
+                    .via(a, b)
+                    .is_some_and(|via| self.passes(via, a, b)))
+    }
+
+    /// Whether a machine has links of its own to two others.
+    fn passes(&self, via: usize, a: usize, b: usize) -> bool {
+        [a, b].iter().all(|end| {
+            let direct = self.sides[via] == self.sides[*end] && !self.ways.is_missing(via, *end);
+            direct && self.is_up(via, *end) && self.is_up(*end, via)
+        })
+    }
+
+    /// Whether one machine can dial another: where their link is missing, through one with which both are
+    /// linked.
+    pub(crate) fn can_dial(&mut self, a: usize, b: usize) -> bool {
+        if self.reachable(a, b) || self.sides[a] != self.sides[b] {
+            return self.reachable(a, b);
+        }
+        let common: Vec<usize> = self
+            .linked(a)
+            .filter(|via| self.passes(*via, a, b))
+            .collect();
+        self.ways.choose(a, b, &common)
+    }
+
+    /// From now on two machines cannot reach each other.
+    pub(crate) fn lose(&mut self, a: usize, b: usize) {
+        self.ways.lose(a, b);
+    }
+
+    /// The pairs whose links go through a machine.
+    pub(crate) fn through(&self, machine: usize) -> Vec<(usize, usize)> {
+        self.ways.through(machine)
+    }
+
+    /// The latency between two machines without its jitter.
+    fn fixed(&self, a: usize, b: usize) -> Duration {
+        match self.ways.via(a, b) {
+            None => self.places.latency(a, b).fixed,
+            Some(via) => self.places.latency(a, via).fixed + self.places.latency(via, b).fixed,
+        }
     }
 
     /// The side of the partition of a machine.
@@ -152,7 +201,11 @@ impl Network {
 
     /// Draws the latency between two machines.
     pub(crate) fn latency(&mut self, a: usize, b: usize) -> Duration {
-        self.places.latency(a, b).draw(&mut self.random)
+        let Some(via) = self.ways.via(a, b) else {
+            return self.places.latency(a, b).draw(&mut self.random);
+        };
+        let first = self.places.latency(a, via).draw(&mut self.random);
+        first + self.places.latency(via, b).draw(&mut self.random)
     }
 
     /// Whether what two machines send each other leaves a site.
@@ -162,14 +215,17 @@ impl Network {
 
     /// The shortest round trip between two machines.
     pub(crate) fn round_trip(&self, a: usize, b: usize) -> Duration {
-        2 * self.places.latency(a, b).fixed
+        2 * self.fixed(a, b)
     }
 
     /// Draws the time until a dialled machine notices.
     pub(crate) fn dialling(&mut self, a: usize, b: usize) -> Duration {
-        let fixed = self.places.latency(a, b).fixed;
         let more = 2 * (self.transport.round_trips_to_connect() - 1);
-        self.latency(a, b) + fixed * more
+        let tried = match self.ways.is_missing(a, b) {
+            true => RELAYED_AFTER,
+            false => Duration::ZERO,
+        };
+        tried + self.latency(a, b) + self.fixed(a, b) * more
     }
 
     /// When a control message sent now arrives: after all earlier ones of its direction, or `None`
@@ -189,7 +245,7 @@ impl Network {
         let on_wire = Duration::from_secs_f64(bytes as f64 / self.flows.capacity(up));
         let mut arrival = now + on_wire + self.latency(from, to);
         while self.random.chance(self.packet_loss) {
-            arrival = arrival + self.places.latency(from, to).fixed * 3;
+            arrival = arrival + self.fixed(from, to) * 3;
         }
         let last = &mut self.view_mut(to, from).last_arrival;
         *last = arrival.max(*last);
@@ -216,8 +272,11 @@ impl Network {
         (from, to): (usize, usize),
         (bytes, priority): (u64, u8),
     ) -> (u32, Duration) {
-        let path = self.places.path(from, to);
-        let round_trip = self.places.latency(from, to).fixed * 2;
+        let path = match self.ways.via(from, to) {
+            None => self.places.path(from, to),
+            Some(via) => self.places.path(from, via).then(&self.places.path(via, to)),
+        };
+        let round_trip = self.round_trip(from, to);
         let most = self.transport.rate_under_loss(self.packet_loss, round_trip);
         let on_wire = bytes as f64 / (1.0 - self.packet_loss);
         let slowly = self

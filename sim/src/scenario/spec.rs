@@ -102,6 +102,8 @@ pub struct NetworkSpec {
     pub detection: Duration,
     /// Machines that each machine dials at its start.
     pub bootstrap: usize,
+    /// Whether two machines that cannot reach each other have a link through one with which both have one.
+    pub relays: bool,
     /// Groups of machines that are close to each other.
     pub sites: Vec<SiteSpec>,
     /// How machines know their sites.

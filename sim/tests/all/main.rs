@@ -41,6 +41,7 @@ mod scored;
 mod seeds;
 mod signed;
 mod sites;
+mod standing;
 mod synchronization;
 mod timing;
 mod witnesses;

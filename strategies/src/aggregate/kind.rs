@@ -111,6 +111,11 @@ impl AggregationKind {
         }
     }
 
+    /// Whether a contribution that lies moves the result by a bounded amount only.
+    pub const fn is_robust(&self) -> bool {
+        !matches!(self, Self::WeightedMean | Self::FedNova)
+    }
+
     /// The rule itself; `None` for the weighted mean, which needs no decoded copies.
     pub fn build(&self) -> Option<Box<dyn Aggregator>> {
         Some(match *self {

@@ -35,6 +35,9 @@ pub struct Method {
     /// What a preset keeps of its paper and what not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
+    /// What members that lie can do where a preset is used.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trust: Option<&'static str>,
     /// A preset's whole configuration.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub toml: Option<String>,
@@ -124,6 +127,7 @@ fn plain(key: &'static str, entry: &Entry) -> Method {
         state: Vec::new(),
         properties: Vec::new(),
         note: None,
+        trust: None,
         toml: None,
         refused: None,
     }
@@ -159,6 +163,7 @@ fn method(key: &'static str, entry: &Entry) -> Method {
             let strategy = Strategy::preset(entry.name).expect("tests parse every preset");
             method.state = strategy.stores();
             method.note = preset(entry.name).ok().map(note);
+            method.trust = Some(strategy.trust());
             method.toml = Some(strategy.to_toml());
         }
         "compression.codec" => {

@@ -16,9 +16,34 @@ pub(super) fn note_round(cx: &mut Context, group: Option<&Group>, fragments: &[F
         let applied = matches!(b.ending, Some(Ending::Apply(_) | Ending::Gather(_)));
         applied && b.scope.round == cx.round
     });
+    let versions = decided.clone().filter_map(|b| b.agreement.decided.as_ref());
+    let seated = versions.map(|(_, versions)| named(&group.members, versions));
+    let seated = seated.fold(Members::NONE, |all, more| all | more);
     if let Some(came) = decided.map(contributors).reduce(|all, more| all | more) {
         note(cx, cx.round, &group.members, came);
+        note_seats(cx, cx.round, &group.members, seated);
     }
+}
+
+/// Remembers whose contributions are in a round's result.
+fn note_seats(cx: &mut Context, round: Round, members: &[Member], seated: Members) {
+    let seated = seated.iter().filter_map(|index| members.get(index));
+    let seated = seated.map(|member| member.peer).collect();
+    cx.view.seats.note(cx.now, round, seated);
+}
+
+/// The members whose contributions are in these versions. Unlike [`contributors`], all that know the
+/// decision find the same.
+fn named(members: &[Member], versions: &[ShardVersion]) -> Members {
+    let used = |(index, member): (usize, &Member)| {
+        let by_another = |v: &ShardVersion| v.owner != member.peer && v.contributors.has(index);
+        // What is gathered is one contribution, which its owner alone can make.
+        let its_own =
+            |v: &ShardVersion| v.owner == member.peer && v.contributors == Members::one(index);
+        let given = versions.iter().any(|v| by_another(v) || its_own(v));
+        given.then_some(index)
+    };
+    members.iter().enumerate().filter_map(used).collect()
 }
 
 /// A past round was replayed: notes the same as far as its decisions show it.
@@ -31,14 +56,17 @@ pub(super) fn note_replayed(cx: &mut Context, round: Round, decisions: &[Scoped]
             } => Some((members, versions)),
             _ => None,
         });
-    let mut group: Option<(&[Member], Members)> = None;
+    let mut group: Option<(&[Member], Members, Members)> = None;
     for (members, versions) in decided {
-        let came = by_others(members, versions);
-        let before = group.map_or(Members::NONE, |(_, before)| before);
-        group = Some((members, before | came));
+        let (came, seated) = (by_others(members, versions), named(members, versions));
+        let (before, sat) = group.map_or((Members::NONE, Members::NONE), |(_, before, sat)| {
+            (before, sat)
+        });
+        group = Some((members, before | came, sat | seated));
     }
-    if let Some((members, came)) = group {
+    if let Some((members, came, seated)) = group {
         note(cx, round, members, came);
+        note_seats(cx, round, members, seated);
     }
 }
 

@@ -79,37 +79,58 @@ pub(super) fn electorate(cx: &Context, attempts: u64) -> usize {
         (there || chance) && !absence.is_away(cx.round)
     };
     if signs(cx) {
-        return seats(cx);
+        return seats(cx, []);
     }
     let together = cx.view.of_this_branch();
     1 + together.filter(|(_, remote)| counts(remote)).count()
 }
 
-/// The same where members sign. Neither failed attempts nor a catch-up make those that are there fewer: a
-/// liar could let attempts fail until a few are enough, and those that catch up would believe no result
-/// that a few decide meanwhile. A member whose link is gone counts for a while, so that a part of the
-/// swarm that is cut off for a moment decides nothing alone.
-fn seats(cx: &Context) -> usize {
-    let lost = |since: Time| cx.now.since(since) < LOST_MEMBER_WAIT;
-    let counts = |remote: &Remote| {
-        let here = remote.linked && remote.greeted && !remote.contact.observes;
-        let there = here || remote.contact.lost.is_some_and(lost);
-        there && !remote.banned && !remote.conduct.absence.is_away(cx.round)
+/// The same where members sign, and these are ready: they, those whose contributions are in the last results,
+/// and those that are linked. Neither failed attempts, a catch-up, a missing link nor a cut-off make those that
+/// count fewer: a liar could let attempts fail until a few are enough, and those that catch up would believe no
+/// result that a few decide meanwhile.
+pub(super) fn seats(cx: &Context, ready: impl IntoIterator<Item = PeerId>) -> usize {
+    let contributors = cx.view.seats.of(cx.round);
+    let may_be_gone = cx.view.seats.stand_still(cx.now);
+    let counts = |(peer, remote): &(PeerId, &Remote)| {
+        let may = !remote.banned && !remote.contact.observes;
+        may && is_near(cx, *peer) && !is_away(cx, *peer)
     };
-    1 + cx.view.iter().filter(|(_, remote)| counts(remote)).count()
+    let near = cx.view.iter().filter(counts).map(|(peer, _)| peer);
+    let mut seats = contributors;
+    seats.retain(|peer| !may_be_gone || is_near(cx, *peer));
+    seats.extend(near);
+    seats.extend(ready);
+    seats.insert(cx.me());
+    seats.len()
 }
 
-/// Whether this number of peers may form a group: a quorum of those that take part. If they are too few to
+/// Whether a peer is linked, or was until a moment ago: a part of the swarm that is cut off for a moment
+/// decides nothing alone.
+fn is_near(cx: &Context, peer: PeerId) -> bool {
+    let lost = |since: Time| cx.now.since(since) < LOST_MEMBER_WAIT;
+    let near = |remote: &Remote| {
+        (remote.linked && remote.greeted) || remote.contact.lost.is_some_and(lost)
+    };
+    cx.view.get(peer).is_some_and(near)
+}
+
+/// Whether these peers may form a group: a quorum of those that take part. If they are too few to
 /// combine what they bring, the round waits for others that are linked. It would be void, and so would
 /// all that follow, while those that catch up never reach it.
-pub(super) fn is_enough(cx: &Context, attempts: u64, count: usize) -> bool {
+pub(super) fn is_enough(cx: &Context, attempts: u64, ready: &[PeerId]) -> bool {
+    let count = ready.len();
+    let of = match signs(cx) {
+        true => seats(cx, ready.iter().copied()),
+        false => electorate(cx, attempts),
+    };
     let linked = 1 + cx
         .view
         .of_this_branch()
         .filter(|(id, _)| !is_away(cx, *id))
         .count();
     let awaited = cx.plan.too_few(count) && !cx.plan.too_few(linked);
-    count >= cx.plan.quorum_of(electorate(cx, attempts)) && !awaited
+    count >= cx.plan.quorum_of(of) && !awaited
 }
 
 /// The anchor that most ready peers share. If enough peers are ready to agree, the

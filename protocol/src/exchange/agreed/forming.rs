@@ -137,6 +137,20 @@ impl Agreed {
         self.formed(cx, Formed::Alone);
     }
 
+    /// A fragment has no ballot left. The round is tried again in another group, or, where a part of it is
+    /// applied, taken over from the others.
+    pub(super) fn try_again(&mut self, cx: &mut Context) {
+        let other = self.group.as_ref().and_then(|group| group.others().next());
+        match other.filter(|_| self.begun()) {
+            Some((_, teller)) => {
+                cx.timers.stop(Timer::Exchange);
+                let resync = true;
+                self.outcome = Some(Outcome::Behind { teller, resync });
+            }
+            None => self.formed(cx, Formed::Alone),
+        }
+    }
+
     /// A peer is ready for a round that has its group here, or is over. Its message may have been
     /// overtaken, on another link, by the proposal that follows from it: a member is not late.
     pub(super) fn late(&mut self, cx: &mut Context, from: PeerId, ready: Ready) {
@@ -230,7 +244,10 @@ impl Agreed {
                 .is_none_or(|other| other.tag != group.tag);
             match group.index(from) {
                 _ if !other => {}
-                Some(_) => proposal.decline(cx, false),
+                Some(_) => {
+                    self.grouping.refuse(cx, from);
+                    proposal.decline(cx, false);
+                }
                 None => {
                     let (round, resync) = (proposal.round.next(), false);
                     cx.send(from, FormingMessage::Behind { round, resync });

@@ -73,7 +73,13 @@ impl FragmentRound {
 
     /// Whether nothing is left to do.
     pub(super) fn over(&self) -> bool {
-        self.ending.is_some() || self.missed.is_some()
+        self.ending.is_some() || self.missed.is_some() || self.is_spent()
+    }
+
+    /// Whether no ballot is left in which something could be decided.
+    pub(super) fn is_spent(&self) -> bool {
+        let signed = self.agreement.signed.as_ref();
+        signed.is_some_and(|signed| signed.spent)
     }
 
     /// Whether this peer's reductions are done.

@@ -35,6 +35,8 @@ pub(super) struct Grouping {
     active: bool,
     pub(super) weight: f64,
     since: Time,
+    /// Before then no group is formed, because attempts failed; and when those that are missing are given up.
+    pause: (Time, Time),
     /// How often no group came about, in this round.
     pub(super) attempts: u64,
     round: Round,
@@ -45,6 +47,7 @@ pub(super) struct Grouping {
     /// Whether enough are ready.
     enough: Enough,
     pub(super) term: u8,
+    /// Those whose turn is over: in this attempt, and in this round where members sign.
     tried: BTreeSet<PeerId>,
     pub(super) proposer: Option<PeerId>,
     pub(super) ready: BTreeMap<PeerId, Ready>,
@@ -67,7 +70,11 @@ impl Grouping {
         if self.round != cx.round {
             self.attempts = 0;
             self.left.clear();
+            self.tried.clear();
             self.round = cx.round;
+        }
+        if !signs(cx) {
+            self.tried.clear();
         }
         self.active = true;
         self.closed = false;
@@ -75,7 +82,6 @@ impl Grouping {
         self.weight = weight;
         self.since = cx.now;
         self.term = 0;
-        self.tried.clear();
         self.proposer = None;
         self.ready.retain(|_, r| r.round >= cx.round);
         for (peer, ready) in &self.ready {
@@ -110,14 +116,42 @@ impl Grouping {
         let settled: Vec<PeerId> = settled(cx).collect();
         let allowed = allowed(cx, settled);
         let deadline = cx.wait(Wait::Group, allowed);
-        cx.timers.set(Timer::Exchange, deadline);
+        let pause = cx.now + self.backoff(cx);
+        self.pause = (pause, deadline);
+        let next = if pause > cx.now {
+            pause.min(deadline)
+        } else {
+            deadline
+        };
+        cx.timers.set(Timer::Exchange, next);
         self.consider(cx)
     }
 
-    /// No group came about.
+    /// No group came about. Another member proposes the next one: not all may agree to what this one proposes.
     pub(super) fn alone(&mut self, cx: &mut Context) {
         self.attempts += 1;
+        self.tried.extend(self.proposer.take());
         self.end(cx, true);
+    }
+
+    /// How long an attempt waits because those before it failed.
+    fn backoff(&self, cx: &Context) -> Duration {
+        match self.attempts {
+            0 | 1 => Duration::ZERO,
+            failed => cx.deadlines.answer() / 8 * (1 << (failed - 2).min(4)),
+        }
+    }
+
+    /// What a member proposes comes to nothing here, so it is another one's turn.
+    pub(super) fn refuse(&mut self, cx: &Context, proposer: PeerId) {
+        if signs(cx) {
+            self.tried.insert(proposer);
+        }
+    }
+
+    /// Whether a member's turn to propose is over.
+    pub(super) fn has_tried(&self, peer: PeerId) -> bool {
+        self.tried.contains(&peer)
     }
 
     /// The round has a group, or is given up.
@@ -245,6 +279,10 @@ impl Grouping {
                 resync: false,
             });
         }
+        if !self.closed && cx.now < self.pause.1 && !self.enough.is_over(cx) {
+            cx.timers.set(Timer::Exchange, self.pause.1);
+            return self.consider(cx);
+        }
         if self.closed {
             if let Some(proposer) = self.proposer {
                 cx.suspect(proposer);
@@ -277,12 +315,12 @@ impl Grouping {
     }
 
     fn consider(&mut self, cx: &mut Context) -> Formed {
-        if self.closed || !self.enough_for_a_group(cx, self.all_ready(cx).len()) {
+        let ready: Vec<PeerId> = self.all_ready(cx).into_keys().collect();
+        if self.closed || cx.now < self.pause.0 || !self.enough_for_a_group(cx, &ready) {
             return Formed::Waiting;
         }
         if !self.missing(cx).is_empty() {
-            let ready = self.all_ready(cx).len();
-            self.enough.ready(cx, ready);
+            self.enough.ready(cx, ready.len());
             if !self.enough.is_over(cx) {
                 return Formed::Waiting;
             }
@@ -291,9 +329,9 @@ impl Grouping {
         self.elect(cx)
     }
 
-    /// Whether this number of peers may form a group.
-    pub(super) fn enough_for_a_group(&self, cx: &Context, count: usize) -> bool {
-        is_enough(cx, self.attempts, count)
+    /// Whether these peers may form a group.
+    pub(super) fn enough_for_a_group(&self, cx: &Context, ready: &[PeerId]) -> bool {
+        is_enough(cx, self.attempts, ready)
     }
 
     /// All peers that are ready for this round, this peer included.
@@ -321,7 +359,8 @@ impl Grouping {
     /// Who proposes, among the ready peers that share the most common start.
     fn elect(&mut self, cx: &mut Context) -> Formed {
         let all = self.all_ready(cx);
-        let enough = self.enough_for_a_group(cx, all.len());
+        let ready: Vec<PeerId> = all.keys().copied().collect();
+        let enough = self.enough_for_a_group(cx, &ready);
         let anchor = common_anchor(&all, cx.start(), enough);
         let agreed: Vec<PeerId> = all
             .iter()
@@ -344,7 +383,7 @@ impl Grouping {
                 resync: !cx.starts_from(cx.anchor(), cx.round, anchor),
             });
         }
-        if !self.enough_for_a_group(cx, agreed.len()) {
+        if !self.enough_for_a_group(cx, &agreed) {
             // Slow does not mean gone: an agreement without a majority of the linked peers would
             // split the run. What was trained stays for the next attempt.
             return if enough {
@@ -359,7 +398,10 @@ impl Grouping {
         let winner = untried.max_by_key(|id| (rendezvous(&cx.plan.run, cx.round, 0, *id), *id));
         self.proposer = winner;
         match winner {
-            None => Formed::NoGroup,
+            None => {
+                self.tried.clear();
+                Formed::NoGroup
+            }
             Some(peer) if peer == cx.me() => self.propose(cx, &all, anchor),
             Some(peer) => {
                 // The winner may wait for its whole deadline before it proposes, so this peer adds

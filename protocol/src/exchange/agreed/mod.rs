@@ -194,6 +194,10 @@ impl Agreed {
                 .get_or_insert(Outcome::Behind { teller, resync });
             return;
         }
+        if self.alone.is_none() && self.fragment_rounds.iter().any(FragmentRound::is_spent) {
+            self.try_again(cx);
+            return;
+        }
         let open = self.fragment_rounds.iter().filter(|b| b.ending.is_none());
         match open.map(FragmentRound::due).min() {
             Some(deadline) => cx.timers.set(Timer::Exchange, deadline),

@@ -11,16 +11,11 @@ use super::scope::{Scope, Within};
 use super::signed::Testimony;
 use super::state::{FragmentStage, Reduction, Target, Task, Transfers};
 use crate::core::context::Context;
-use crate::rendezvous::rendezvous;
 use crate::schedule::Program;
 use crate::{Attempt, ExchangeKind, FragmentId, Members, Order, Passes, Round, Wait};
 use core::time::Duration;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-
-/// The slot of the rendezvous hash that ranks coordinators of signed ballots. Slots zero and one pick
-/// proposers and samples.
-const LEADERS: u8 = 2;
 
 impl FragmentRound {
     /// Starts. Members in `lost` were given up in another fragment of the round, and this one does
@@ -211,9 +206,7 @@ fn rotated(round: Round, members: &[usize], of: u16) -> Vec<usize> {
 /// The signed side of the agreement, where the group survives liars.
 fn testimony(cx: &Context, group: &Group) -> Option<Box<Testimony>> {
     let sealed = group.sealed.clone()?;
-    let rank = |index: &usize| rendezvous(&cx.plan.run, cx.round, LEADERS, group.peer(*index));
-    let mut ranked: Vec<usize> = (0..group.len()).collect();
-    ranked.sort_by_key(|index| (std::cmp::Reverse(rank(index)), *index));
+    let ranked = sealed.words.coordinators(&cx.plan.run, cx.round);
     Some(Box::new(Testimony::new(group, sealed, ranked)))
 }
 

@@ -27,7 +27,8 @@ impl Grouping {
         let there = all
             .iter()
             .filter(|(id, (_, theirs))| present(id) && *theirs == anchor);
-        let without = self.enough_for_a_group(cx, there.count());
+        let there: Vec<PeerId> = there.map(|(id, _)| *id).collect();
+        let without = self.enough_for_a_group(cx, &there);
         let left_out: BTreeSet<PeerId> = match without {
             true => all.keys().copied().filter(|id| !present(id)).collect(),
             false => BTreeSet::new(),

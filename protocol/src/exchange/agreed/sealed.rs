@@ -1,7 +1,7 @@
 //! Forming a group whose members sign what they say of themselves: a proposal carries the statements
 //! of all members, and every member checks that it may be proposed.
 
-use super::electorate::{can_propose, electorate, is_away};
+use super::electorate::{can_propose, is_away, seats};
 use super::formed::Formed;
 use super::group::Group;
 use super::grouping::Grouping;
@@ -101,7 +101,7 @@ impl Grouping {
         mut members: Vec<Seat>,
     ) -> Formed {
         members.truncate(GROUP_MEMBERS_MAX);
-        let seats = self.seats(cx).max(members.len());
+        let seats = seats_with(cx, &members);
         // A peer that has forgotten what it signed waits for the next round, unless too few have not
         // forgotten.
         let remember = members.iter().filter(|seat| !seat.forgets).count();
@@ -140,11 +140,16 @@ impl Grouping {
         if round != cx.round {
             return Formed::Waiting;
         }
-        if self.active() && self.accepts(cx, from, proposal) {
+        let due = self.is_due(cx, from, proposal);
+        if self.active() && due && self.accepts(cx, from, proposal) {
             let group = proposal.group(cx);
             if let Some(group) = group.filter(|group| !self.left.contains(&group.tag)) {
+                self.proposer = Some(from);
                 return self.form(cx, group, false);
             }
+        }
+        if self.active() && due {
+            self.refuse(cx, from);
         }
         proposal.decline(cx, self.active());
         Formed::Waiting
@@ -163,12 +168,12 @@ impl Grouping {
             && members.iter().any(as_i_said)
             && proposal.anchor == cx.anchor()
             && self.ready.get(&from).is_none_or(|ready| ready.round != cx.round || ready.anchor == cx.start())
-            // Fewer seats than there are may be a smaller quorum.
+            // Fewer seats than there are may be a smaller quorum, and more may be one that nothing reaches.
             && seats >= members.len()
-            && cx.plan.quorum_of(seats) >= cx.plan.quorum_of(self.seats(cx))
+            && cx.plan.quorum_of(seats) >= cx.plan.quorum_of(seats_with(cx, members))
+            && seats <= most_seats(cx, members)
             && members.len() >= cx.plan.quorum_of(seats)
             && proposal.forgets_harmlessly(cx, self.attempts)
-            && self.is_due(cx, from, proposal)
     }
 
     /// Whether it is the sender's turn to propose: of the members that come before it, one was tried
@@ -179,6 +184,7 @@ impl Grouping {
             let ready = seat.peer == cx.me() || self.is_ready(cx, seat.peer);
             rank(seat.peer) > rank(from)
                 && ready
+                && !self.has_tried(seat.peer)
                 && self.may_propose(cx, seat.peer)
                 && can_propose(cx, seat.peer)
         });
@@ -190,9 +196,18 @@ impl Grouping {
         let ready = self.ready.get(&peer);
         ready.is_some_and(|ready| ready.round == cx.round)
     }
+}
 
-    /// Peers that take part in rounds.
-    fn seats(&self, cx: &Context) -> usize {
-        electorate(cx, self.attempts).min(GROUP_MEMBERS_MAX)
-    }
+/// The seats of a group of these members, as this peer counts them.
+fn seats_with(cx: &Context, members: &[Seat]) -> usize {
+    let count = seats(cx, members.iter().map(|seat| seat.peer));
+    count.max(members.len()).min(GROUP_MEMBERS_MAX)
+}
+
+/// The most seats of a group of these members that another one may count, which knows other links and results,
+/// and has not cut off the same members.
+fn most_seats(cx: &Context, members: &[Seat]) -> usize {
+    let known = cx.view.iter().map(|(peer, _)| peer);
+    let count = seats(cx, members.iter().map(|seat| seat.peer).chain(known));
+    count.max(members.len()).min(GROUP_MEMBERS_MAX)
 }

@@ -3,9 +3,15 @@
 use super::member::Member;
 use super::weights;
 use crate::limits::GROUP_MEMBERS_MAX;
+use crate::rendezvous::rendezvous;
 use crate::wire::{WireError, canonical, check};
 use crate::{Digest, PeerId, Round, RunId, Weighing};
 use serde::{Deserialize, Serialize};
+use std::cmp::Reverse;
+
+/// The slot of the rendezvous hash that ranks coordinators of signed ballots. Slots zero and one pick
+/// proposers and samples.
+const LEADERS: u8 = 2;
 
 /// A member of a group whose members sign.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -43,6 +49,17 @@ impl SignedGroup {
             members,
         );
         Digest::of(&canonical(&all))
+    }
+
+    /// The members in the order in which they coordinate ballots above zero, again and again.
+    pub fn coordinators(&self, run: &RunId, round: Round) -> Vec<usize> {
+        let rank = |index: &usize| {
+            let member = self.members.get(*index);
+            member.map(|member| rendezvous(run, round, LEADERS, member.peer))
+        };
+        let mut ranked: Vec<usize> = (0..self.members.len()).collect();
+        ranked.sort_by_key(|index| (Reverse(rank(index)), *index));
+        ranked
     }
 
     /// The members with the weights that count.

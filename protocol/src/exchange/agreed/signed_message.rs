@@ -75,7 +75,7 @@ pub enum SignedMessage {
         /// The sender's.
         signature: Signature,
     },
-    /// Asks for a [`SignedMessage::Promise`].
+    /// The sender's wait has ended: it promises this ballot to its coordinator, and asks the others to.
     Prepare {
         /// The ballot.
         ballot: u8,

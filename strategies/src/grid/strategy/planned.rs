@@ -12,6 +12,29 @@ use murmurate_protocol::{
 use std::ops::Range;
 
 impl Strategy {
+    /// What members that lie can do, in a sentence.
+    pub fn trust(&self) -> &'static str {
+        let signed = self.liars.is_some_and(|liars| liars > 0);
+        match (signed, self.aggregation.is_robust()) {
+            (true, true) => {
+                "fewer than a third of the members may lie: what they sign is checked, and the rule bounds what \
+                 they contribute"
+            }
+            (true, false) => {
+                "fewer than a third of the members may lie about rounds and votes, which are signed; what they \
+                 contribute counts as any other's, and can spoil the model"
+            }
+            (false, true) => {
+                "the rule bounds what a member that lies contributes; what it says of rounds is believed, and can \
+                 stop them"
+            }
+            (false, false) => {
+                "every member is believed: one that lies can spoil the model or stop the rounds. Among members \
+                 that you do not trust take `guarded` (docs/threat-model.md)"
+            }
+        }
+    }
+
     /// Cuts of the flat parameters, in order: equal ones, whose lengths differ by one at most,
     /// tensors, or merged tensors. Without a count an all-reduce cuts into pieces of 2^20 values at
     /// most, so that what is in flight is small beside a large model, and into a multiple of the

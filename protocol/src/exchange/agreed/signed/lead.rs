@@ -5,19 +5,17 @@ use super::super::ballots::Promised;
 use super::super::fragment::FragmentRound;
 use super::super::rule::{Choice, choose};
 use super::super::signed_message::{Pledge, SignedMessage, VoteCertificate};
-use super::state::{Lead, Testimony, read};
+use super::state::{Testimony, read};
 use crate::core::context::Context;
 use crate::exchange::broke;
 use crate::limits::BALLOTS_UNTIL_VOID;
 use crate::{Digest, Members, PeerError};
-use std::collections::BTreeMap;
 
 impl FragmentRound {
-    /// Coordinates a ballot: asks all members to promise.
+    /// Coordinates a ballot.
     pub(super) fn lead(&mut self, cx: &mut Context, ballot: u8) {
-        let leads = |lead: &Lead| lead.ballot >= ballot;
         let signed = self.agreement.signed.as_ref();
-        if signed.is_some_and(|signed| signed.lead.as_ref().is_some_and(leads)) {
+        if signed.is_some_and(|signed| signed.led >= ballot) {
             return;
         }
         let Some((pledge, own, _)) = self.own_pledge(cx, ballot) else {
@@ -26,22 +24,20 @@ impl FragmentRound {
         let own = own.map(|shown| ((shown.ballot, shown.value), shown));
         let (me, held) = (self.scope.group.me, self.all_held());
         if let Some(signed) = &mut self.agreement.signed {
-            signed.lead = Some(Lead {
-                ballot,
-                pledges: BTreeMap::from([(me, pledge)]),
-                held: BTreeMap::from([(me, held)]),
-                certificates: own.into_iter().collect(),
-                planned: false,
-            });
+            signed.led = ballot;
+            signed.leads.retain(|other, _| *other >= ballot);
+            let lead = signed.leads.entry(ballot).or_default();
+            lead.pledges.insert(me, pledge);
+            lead.held.insert(me, held);
+            lead.certificates.extend(own);
         }
         self.tell_all(cx, &SignedMessage::Prepare { ballot });
         let of = self.signed_ballot(ballot);
         self.enter(cx, of);
-        self.wait_for_repair(cx, cx.deadlines.answer());
         self.plan_if_all_promised(cx);
     }
 
-    /// A member promises. It may do so unasked: a member whose wait ended first begins.
+    /// A member promises, and asks for the ballot by that.
     pub(super) fn on_signed_promise(
         &mut self,
         cx: &mut Context,
@@ -88,20 +84,25 @@ impl FragmentRound {
         if let Some(shown) = shown {
             signed.ledger.heard_certificate(shown);
         }
-        self.lead(cx, ballot);
-        if let Some(signed) = &mut self.agreement.signed
-            && let Some(lead) = signed.lead.as_mut().filter(|lead| lead.ballot == ballot)
-            && !lead.planned
-        {
-            lead.pledges.insert(index, pledge);
-            lead.held.insert(index, held.to_vec());
-            if let Some(shown) = certificate {
-                let named = (shown.ballot, shown.value);
-                lead.certificates
-                    .entry(named)
-                    .or_insert_with(|| shown.clone());
-            }
+        let open = signed.leads.get(&ballot).is_none_or(|lead| !lead.planned);
+        if ballot < signed.led.max(signed.ledger.promised()) || !open {
+            return Ok(());
         }
+        // It signs nothing below any more, and its last promise is the one that counts.
+        for (_, lead) in signed.leads.range_mut(..ballot) {
+            lead.pledges.remove(&index);
+            lead.held.remove(&index);
+        }
+        signed.leads.retain(|_, lead| !lead.pledges.is_empty());
+        let lead = signed.leads.entry(ballot).or_default();
+        lead.pledges.insert(index, pledge);
+        lead.held.insert(index, held.to_vec());
+        if let Some(shown) = certificate {
+            let named = (shown.ballot, shown.value);
+            let known = lead.certificates.entry(named);
+            known.or_insert_with(|| shown.clone());
+        }
+        self.asked_for(cx, index, ballot);
         self.plan_if_all_promised(cx);
         Ok(())
     }
@@ -119,8 +120,8 @@ impl FragmentRound {
     /// The members that have promised a ballot that this peer leads and has not proposed for yet.
     fn promised_to_lead(&self) -> Option<Members> {
         let signed = self.agreement.signed.as_ref()?;
-        let lead = signed.lead.as_ref().filter(|lead| !lead.planned)?;
-        let current = lead.ballot == signed.ledger.promised();
+        let (ballot, lead) = signed.lead().filter(|(_, lead)| !lead.planned)?;
+        let current = ballot == signed.ledger.promised();
         current.then(|| lead.pledges.keys().copied().collect())
     }
 
@@ -147,8 +148,8 @@ impl FragmentRound {
             self.start_signed_repair(cx);
             return;
         };
-        let lead = self.agreement.signed.as_mut().and_then(|s| s.lead.as_mut());
-        let Some(lead) = lead else {
+        let signed = self.agreement.signed.as_mut();
+        let Some(lead) = signed.and_then(|signed| signed.leads.get_mut(&ballot)) else {
             return;
         };
         lead.planned = true;
@@ -168,16 +169,16 @@ impl FragmentRound {
     /// What to propose; `None` where the versions that must be proposed are not known.
     fn proposal(&self, cx: &Context) -> Option<(u8, Vec<Pledge>, Vec<ShardPlan>)> {
         let signed = self.agreement.signed.as_ref()?;
-        let lead = signed.lead.as_ref()?;
+        let (ballot, lead) = signed.lead()?;
         let claims = lead.pledges.iter();
         let claims = claims.map(|(index, pledge)| (*index, Testimony::claim(pledge)));
         let choice = choose(signed.ledger.terms(), &claims.collect())?;
         let shards = match choice {
             Choice::Must(value) => {
                 let versions = signed.known.get(&value)?;
-                self.keep(versions, lead.ballot, value)
+                self.keep(versions, ballot, value)
             }
-            Choice::Free if lead.ballot >= BALLOTS_UNTIL_VOID => Vec::new(),
+            Choice::Free if ballot >= BALLOTS_UNTIL_VOID => Vec::new(),
             Choice::Free => {
                 let promised = |(index, held): (&usize, &Vec<Held>)| {
                     let promised = Promised {
@@ -188,11 +189,11 @@ impl FragmentRound {
                     (*index, promised)
                 };
                 let promises = lead.held.iter().map(promised).collect();
-                self.shard_plans(cx, self.signed_ballot(lead.ballot), &promises)
+                self.shard_plans(cx, self.signed_ballot(ballot), &promises)
             }
         };
         let pledges = lead.pledges.values().copied().collect();
-        Some((lead.ballot, pledges, shards))
+        Some((ballot, pledges, shards))
     }
 
     /// Keeps versions; every ballot names another member that has voted for them, because one that

@@ -42,7 +42,10 @@ impl FragmentRound {
                 let what = (*ballot, *value);
                 self.on_testimony(cx, (index, from), what, versions, (true, *signature))
             }
-            SignedMessage::Prepare { ballot } => self.on_signed_prepare(cx, index, *ballot),
+            SignedMessage::Prepare { ballot } => {
+                self.asked_for(cx, index, *ballot);
+                Ok(())
+            }
             SignedMessage::Promise {
                 ballot,
                 pledge,
@@ -64,24 +67,66 @@ impl FragmentRound {
         }
     }
 
-    /// Asks for the next ballot whose coordinator is still waited for.
+    /// This peer's wait has ended: it asks for the next ballot whose coordinator is still waited for. No member
+    /// goes more than one wait ahead of the others, or their ballots would never meet.
     pub(in super::super) fn start_signed_repair(&mut self, cx: &mut Context) {
         let Some(signed) = &self.agreement.signed else {
             return;
         };
+        let promised = signed.ledger.promised();
+        if promised > signed.wished() {
+            self.tell_all(cx, &SignedMessage::Prepare { ballot: promised });
+            self.wait_for_repair(cx, cx.deadlines.answer());
+            return;
+        }
         let me = self.scope.group.me;
-        let above = signed.ledger.promised().saturating_add(1)..BALLOTS_SIGNED_MAX;
+        let above = promised.saturating_add(1)..BALLOTS_SIGNED_MAX;
         let led = |ballot: &u8| {
             let coordinator = signed.coordinator(*ballot);
             coordinator == me || self.hopeful.has(coordinator)
         };
-        let next = above.clone().find(led).or(above.clone().next());
-        match next {
-            Some(ballot) if signed.coordinator(ballot) == me => self.lead(cx, ballot),
-            Some(ballot) => self.pledge(cx, ballot),
-            // What the others decide is not known here, so the round cannot be given up: this peer
-            // takes over a newer state.
-            None => self.missed = self.scope.group.others().map(|(_, peer)| peer).next(),
+        match above.clone().find(led).or(above.clone().next()) {
+            Some(ballot) => self.join_ballot(cx, ballot),
+            // What the others decide is not known here, and another group has fresh ballots.
+            None => {
+                if let Some(signed) = &mut self.agreement.signed {
+                    signed.spent = true;
+                }
+            }
+        }
+    }
+
+    /// Promises a ballot to its coordinator, or coordinates it.
+    fn join_ballot(&mut self, cx: &mut Context, ballot: u8) {
+        let me = self.scope.group.me;
+        let Some(signed) = &mut self.agreement.signed else {
+            return;
+        };
+        signed.wishes(me, ballot);
+        match signed.coordinator(ballot) == me {
+            true => self.lead(cx, ballot),
+            false => self.pledge(cx, ballot),
+        }
+    }
+
+    /// A member asks for a ballot. Alone, a liar could take all ballots before the first has had its time: this
+    /// peer promises one that more members ask for than may lie.
+    pub(super) fn asked_for(&mut self, cx: &mut Context, index: usize, ballot: u8) {
+        let Some(signed) = &mut self.agreement.signed else {
+            return;
+        };
+        signed.wishes(index, ballot);
+        let wished = signed.wished();
+        if wished <= signed.ledger.promised() {
+            return;
+        }
+        if self.dutiful() {
+            self.join_ballot(cx, wished);
+        } else {
+            // The promise lists the aggregates that this peer holds, so it waits for those that are
+            // being reduced.
+            let of = self.signed_ballot(wished);
+            self.ballots.asked = Some((of.coordinator, of));
         }
     }
 
@@ -101,6 +146,7 @@ impl FragmentRound {
         };
         let body = FragmentMessage::Signed(promise);
         cx.send(of.coordinator, self.scope.scoped(body));
+        self.tell_all(cx, &SignedMessage::Prepare { ballot });
     }
 
     /// What this peer promises; `None` where it has promised this ballot or a higher one.
@@ -126,32 +172,9 @@ impl FragmentRound {
         Some((pledge, certificate, versions.unwrap_or_default()))
     }
 
-    fn on_signed_prepare(
-        &mut self,
-        cx: &mut Context,
-        index: usize,
-        ballot: u8,
-    ) -> Result<(), PeerError> {
-        let Some(signed) = &self.agreement.signed else {
-            return Ok(());
-        };
-        if ballot == 0 || signed.coordinator(ballot) != index {
-            return broke("a ballot that its sender does not coordinate");
-        }
-        if ballot > signed.ledger.promised() && self.dutiful() {
-            self.pledge(cx, ballot);
-        } else if ballot > signed.ledger.promised() {
-            // The promise lists the aggregates that this peer holds, so it waits for those that are
-            // being reduced.
-            let of = self.signed_ballot(ballot);
-            self.ballots.asked = Some((of.coordinator, of));
-        }
-        Ok(())
-    }
-
     /// This peer's reductions are done: it answers the coordinator that asked.
     pub(in super::super) fn pledge_as_asked(&mut self, cx: &mut Context, ballot: u8) {
-        self.pledge(cx, ballot);
+        self.join_ballot(cx, ballot);
     }
 
     /// The coordinator's proposal. One that its promises do not justify proves that the coordinator
@@ -204,7 +227,11 @@ impl FragmentRound {
             );
             return Ok(());
         }
-        if ballot >= signed.ledger.promised() && self.agreement.decided.is_none() {
+        let promised = signed.ledger.promised();
+        if let Some(signed) = &mut self.agreement.signed {
+            claims.keys().for_each(|member| signed.wishes(*member, ballot));
+        }
+        if ballot >= promised && self.agreement.decided.is_none() {
             self.follow_signed(cx, ballot, shards);
         }
         Ok(())
@@ -238,7 +265,9 @@ impl FragmentRound {
     /// Works towards a vote on a justified proposal.
     pub(super) fn follow_signed(&mut self, cx: &mut Context, ballot: u8, shards: &[ShardPlan]) {
         let of = self.signed_ballot(ballot);
+        let me = self.scope.group.me;
         if let Some(signed) = &mut self.agreement.signed {
+            signed.wishes(me, ballot);
             signed.ledger.follow(ballot);
             signed.void = shards.is_empty().then_some(ballot);
         }

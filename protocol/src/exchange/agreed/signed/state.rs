@@ -9,10 +9,9 @@ use crate::wire::Held;
 use crate::{Digest, Members, PeerId, Signature, Time};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A ballot that this peer coordinates.
-#[derive(Debug)]
+/// A ballot that this peer coordinates, or could.
+#[derive(Debug, Default)]
 pub(super) struct Lead {
-    pub(super) ballot: u8,
     pub(super) pledges: BTreeMap<usize, Pledge>,
     pub(super) held: BTreeMap<usize, Vec<Held>>,
     /// The certificates that the promises name.
@@ -37,7 +36,15 @@ pub(in super::super) struct Testimony {
     pub(super) shown: BTreeSet<u8>,
     /// The ballot in which a void round is voted for.
     pub(super) void: Option<u8>,
-    pub(super) lead: Option<Lead>,
+    /// The ballots that this peer coordinates or was sent promises for, none below the one it leads. Bounded:
+    /// of each member the last promise counts.
+    pub(super) leads: BTreeMap<u8, Lead>,
+    /// The ballot that this peer leads.
+    pub(super) led: u8,
+    /// The highest ballot that each member has asked for.
+    wishes: BTreeMap<usize, u8>,
+    /// Whether no ballot is left.
+    pub(in super::super) spent: bool,
     /// The decision with its signatures, for members that ask.
     pub(super) proof: Option<SignedMessage>,
     /// The group in its members' words.
@@ -61,7 +68,10 @@ impl Testimony {
             overdue: false,
             shown: BTreeSet::new(),
             void: None,
-            lead: None,
+            leads: BTreeMap::new(),
+            led: 0,
+            wishes: BTreeMap::new(),
+            spent: false,
             proof: None,
             group: sealed,
             ranked,
@@ -77,6 +87,26 @@ impl Testimony {
     pub(super) fn coordinator(&self, ballot: u8) -> usize {
         let at = usize::from(ballot.saturating_sub(1)) % self.ranked.len().max(1);
         self.ranked.get(at).copied().unwrap_or(0)
+    }
+
+    /// The ballot that this peer leads, with what it was promised.
+    pub(super) fn lead(&self) -> Option<(u8, &Lead)> {
+        let lead = self.leads.get(&self.led)?;
+        Some((self.led, lead))
+    }
+
+    /// A member asks for a ballot.
+    pub(super) fn wishes(&mut self, member: usize, ballot: u8) {
+        let wish = self.wishes.entry(member).or_default();
+        *wish = ballot.max(*wish);
+    }
+
+    /// The highest ballot that more members ask for than may lie, this one among them: one that does not lie has
+    /// waited in vain for all below. All go there, so they meet, and a liar alone takes no ballot.
+    pub(super) fn wished(&self) -> u8 {
+        let mut wishes: Vec<u8> = self.wishes.values().copied().collect();
+        wishes.sort_unstable_by(|a, b| b.cmp(a));
+        wishes.get(self.ledger.terms().liars).copied().unwrap_or(0)
     }
 
     /// The members that have voted for these versions or locked them, and so hold them.

@@ -5,6 +5,7 @@
 use super::super::ballot::ShardVersion;
 use super::super::fragment::FragmentRound;
 use super::super::signed_message::{Pledge, SignedMessage, VoteCertificate};
+use super::state::Lead;
 use crate::core::context::Context;
 use crate::exchange::broke;
 use crate::{Attempt, Digest, PeerError, PeerId, Proof, Saying, Signature};
@@ -25,16 +26,16 @@ impl FragmentRound {
         let Some(signed) = self.agreement.signed.as_ref() else {
             return false;
         };
-        let (ledger, lead) = (&signed.ledger, signed.lead.as_ref());
+        let ledger = &signed.ledger;
         let vote = |ballot| {
             let (value, by) = ledger.vote_of(member, ballot)?;
             let value = *value;
             Some((Saying::Vote { ballot, value }, *by))
         };
         let promise = || {
-            let lead = lead?;
-            let pledge = lead.pledges.get(&member)?;
-            Some((promised(lead.ballot, pledge), pledge.signature))
+            let named = |(ballot, lead): (&u8, &Lead)| Some((*ballot, *lead.pledges.get(&member)?));
+            let (ballot, pledge) = signed.leads.iter().rev().find_map(named)?;
+            Some((promised(ballot, &pledge), pledge.signature))
         };
         let before = match saying {
             Saying::Vote { ballot, .. } => [vote(ballot), promise()],

@@ -1,0 +1,85 @@
+//! Who counts where members sign: those whose contributions are in the last rounds that had a result. All
+//! members that apply a round see the same contributors, so they count the same seats, whichever links they
+//! miss and whomever they have cut off.
+
+use crate::limits::{LOST_MEMBER_WAIT, SEAT_AGE_MAX, SEAT_ROUNDS};
+use crate::{PeerId, Round, Time};
+use std::collections::{BTreeSet, VecDeque};
+
+/// The contributors of the last rounds that had a result.
+#[derive(Debug, Default)]
+pub(crate) struct Seats {
+    /// Oldest first; at most [`SEAT_ROUNDS`].
+    rounds: VecDeque<(Round, BTreeSet<PeerId>)>,
+    /// When the last of them was noted.
+    noted: Time,
+}
+
+impl Seats {
+    /// A round has a result with these contributors.
+    pub(crate) fn note(&mut self, now: Time, round: Round, contributors: BTreeSet<PeerId>) {
+        if self.rounds.back().is_some_and(|(last, _)| *last >= round) {
+            return;
+        }
+        if self.rounds.len() == SEAT_ROUNDS {
+            self.rounds.pop_front();
+        }
+        self.rounds.push_back((round, contributors));
+        self.noted = now;
+    }
+
+    /// The contributors of the last rounds before this one; none where this peer has seen no result for so
+    /// long that it cannot know.
+    pub(crate) fn of(&self, round: Round) -> BTreeSet<PeerId> {
+        let recent = self
+            .rounds
+            .iter()
+            .filter(|(noted, _)| round.since(*noted) <= SEAT_AGE_MAX);
+        recent
+            .flat_map(|(_, peers)| peers.iter().copied())
+            .collect()
+    }
+
+    /// Whether so long no round has had a result that members whose links are gone may be gone for good.
+    pub(crate) fn stand_still(&self, now: Time) -> bool {
+        now.since(self.noted) >= LOST_MEMBER_WAIT
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use core::time::Duration;
+
+    fn peers(of: &[u8]) -> BTreeSet<PeerId> {
+        of.iter()
+            .map(|byte| PeerId::from_bytes([*byte; 32]))
+            .collect()
+    }
+
+    #[test]
+    fn a_seat_lasts_for_some_results_and_not_longer() {
+        let mut seats = Seats::default();
+        assert!(seats.of(Round(0)).is_empty());
+        seats.note(Time::ZERO, Round(0), peers(&[1, 2, 3]));
+        for round in 1..SEAT_ROUNDS as u64 {
+            seats.note(Time::ZERO, Round(round), peers(&[1, 2]));
+            // A round that is noted twice counts once.
+            seats.note(Time::ZERO, Round(round), peers(&[4]));
+            assert_eq!(seats.of(Round(round + 1)), peers(&[1, 2, 3]));
+        }
+        let next = SEAT_ROUNDS as u64;
+        seats.note(Time::ZERO, Round(next), peers(&[1, 2]));
+        assert_eq!(seats.of(Round(next + 1)), peers(&[1, 2]));
+        assert!(seats.of(Round(next + 1 + SEAT_AGE_MAX)).is_empty());
+    }
+
+    #[test]
+    fn only_a_swarm_without_results_for_long_stands_still() {
+        let mut seats = Seats::default();
+        let at = |seconds| Time::ZERO + Duration::from_secs(seconds);
+        assert!(!seats.stand_still(at(59)) && seats.stand_still(at(60)));
+        seats.note(at(60), Round(3), peers(&[1]));
+        assert!(!seats.stand_still(at(119)) && seats.stand_still(at(120)));
+    }
+}
