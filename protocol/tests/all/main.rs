@@ -1,5 +1,6 @@
 //! The peer over whole rounds. One program: each more would link the crate and its dependencies again.
 
+mod ballots;
 mod common;
 mod exchange;
 mod gathered;

@@ -229,7 +229,9 @@ impl FragmentRound {
         }
         let promised = signed.ledger.promised();
         if let Some(signed) = &mut self.agreement.signed {
-            claims.keys().for_each(|member| signed.wishes(*member, ballot));
+            claims
+                .keys()
+                .for_each(|member| signed.wishes(*member, ballot));
         }
         if ballot >= promised && self.agreement.decided.is_none() {
             self.follow_signed(cx, ballot, shards);

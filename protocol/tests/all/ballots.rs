@@ -1,0 +1,121 @@
+//! Ballots of a group whose members sign: one member that lies takes none of them.
+
+#![allow(
+    unreachable_pub,
+    reason = "every test file uses its own part of the helpers"
+)]
+
+use crate::common::one::{One, honest};
+use crate::common::{config, peer, plan};
+use murmurate_protocol::limits::BALLOTS_SIGNED_MAX;
+use murmurate_protocol::wire::{
+    AgreedMessage, ExchangeMessage, FormingMessage, FragmentMessage, Message, Scoped, Seat,
+    SignedMessage,
+};
+use murmurate_protocol::{ExchangeKind, FragmentId, GroupTag, Output, Phase, Round};
+use std::collections::BTreeSet;
+
+/// What the peer has said of the forming of groups.
+fn forming(one: &One) -> Vec<FormingMessage> {
+    let said = |o: &Output| match o {
+        Output::Send {
+            message: Message::Exchange(ExchangeMessage::Agreed(AgreedMessage::Forming(said))),
+            ..
+        } => Some(said.clone()),
+        _ => None,
+    };
+    one.outputs.iter().filter_map(said).collect()
+}
+
+/// A peer in a group of four whose members sign, with its contribution encoded.
+fn in_a_group() -> (One, GroupTag) {
+    let mut plan = plan(ExchangeKind::Gathered, 1);
+    plan.agreement.liars = 1;
+    let mut settings = config(peer(0));
+    settings.start_with = 4;
+    let mut one = One::with(settings, plan);
+    (1..4).for_each(|id| one.meet(peer(id)));
+    one.work(honest);
+    let own = forming(&one).into_iter().find_map(|said| match said {
+        FormingMessage::SignedReady { anchor, seat, .. } => Some((anchor, seat)),
+        _ => None,
+    });
+    let (anchor, own) = own.expect("it says that it is ready");
+    let of = |id: u8| Seat {
+        peer: peer(id),
+        ..own
+    };
+    let round = Round(0);
+    for id in 1..4 {
+        let (proposes, seat) = (true, of(id));
+        one.hear(
+            peer(id),
+            FormingMessage::SignedReady {
+                round,
+                anchor,
+                proposes,
+                seat,
+            },
+        );
+    }
+    // Whose turn it is, this peer knows.
+    let mut members: Vec<Seat> = (0..4).map(of).collect();
+    members.sort_by_key(|seat| seat.peer);
+    for id in 1..4 {
+        let proposal = FormingMessage::SignedPropose {
+            round,
+            term: 0,
+            seats: 4,
+            anchor,
+            members: members.clone(),
+        };
+        one.hear(peer(id), proposal);
+    }
+    let joined = forming(&one).into_iter().find_map(|said| match said {
+        FormingMessage::Joined { group, .. } => Some(group),
+        _ => None,
+    });
+    let group = joined.expect("it joins the group that is due");
+    for id in 1..4 {
+        one.hear(peer(id), FormingMessage::Joined { round, group });
+    }
+    one.work(honest);
+    one.outputs.clear();
+    (one, group)
+}
+
+/// The ballots that the peer has asked for.
+fn ballots(one: &One) -> BTreeSet<u8> {
+    let asked = |o: &Output| match o {
+        Output::Send {
+            message:
+                Message::Exchange(ExchangeMessage::Agreed(AgreedMessage::Fragment(Scoped {
+                    body: FragmentMessage::Signed(SignedMessage::Prepare { ballot }),
+                    ..
+                }))),
+            ..
+        } => Some(*ballot),
+        _ => None,
+    };
+    one.outputs.iter().filter_map(asked).collect()
+}
+
+#[test]
+fn one_member_takes_no_ballot_and_two_take_what_both_ask_for() {
+    let (mut one, group) = in_a_group();
+    let ask = |ballot| Scoped {
+        round: Round(0),
+        fragment: FragmentId(0),
+        group,
+        body: FragmentMessage::Signed(SignedMessage::Prepare { ballot }),
+    };
+    for ballot in [1, BALLOTS_SIGNED_MAX - 1, BALLOTS_SIGNED_MAX - 1] {
+        one.hear(peer(1), ask(ballot));
+    }
+    assert!(ballots(&one).is_empty(), "one alone may lie");
+    one.hear(peer(2), ask(2));
+    assert_eq!(ballots(&one), BTreeSet::from([2]), "one of two does not");
+    one.hear(peer(3), ask(1));
+    assert_eq!(ballots(&one), BTreeSet::from([2]));
+    assert_eq!(one.peer.phase(), Phase::Exchange, "it stays in its round");
+}
