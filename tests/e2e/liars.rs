@@ -77,6 +77,13 @@ fn a_guarded_group_survives_random_messages() {
     agree(&survived(&turn(), &["random"], &["--preset", "guarded"]));
 }
 
+/// Ballots that one member asks for, names that it takes and rounds in which it pushes nothing stop no one.
+#[test]
+fn a_guarded_group_goes_on_beside_a_member_that_wants_to_stop_it() {
+    let flags = ["--preset", "guarded"];
+    agree(&survived(&turn(), &["ballot", "slot", "rare"], &flags));
+}
+
 /// Runs the preset guarded with a liar, for some rounds.
 fn signed(_turn: &Turn, dir: &Path, lie: &str, exchange: &str) -> Value {
     let config = dir.join("signed.toml");

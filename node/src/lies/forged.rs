@@ -2,9 +2,10 @@
 
 use super::forger::Forger;
 use crate::depot::Depot;
+use murmurate_protocol::limits::BALLOTS_SIGNED_MAX;
 use murmurate_protocol::wire::{
-    AgreedMessage, ExchangeMessage, FormingMessage, FragmentMessage, Member, Message, Scoped,
-    ShardVersion, SignedGroup, SignedMessage, value_of,
+    AgreedMessage, Ballot, ExchangeMessage, FormingMessage, FragmentMessage, Member, Message,
+    Scoped, ShardVersion, SignedGroup, SignedMessage, value_of,
 };
 use murmurate_protocol::{
     Attempt, Digest, GroupTag, Members, Output, Part, Peer, PeerId, Round, RunId, SliceId,
@@ -212,4 +213,44 @@ pub(super) fn vote_for(
         *value = value_of(group, versions);
     }
     output
+}
+
+/// In place of a vote: the sender asks for the last ballot.
+pub(super) fn last_ballot(output: &Output) -> Option<Output> {
+    let ballot = BALLOTS_SIGNED_MAX - 1;
+    let ask = SignedMessage::Prepare { ballot };
+    in_place_of_a_vote(output, FragmentMessage::Signed(ask))
+}
+
+/// In place of a vote: the sender coordinates a ballot, and there is no majority.
+pub(super) fn no_majority(me: PeerId, output: &Output) -> Option<Output> {
+    let ballot = Ballot {
+        number: 1,
+        coordinator: me,
+    };
+    in_place_of_a_vote(output, FragmentMessage::Void { ballot })
+}
+
+fn in_place_of_a_vote(output: &Output, body: FragmentMessage) -> Option<Output> {
+    let Output::Send {
+        to,
+        message: Message::Exchange(ExchangeMessage::Agreed(AgreedMessage::Fragment(scoped))),
+    } = output
+    else {
+        return None;
+    };
+    let votes = matches!(
+        scoped.body,
+        FragmentMessage::Vote { .. }
+            | FragmentMessage::VoteFor { .. }
+            | FragmentMessage::Signed(SignedMessage::Vote { .. })
+    );
+    let said = Scoped {
+        body,
+        ..scoped.clone()
+    };
+    votes.then(|| Output::Send {
+        to: *to,
+        message: said.into(),
+    })
 }

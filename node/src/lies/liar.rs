@@ -145,7 +145,11 @@ impl Liar {
                 acts.outputs.push(told);
                 return;
             }
-            (LieMode::Withhold | LieMode::Silent, Output::Push { to, slice, .. }) => {
+            (LieMode::Rare, Output::Push { .. }) if peer.round().0 % 7 == 6 => {}
+            (
+                LieMode::Withhold | LieMode::Silent | LieMode::Rare,
+                Output::Push { to, slice, .. },
+            ) => {
                 acts.inputs.push(Input::Pushed {
                     to: *to,
                     slice: *slice,
@@ -156,6 +160,14 @@ impl Liar {
             (LieMode::Silent, Output::Send { message, .. })
                 if !matches!(message, Message::Membership(_)) =>
             {
+                return;
+            }
+            (LieMode::Ballot | LieMode::Void, Output::Send { .. }) => {
+                let said = match mode {
+                    LieMode::Ballot => forged::last_ballot(&output),
+                    _ => forged::no_majority(self.me, &output),
+                };
+                acts.outputs.push(said.unwrap_or(output));
                 return;
             }
             (LieMode::Decided, Output::Push { slice, meta, .. }) => {

@@ -36,11 +36,17 @@ pub enum LieMode {
     Flood,
     /// Sends random messages that are well formed.
     Random,
+    /// In place of its votes asks for the last ballot.
+    Ballot,
+    /// Says with its votes that there is no majority.
+    Void,
+    /// Pushes in one round of seven, and votes in all.
+    Rare,
 }
 
 impl LieMode {
     /// All of them, in the order of the help text.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 17] = [
         Self::Weight,
         Self::Poison,
         Self::SignFlip,
@@ -55,6 +61,9 @@ impl LieMode {
         Self::Silent,
         Self::Flood,
         Self::Random,
+        Self::Ballot,
+        Self::Void,
+        Self::Rare,
     ];
 
     /// The mode's name on the command line and in reports.
@@ -74,6 +83,9 @@ impl LieMode {
             Self::Silent => "silent",
             Self::Flood => "flood",
             Self::Random => "random",
+            Self::Ballot => "ballot",
+            Self::Void => "void",
+            Self::Rare => "rare",
         }
     }
 }
