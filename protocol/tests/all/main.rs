@@ -7,6 +7,7 @@ mod liars;
 mod membership;
 mod neighbours;
 mod observe;
+mod owed;
 mod paced;
 mod properties;
 mod record;
