@@ -16,6 +16,7 @@ mod schedules;
 mod scored;
 #[path = "../../src/seeds.rs"]
 mod seeds;
+mod sides;
 mod trainers;
 mod vitals;
 mod votes;
