@@ -82,9 +82,12 @@ impl Exit {
             ) => Self::Refused,
             Some(DaemonError::Unreachable { .. }) => Self::Unreachable,
             Some(DaemonError::Membership(MembershipError::Store(_))) => Self::Failed,
-            Some(DaemonError::Membership(_) | DaemonError::Strategy(_) | DaemonError::Plan(_)) => {
-                Self::Unusable
-            }
+            Some(
+                DaemonError::Membership(_)
+                | DaemonError::Strategy(_)
+                | DaemonError::Plan(_)
+                | DaemonError::Elsewhere,
+            ) => Self::Unusable,
             Some(error) if error.was_interrupted() => Self::Interrupted,
             _ => Self::Failed,
         }

@@ -50,7 +50,7 @@ pub struct NodeReport {
     pub digest_round: Option<u64>,
     /// How often the daemon fetched the swarm's state.
     pub catch_ups: u64,
-    /// Number of exchanges without an agreed result.
+    /// Number of exchanges that ended without a result at this daemon; others may have decided some of them.
     pub voids: u64,
     /// Number of inputs from others that broke a rule.
     #[serde(default)]

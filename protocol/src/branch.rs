@@ -1,10 +1,10 @@
 //! Branches: the sides of a swarm that was split, which cannot reach each other. Each side goes on, and
 //! counts what it does, so that both can be merged by weight when they meet.
 
-use crate::limits::{BRANCH_BASES, GROUP_MEMBERS_MAX};
+use crate::limits::{BRANCH_BASES, GROUP_MEMBERS_MAX, VIEW_PEERS_MAX};
 use crate::wire::WireError;
 use crate::wire::check::{ok, weight};
-use crate::{Digest, Round};
+use crate::{Digest, PeerId, Round};
 use serde::{Deserialize, Serialize};
 
 /// The anchor that opened a group's round: all members of the group held it.
@@ -47,6 +47,26 @@ impl Branch {
         let members = usize::from(self.members);
         ok((1..=GROUP_MEMBERS_MAX).contains(&members), "branch.members")?;
         weight(self.weight)
+    }
+}
+
+/// What a checkpoint keeps of a split, so that sides which are all restarted know each other again.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct KeptSplit {
+    /// The branch that the peer was in.
+    pub branch: Branch,
+    /// The peers that were missing from it.
+    pub missing: Vec<PeerId>,
+    /// The largest weight of a member of the peer's groups.
+    pub heaviest: f64,
+}
+
+impl KeptSplit {
+    /// Checks counts and ranges.
+    pub(crate) fn check(&self) -> Result<(), WireError> {
+        ok(self.missing.len() <= VIEW_PEERS_MAX, "split.missing")?;
+        weight(self.heaviest)?;
+        self.branch.check()
     }
 }
 

@@ -116,7 +116,7 @@ pub use self::core::{
     EVALUATE_NEVER, Event, FetchId, Output, PeerConfig, PeerError, Phase, Remote, View, Wait,
     Waiting,
 };
-pub use branch::{Base, Branch};
+pub use branch::{Base, Branch, KeptSplit};
 pub use count::{FragmentId, InnerStep, OrderId, Round};
 pub use data::{Blocks, Ledger, Pool, Run, Taken, TallyEntry};
 pub use directive::{Change, Directive, Directives, InForce, RateFactor, TrainingRules};

@@ -212,8 +212,9 @@ pub const COMPANIONS_WAIT: Duration = Duration::from_secs(3);
 pub const MISSING_AGAIN_MAX: Duration = Duration::from_secs(600);
 
 /// Rounds after which a peer no longer counts what its side of a split has done: the others are taken
-/// for gone.
-pub const BRANCH_ROUNDS_MAX: u64 = 4096;
+/// for gone. A day of rounds of a tenth of a second, because a side that has forgotten the split would
+/// replace the others' state with its own.
+pub const BRANCH_ROUNDS_MAX: u64 = 1 << 20;
 
 /// States that a branch may have grown from, of which two branches must share one.
 pub const BRANCH_BASES: usize = 8;
@@ -234,7 +235,7 @@ pub const MERGE_SIDES_MAX: usize = 8;
 pub const MERGE_ATTEMPTS_MAX: u8 = 5;
 
 /// How long peers of two branches may see each other before the merge is given up: enough links between
-/// them must come up, which are dialled again after pauses of up to a minute, and rounds must end.
+/// them must come up, which are dialled again after pauses of up to 16 s, and rounds must end.
 pub const MERGE_WAIT: Duration = Duration::from_secs(900);
 
 /// How long a merge waits for links to members that it has not met, once all others are there.

@@ -19,6 +19,11 @@ impl Swarm<'_> {
         let mut next: Vec<usize> = donors.filter(|d| self.net.is_up(index, *d)).collect();
         next.reverse();
         let life = self.slots[index].life;
+        // A second request for the same replaces the first, as in a daemon.
+        if let Some(flow) = self.fetches.replace(index, life, &what) {
+            self.net.end_flow(self.now, flow);
+            self.make_appointments();
+        }
         self.try_donor(Fetching {
             host: index,
             life,

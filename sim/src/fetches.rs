@@ -49,6 +49,15 @@ impl Fetches {
         slot.as_mut().filter(|fetching| fetching.serial == serial)
     }
 
+    /// Ends a host's fetch of this, if one is under way. Gives back its flow.
+    pub(crate) fn replace(&mut self, host: usize, life: u32, what: &FetchId) -> Option<u32> {
+        let same = |f: &Fetching| f.host == host && f.life == life && f.what == *what;
+        let mut open = self.open.iter();
+        let number = open.position(|slot| slot.as_ref().is_some_and(same))? as u32;
+        let serial = self.open[number as usize].as_ref()?.serial;
+        self.take(number, serial)?.flow
+    }
+
     pub(crate) fn take(&mut self, number: u32, serial: u32) -> Option<Fetching> {
         self.get(number, serial)?;
         self.free.push(number);

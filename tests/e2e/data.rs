@@ -1,7 +1,7 @@
 //! Language models on data as people have it: JSON Lines and Parquet.
 
 use crate::swarm::{nodes, same_digest};
-use murmurate_tests::{failure, local, turn};
+use murmurate_tests::{Daemon, Settings, failure, local, status, turn};
 use std::fs;
 use std::path::Path;
 
@@ -90,4 +90,29 @@ fn data_that_cannot_be_read_ends_the_daemon_with_one_line() {
         line.contains("torn.parquet: the Parquet file is cut off or damaged"),
         "{line}"
     );
+}
+
+/// Both were given the first shard: every batch of one is a batch of the other.
+#[test]
+fn two_daemons_with_one_shard_name_each_other() {
+    let turn = turn();
+    let dir = tempfile::tempdir().unwrap();
+    let settings = Settings {
+        start_with: 2,
+        inner_steps: Some(8),
+        ..Settings::default()
+    };
+    let start =
+        |name: &str, join: &[&str]| Daemon::start(&turn, &settings, &dir.path().join(name), join);
+    let mut first = start("a", &[]);
+    let (a, address, http) = first.listening();
+    let mut second = start("b", &[&address]);
+    let (b, ..) = second.listening();
+    for (daemon, other) in [(&mut first, &b), (&mut second, &a)] {
+        let note = daemon.notes("trains the same data as this daemon");
+        assert!(note.contains(&format!("Daemon {}", &other[..8])), "{note}");
+    }
+    let troubles = &status(&http)["troubles"];
+    assert_eq!(troubles[0]["kind"], "peers_equal", "{troubles}");
+    assert_eq!(troubles[0]["peers"][0], b.as_str(), "{troubles}");
 }

@@ -41,6 +41,7 @@ mod resumed;
 mod roles;
 mod shown;
 mod split;
+mod state;
 mod swarm;
 mod tracking;
 mod upgrade;

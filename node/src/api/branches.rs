@@ -7,7 +7,7 @@ use super::rounds::RoundWindow;
 use super::status::{BranchStatus, MergedStatus};
 use super::why::{Facts, state, troubles};
 use crate::directive::CONFIGURED;
-use murmurate_protocol::{Branch, PeerId, Round, Time};
+use murmurate_protocol::{Branch, Digest, PeerId, Round, Time};
 use murmurate_trust::Refusal;
 
 impl Observer {
@@ -41,6 +41,17 @@ impl Observer {
         }
         self.status.control = control;
         self.status.rounds = rounds;
+    }
+
+    /// A round is opened by these parameters, which may have been taken over from others: no round of this daemon
+    /// has ended with them.
+    pub fn opens(&mut self, round: Round, digest: Digest) {
+        let status = &mut self.status;
+        if let Some(before) = round.0.checked_sub(1)
+            && status.digest_round.is_some_and(|known| known <= before)
+        {
+            (status.digest, status.digest_round) = (Some(digest.to_hex()), Some(before));
+        }
     }
 
     /// A peer's configuration differs from this daemon's in these keys.

@@ -99,7 +99,11 @@ fn counters(registry: &mut Registry, status: &Status) {
             "States fetched from the swarm",
             status.catch_ups,
         ),
-        ("voids", "Exchanges without an agreed result", status.voids),
+        (
+            "voids",
+            "Exchanges that ended without a result at this daemon; others may have decided some of them",
+            status.voids,
+        ),
         (
             "alone",
             "Attempts without a group, after which the round continued",

@@ -38,8 +38,8 @@ pub use figures::Figures;
 pub use forecast::{Basis, Forecaster, PredictedStatus, RoundStatus};
 pub use handle::{Clock, StatusHandle};
 pub use insight::{
-    Counters, Failure, History, Incident, IncidentKind, Incidents, Insight, Ledger, Outages,
-    PeerTotals, Point, RoundEntry, RoundResult, Share, Standing, WaitNow,
+    Altered, Counters, Equals, Failure, History, Incident, IncidentKind, Incidents, Insight,
+    Ledger, Outages, PeerTotals, Point, RoundEntry, RoundResult, Share, Standing, WaitNow,
 };
 pub use limits::LimitsPage;
 pub use link::LinkStatus;
@@ -60,3 +60,4 @@ pub use traffic::Traffic;
 pub use trouble::{Trouble, TroubleKind};
 pub use v1::{ContributionsPage, HistoryPage};
 pub use why::{Answer, Facts, Question, Topic, why, words};
+pub(crate) use why::{SAME_DATA_ACTION, trains_the_same};

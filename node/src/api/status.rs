@@ -93,7 +93,8 @@ pub struct Status {
     pub group: Option<GroupStatus>,
     /// How often the daemon fetched the swarm's state.
     pub catch_ups: u64,
-    /// Number of exchanges without an agreed result.
+    /// Number of exchanges that ended without a result at this daemon. Others may have decided some of them; then
+    /// this daemon took their result over, which counts in `catch_ups`.
     pub voids: u64,
     /// How often no group formed. The round then continued with more inner steps.
     pub alone: u64,

@@ -16,6 +16,8 @@ pub enum TroubleKind {
     Refused,
     /// No other daemon is linked, and there should be some.
     Isolated,
+    /// Another daemon runs with this daemon's identity.
+    Elsewhere,
     /// This daemon's own work fails.
     Failing,
     /// The last checkpoint could not be written.
@@ -30,18 +32,23 @@ pub enum TroubleKind {
     PeersSilent,
     /// Daemons take part and contribute nothing.
     PeersIdle,
+    /// Daemons train the same data as this one, in the same order.
+    PeersEqual,
     /// A daemon lied.
     PeersLied,
+    /// Files of this daemon's directory were lost or changed.
+    Altered,
 }
 
 impl TroubleKind {
     /// All kinds.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 16] = [
         Self::Revoked,
         Self::Expired,
         Self::Banned,
         Self::Refused,
         Self::Isolated,
+        Self::Elsewhere,
         Self::Failing,
         Self::Unsaved,
         Self::NoResult,
@@ -49,7 +56,9 @@ impl TroubleKind {
         Self::PeersLost,
         Self::PeersSilent,
         Self::PeersIdle,
+        Self::PeersEqual,
         Self::PeersLied,
+        Self::Altered,
     ];
 
     /// The kind in one word, as JSON has it.
@@ -60,6 +69,7 @@ impl TroubleKind {
             Self::Banned => "banned",
             Self::Refused => "refused",
             Self::Isolated => "isolated",
+            Self::Elsewhere => "elsewhere",
             Self::Failing => "failing",
             Self::Unsaved => "unsaved",
             Self::NoResult => "no_result",
@@ -67,7 +77,9 @@ impl TroubleKind {
             Self::PeersLost => "peers_lost",
             Self::PeersSilent => "peers_silent",
             Self::PeersIdle => "peers_idle",
+            Self::PeersEqual => "peers_equal",
             Self::PeersLied => "peers_lied",
+            Self::Altered => "altered",
         }
     }
 

@@ -120,16 +120,20 @@ struct Donor {
     asked: usize,
     strikes: u32,
     useless: bool,
+    /// It owed a chunk for so long that another donor was asked for it.
+    slow: bool,
 }
 
 /// Tracks which chunks are missing, requested and present, and chooses the next request.
 ///
 /// Chunks are requested in ascending order, one at a time, from the donor with the fewest open
-/// requests. A chunk that one donor failed to send is requested from another donor if there is one.
+/// requests. A chunk that one donor failed to send is requested from another donor if there is one. So is
+/// one that a donor owes for too long, once nothing else is left to request; that donor comes last then.
 #[derive(Debug)]
 pub(crate) struct ChunkBook {
     missing: BTreeSet<u32>,
-    asked: BTreeMap<u32, PeerId>,
+    /// The donors that were asked for a chunk that is on its way.
+    asked: BTreeMap<u32, BTreeSet<PeerId>>,
     failed: BTreeSet<(u32, PeerId)>,
     donors: BTreeMap<PeerId, Donor>,
     per_donor: usize,
@@ -159,13 +163,7 @@ impl ChunkBook {
     /// The next chunk to request and its donor; `None` if no request is possible now.
     pub(crate) fn next(&mut self) -> Option<(PeerId, u32)> {
         let per_donor = self.per_donor;
-        let mut free: Vec<(usize, PeerId)> = self
-            .donors
-            .iter()
-            .filter(|(_, d)| !d.useless && d.asked < per_donor)
-            .map(|(peer, d)| (d.asked, *peer))
-            .collect();
-        free.sort_unstable();
+        let free = self.free(per_donor);
         let fresh = |peer: &PeerId| {
             self.missing
                 .iter()
@@ -174,27 +172,73 @@ impl ChunkBook {
         };
         let (peer, index) = free
             .iter()
-            .find_map(|(_, peer)| Some((*peer, fresh(peer)?)))
-            .or_else(|| Some((free.first()?.1, *self.missing.first()?)))?;
+            .find_map(|peer| Some((*peer, fresh(peer)?)))
+            .or_else(|| Some((*free.first()?, *self.missing.first()?)))?;
         self.missing.remove(&index);
-        self.asked.insert(index, peer);
+        self.ask(peer, index)
+    }
+
+    /// Donors with fewer open requests than this: the slow ones last, then by their number.
+    fn free(&self, requests: usize) -> Vec<PeerId> {
+        let free = self.donors.iter();
+        let free = free.filter(|(_, d)| !d.useless && d.asked < requests);
+        let mut free: Vec<_> = free.map(|(peer, d)| (d.slow, d.asked, *peer)).collect();
+        free.sort_unstable();
+        free.into_iter().map(|(.., peer)| peer).collect()
+    }
+
+    fn ask(&mut self, peer: PeerId, index: u32) -> Option<(PeerId, u32)> {
+        self.asked.entry(index).or_default().insert(peer);
         self.donors.get_mut(&peer)?.asked += 1;
         Some((peer, index))
     }
 
+    /// A chunk that one donor owes for too long, and another donor that has nothing to do; `None` while there
+    /// are chunks that no one was asked for.
+    pub(crate) fn help(&mut self, is_overdue: impl Fn(u32) -> bool) -> Option<(PeerId, u32)> {
+        let idle = match self.missing.is_empty() {
+            true => self.free(1),
+            false => Vec::new(),
+        };
+        let mut owed = self.asked.iter().filter(|(index, from)| {
+            let once = from.len() == 1;
+            once && is_overdue(**index)
+        });
+        let (peer, index, debtor) = owed.find_map(|(index, from)| {
+            let debtor = *from.first()?;
+            let other =
+                |peer: &&PeerId| **peer != debtor && !self.failed.contains(&(*index, **peer));
+            Some((*idle.iter().find(other)?, *index, debtor))
+        })?;
+        self.donors.get_mut(&debtor)?.slow = true;
+        self.ask(peer, index)
+    }
+
     /// Records the end of a request.
     pub(crate) fn ended(&mut self, peer: PeerId, index: u32, outcome: ChunkOutcome) {
-        if self.asked.get(&index) != Some(&peer) {
+        let Some(from) = self
+            .asked
+            .get_mut(&index)
+            .filter(|from| from.contains(&peer))
+        else {
             return;
-        }
-        self.asked.remove(&index);
+        };
+        from.remove(&peer);
+        let others = std::mem::take(from);
         let Some(donor) = self.donors.get_mut(&peer) else {
             return;
         };
         donor.asked = donor.asked.saturating_sub(1);
         match outcome {
             ChunkOutcome::Good => {
-                donor.strikes = 0;
+                (donor.strikes, donor.slow) = (0, false);
+                self.asked.remove(&index);
+                // What the others send of it is not waited for.
+                for other in others {
+                    if let Some(other) = self.donors.get_mut(&other) {
+                        other.asked = other.asked.saturating_sub(1);
+                    }
+                }
                 return;
             }
             ChunkOutcome::Useless => donor.useless = true,
@@ -204,7 +248,13 @@ impl ChunkBook {
             }
         }
         self.failed.insert((index, peer));
-        self.missing.insert(index);
+        match others.is_empty() {
+            true => {
+                self.asked.remove(&index);
+                self.missing.insert(index);
+            }
+            false => drop(self.asked.insert(index, others)),
+        }
     }
 }
 
@@ -314,6 +364,40 @@ mod tests {
         }
         assert_eq!(book.next(), None);
         assert!(!book.is_complete());
+    }
+
+    #[test]
+    fn what_one_donor_owes_for_too_long_another_is_asked_for_once_nothing_else_is_left() {
+        let mut book = ChunkBook::new(0..3, [peer(1), peer(2)], 1);
+        assert_eq!(book.next(), Some((peer(1), 0)));
+        assert_eq!(book.next(), Some((peer(2), 1)));
+        book.ended(peer(2), 1, ChunkOutcome::Good);
+        assert_eq!(book.help(|_| true), None, "chunk 2 is no one's yet");
+        assert_eq!(book.next(), Some((peer(2), 2)));
+        book.ended(peer(2), 2, ChunkOutcome::Good);
+        assert_eq!(book.help(|_| false), None, "it is on its way");
+        assert_eq!(book.help(|_| true), Some((peer(2), 0)));
+        assert_eq!(book.help(|_| true), None, "two are asked already");
+        book.ended(peer(2), 0, ChunkOutcome::Good);
+        assert!(book.is_complete(), "the slow one is not waited for");
+        book.ended(peer(1), 0, ChunkOutcome::Good);
+        assert!(book.is_complete());
+    }
+
+    #[test]
+    fn a_slow_donor_is_asked_last_until_it_sends_a_chunk() {
+        let mut book = ChunkBook::new(0..2, [peer(1), peer(2)], 2);
+        assert_eq!(book.next(), Some((peer(1), 0)));
+        assert_eq!(book.next(), Some((peer(2), 1)));
+        book.ended(peer(2), 1, ChunkOutcome::Good);
+        assert_eq!(book.help(|_| true), Some((peer(2), 0)));
+        // Neither has sent it, and both may be asked again: the one that was in time first.
+        book.ended(peer(2), 0, ChunkOutcome::Broken);
+        assert_eq!(book.next(), None, "the slow one still may send it");
+        book.ended(peer(1), 0, ChunkOutcome::Broken);
+        assert_eq!(book.next(), Some((peer(2), 0)));
+        book.ended(peer(2), 0, ChunkOutcome::Good);
+        assert!(book.is_complete());
     }
 
     #[test]

@@ -10,8 +10,49 @@ use bytes::Bytes;
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use murmurate_protocol::{FetchId, PeerId, StateId};
+use std::collections::BTreeMap;
 use std::sync::Arc;
-use tokio::time::timeout;
+use std::time::Duration;
+use tokio::time::{Instant, timeout};
+
+/// A chunk may take this many times as long as the slowest that has come, before another donor is asked for
+/// it.
+const LATE_FACTOR: u32 = 3;
+
+/// It may always take this long: 1 MiB at half a megabyte a second.
+const LATE_MIN: Duration = Duration::from_secs(2);
+
+/// Time between two looks for chunks that are late.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
+
+/// How long the chunks of a state take.
+struct Pace {
+    asked: BTreeMap<u32, Instant>,
+    slowest: Duration,
+    last_good: Instant,
+}
+
+impl Pace {
+    fn new() -> Self {
+        Self {
+            asked: BTreeMap::new(),
+            slowest: Duration::ZERO,
+            last_good: Instant::now(),
+        }
+    }
+
+    fn came(&mut self, index: u32) {
+        self.last_good = Instant::now();
+        let took = self.asked.remove(&index).map(|at| at.elapsed());
+        self.slowest = self.slowest.max(took.unwrap_or_default());
+    }
+
+    fn is_late(&self, index: u32) -> bool {
+        let allowed = LATE_MIN.max(self.slowest * LATE_FACTOR);
+        let asked = self.asked.get(&index);
+        asked.is_some_and(|at| at.elapsed() > allowed)
+    }
+}
 
 /// Fetches a state into the store.
 pub(crate) async fn fetch_state(core: &Core, state: StateId, donors: &[PeerId]) -> BulkEvent {
@@ -59,9 +100,10 @@ async fn chunks(core: &Core, state: StateId, manifest: &Manifest, donors: &[Peer
     let donors = donors.iter().copied();
     let mut book = ChunkBook::new(missing, donors, core.limits.chunks_per_donor);
     let mut active = FuturesUnordered::new();
-    let mut last_good = tokio::time::Instant::now();
+    let mut pace = Pace::new();
     loop {
-        while let Some((donor, index)) = book.next() {
+        while let Some((donor, index)) = book.next().or_else(|| book.help(|i| pace.is_late(i))) {
+            pace.asked.entry(index).or_insert_with(Instant::now);
             active.push(async move {
                 (
                     donor,
@@ -76,9 +118,10 @@ async fn chunks(core: &Core, state: StateId, manifest: &Manifest, donors: &[Peer
         let left = core
             .limits
             .progress_wait
-            .saturating_sub(last_good.elapsed());
-        let (donor, index, fetched) = match timeout(left, active.next()).await {
+            .saturating_sub(pace.last_good.elapsed());
+        let (donor, index, fetched) = match timeout(left.min(LOOK_EVERY), active.next()).await {
             Ok(Some(ended)) => ended,
+            Err(_) if !left.is_zero() => continue,
             // No donor is left, or none answers.
             Ok(None) | Err(_) => return false,
         };
@@ -94,7 +137,7 @@ async fn chunks(core: &Core, state: StateId, manifest: &Manifest, donors: &[Peer
             Err(_) => ChunkOutcome::Useless,
         };
         if outcome == ChunkOutcome::Good {
-            last_good = tokio::time::Instant::now();
+            pace.came(index);
         }
         book.ended(donor, index, outcome);
     }

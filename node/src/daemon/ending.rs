@@ -1,5 +1,6 @@
 //! The daemon's end: whether it has come, the reason, and what to tell the operator.
 
+use crate::daemon::elsewhere::Elsewhere;
 use crate::daemon::refusals::Refusals;
 use crate::daemon::{DaemonError, RefusedBy};
 use crate::net::{GateError, from_libp2p};
@@ -84,6 +85,8 @@ pub(super) struct Ending {
     pub(super) unsaved: Option<String>,
     /// How often the operator asked the daemon to leave.
     pub(super) interrupts: u32,
+    /// Another daemon with this one's identity.
+    pub(super) elsewhere: Elsewhere,
 }
 
 impl Ending {

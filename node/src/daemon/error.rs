@@ -194,6 +194,13 @@ pub enum DaemonError {
         /// The exporter's error.
         reason: String,
     },
+    /// Another daemon has this one's identity.
+    #[error(
+        "this identity runs elsewhere, so this daemon stops: another one has the same identity.key, as a copied \
+         directory has; start only one of the two, or enter the run as a new member in a new directory \
+         (`murmurate run --dir NEW --invite FILE`)"
+    )]
+    Elsewhere,
     /// The operator pressed Ctrl+C twice.
     #[error("interrupted before the checkpoint was written; the previous one is intact")]
     Interrupted,

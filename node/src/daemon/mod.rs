@@ -7,6 +7,7 @@ mod console;
 mod contacts;
 mod control;
 mod driver;
+mod elsewhere;
 mod ending;
 mod error;
 mod judge;
@@ -192,12 +193,12 @@ async fn drive(
     interrupts: mpsc::Receiver<()>,
 ) -> Result<NodeReport, DaemonError> {
     log_start(&config, &setup);
+    let sealer = sealer(&setup)?;
     let forger = setup.forger(&config, &options.lies);
     let (network, events) = setup.network(&config, forger.as_ref())?;
     let log = serve::event_log(&config, &setup, clock, options.ephemeral);
     let api = serve::serve(&config, &setup, &network, log.recent()).await?;
     let metrics = metrics(&config, &setup)?;
-    let sealer = sealer(&setup);
     let start = first_input(&mut setup, sealer.as_ref());
     let saver = (!options.ephemeral).then_some(setup.saver);
     let depot = Arc::clone(&setup.depot);
@@ -208,7 +209,7 @@ async fn drive(
         .map(|path| record(path, &config, &setup.peer_config, &setup.plan))
         .transpose()?;
     let (acquaintances, warning) = setup.acquaintances;
-    let (entered, dealt) = (setup.entered, dealt_note(&config));
+    let (entered, dealt) = (setup.entered, dealt_note(&config, &setup.plan));
     let observes = entered.membership.role() == Role::Observe;
     let follows = observes.then(|| OBSERVES.to_owned());
     let island = config.island.note();
@@ -243,9 +244,7 @@ async fn drive(
         payload: Payload::default(),
         pending: VecDeque::new(),
     };
-    for line in notes.iter().flatten() {
-        driver.console.printer.note(line);
-    }
+    driver.say_at_the_start(&notes);
     if observes {
         driver.feed(Input::Observes(me));
     }

@@ -131,6 +131,10 @@ impl Driver {
         let Event::Phase { round, phase } = event else {
             return None;
         };
+        if *phase == Phase::Train && self.peer.round() == *round {
+            let digest = self.peer.digest();
+            self.console.status.with(|o| o.opens(*round, digest));
+        }
         self.split_on_request(*round, *phase);
         self.on_request.faults.due(*round, *phase)
     }

@@ -1,6 +1,6 @@
 //! Builds the parts from the configuration: directory, trainer, Executor, checkpoint, network.
 
-use crate::api::{About, Forecaster, Observer, StatusHandle};
+use crate::api::{About, Altered, Forecaster, Observer, StatusHandle};
 use crate::bulk::{BulkLimits, BulkStore};
 use crate::config::{Config, Overrides};
 use crate::daemon::acquaintances::Acquaintances;
@@ -101,6 +101,8 @@ impl Setup {
         let (unit, best) = (about.unit, Best::read(store.dir(), &expected));
         let mut observer = Observer::new(about, progress.unwrap_or_default());
         observer.trouble = supervisor.as_ref().map(Supervisor::trouble);
+        let other = other_identity(&store, checkpoint.as_ref());
+        other.into_iter().for_each(|it| observer.altered(it));
         let status = StatusHandle::new(observer, Arc::new(clock));
         let saver = Saver {
             dir: store.dir().to_owned(),
@@ -226,6 +228,25 @@ fn resumes(config: &Config, from: &Manifest, store: &Store) -> String {
         Some(jump) => format!("{resuming}; {jump}"),
         None => resuming,
     }
+}
+
+/// Whether the files of the directory are another peer's, because its key was lost or replaced.
+fn other_identity(store: &Store, checkpoint: Option<&Checkpoint>) -> Option<Altered> {
+    let (dir, me) = (store.dir().display(), store.identity().peer());
+    let action = "To be the one that wrote them, stop this daemon, put the old identity.key back and start again.";
+    if let Some(files) = store.left_by_another() {
+        let text = format!(
+            "{dir} held {files} and no identity.key, so this daemon is a new peer, {me}, and the others wait for the \
+             old one in vain"
+        );
+        return Some(Altered::for_good(text, action));
+    }
+    let writer = PeerId::from_hex(&checkpoint?.manifest().peer)?;
+    let text = format!(
+        "{dir} holds the checkpoint of daemon {writer}, and by its identity.key this is daemon {me}: the two are \
+         different peers"
+    );
+    (writer != me).then(|| Altered::for_good(text, action))
 }
 
 /// The schedule of the learning rate follows the number of rounds: what another number changes at once.

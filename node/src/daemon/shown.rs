@@ -1,7 +1,9 @@
 //! Values that the driver shows periodically: counters, links, progress. No decision depends on
 //! them.
 
-use crate::api::{Clock, ControlStatus, LinkStatus, Traffic, TransferStatus};
+use crate::api::{
+    Clock, ControlStatus, LinkStatus, SAME_DATA_ACTION, Traffic, TransferStatus, trains_the_same,
+};
 use crate::daemon::driver::Driver;
 use crate::daemon::recording::Recording;
 use crate::daemon::start::other_data_note;
@@ -36,6 +38,17 @@ impl Driver {
         for (peer, name) in named {
             self.console.log.add(now, round, Kind::Named { peer, name });
         }
+        let alike = self.console.status.with(|o| o.look_for_equals(&seen));
+        for (peer, rounds) in alike {
+            let [first, second] = rounds;
+            let same = format!("{}. {SAME_DATA_ACTION}", trains_the_same(&peer, rounds));
+            self.console.printer.note(&same);
+            let rounds = vec![first, second];
+            self.console
+                .log
+                .add(now, round, Kind::SameData { peer, rounds });
+        }
+        self.look_elsewhere();
     }
 
     /// Updates the counters and prints progress.

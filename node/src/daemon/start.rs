@@ -1,13 +1,17 @@
 //! What a daemon says and knows when it starts.
 
 use super::agreed;
+use super::driver::Driver;
 use super::ending::{Ending, Join};
 use super::refusals::Refusals;
 use super::setup::Setup;
+use crate::api::{Altered, Clock};
 use crate::config::Config;
+use crate::events::Kind;
 use crate::lanes::Sealer;
+use crate::store::StoreError;
 use libp2p::Multiaddr;
-use murmurate_protocol::{Input, PeerId};
+use murmurate_protocol::{Input, PeerId, Plan};
 use murmurate_tasks::config::DataSource;
 use murmurate_tasks::data::ShardKind;
 
@@ -36,9 +40,15 @@ pub(super) fn ending(config: &Config) -> Ending {
     }
 }
 
-/// Said once at the start: a daemon cannot see yet whether the others hold the same files.
-const DEALT_NOTE: &str = "the data is divided among the daemons of this run that hold the same files (if \
-                          these files are only here, set shards.kind = \"own\")";
+/// Said once at the start, where peers tell each other the fingerprint of their data.
+const DEALT_NOTE: &str = "the data is divided among the daemons of this run with data of the same fingerprint; those with \
+                          other data are named when they take part (if these files are only here, set \
+                          shards.kind = \"own\")";
+
+/// Said once at the start, where they do not.
+const UNCOMPARED_NOTE: &str = "the data is divided among all daemons of this run, and none finds out whether the others \
+                               have the same files: see to it (if these files are only here, set \
+                               shards.kind = \"own\")";
 
 /// What to say of the daemons that turn out to train other data.
 pub(super) fn other_data_note(peers: &[PeerId]) -> String {
@@ -62,19 +72,54 @@ pub(super) fn other_data_note(peers: &[PeerId]) -> String {
 pub(super) const OBSERVES: &str = "this daemon observes: it follows the others, evaluates and saves, and \
                                    trains nothing";
 
-pub(super) fn dealt_note(config: &Config) -> Option<String> {
+/// How the data is divided, and what of that is compared.
+pub(super) fn dealt_note(config: &Config, plan: &Plan) -> Option<String> {
     let from_files = matches!(config.task.data(), Some(DataSource::Path(_)));
     let dealt = config.shards.kind == ShardKind::Dealt && from_files;
-    dealt.then(|| DEALT_NOTE.to_owned())
+    let note = match plan.settles_data() {
+        true => DEALT_NOTE,
+        false => UNCOMPARED_NOTE,
+    };
+    dealt.then(|| note.to_owned())
+}
+
+impl Driver {
+    /// Says what is known at the start.
+    pub(super) fn say_at_the_start(&mut self, notes: &[Option<String>]) {
+        let altered = self.console.status.with(|o| o.altered_lines());
+        for line in notes.iter().flatten().chain(&altered) {
+            self.console.printer.note(line);
+        }
+        let (now, round) = (self.clock.now(), self.peer.round().0);
+        for what in altered {
+            self.console.log.add(now, round, Kind::Altered { what });
+        }
+    }
 }
 
 /// What signs and checks statements, where members of groups do.
-pub(super) fn sealer(setup: &Setup) -> Option<Sealer> {
-    let identity = setup.store.identity();
-    setup.plan.agreement.signs().then(|| {
-        let key = identity.keypair().clone();
-        Sealer::new(key, identity.peer(), setup.plan.run, setup.store.dir())
-    })
+///
+/// # Errors
+/// If no file says in which rounds this daemon may have voted.
+pub(super) fn sealer(setup: &Setup) -> Result<Option<Sealer>, StoreError> {
+    let (identity, dir) = (setup.store.identity(), setup.store.dir());
+    if !setup.plan.agreement.signs() {
+        return Ok(None);
+    }
+    let key = identity.keypair().clone();
+    let sealer = Sealer::new(key, identity.peer(), setup.plan.run, dir)?;
+    if let Some(round) = sealer.repaired() {
+        let text = format!(
+            "{} was gone or damaged, and is written again from the rounds in `openings`: this daemon votes in no \
+             round up to {round}",
+            dir.join("votes").display()
+        );
+        let action =
+            "Find out what changed the file; from the next round on this daemon counts as ever.";
+        let altered = Altered::until(round.0, text, action);
+        setup.status.with(|observer| observer.altered(altered));
+    }
+    Ok(Some(sealer))
 }
 
 /// What the peer knows when it starts.

@@ -13,10 +13,15 @@ impl Driver {
         if !self.console.voice.is_due(Instant::now()) {
             return;
         }
-        let own = (self.peer.round(), self.peer.phase(), waits);
-        let name = self.console.voice.name.clone();
-        let vitals = self.console.status.look(|facts| vitals(facts, name, own));
+        let vitals = self.vitals_in(self.peer.phase(), waits);
         self.net.vitals().say(vitals);
+    }
+
+    /// How this daemon is, in this phase.
+    pub(super) fn vitals_in(&self, phase: Phase, waits: &[Waiting]) -> Vitals {
+        let own = (self.peer.round(), phase, waits);
+        let name = self.console.voice.name.clone();
+        self.console.status.look(|facts| vitals(facts, name, own))
     }
 }
 

@@ -249,6 +249,32 @@ pub enum Kind {
         /// Whether it is not tried again.
         given_up: bool,
     },
+    /// Sides of a swarm that was split meet.
+    BranchesMet {
+        /// The round in which they parted.
+        base: u64,
+        /// Samples that the rounds of this daemon's side have trained on since then.
+        weight: f64,
+    },
+    /// Another state takes the place of this daemon's branch, which is saved.
+    BranchSaved {
+        /// Samples that its rounds have trained on.
+        weight: f64,
+    },
+    /// A peer trains the same data as this daemon.
+    SameData {
+        /// The peer's id, hexadecimal.
+        peer: String,
+        /// Two rounds with equal training losses.
+        rounds: Vec<u64>,
+    },
+    /// Another daemon runs with this one's identity.
+    Elsewhere,
+    /// Files of the daemon's directory were lost or changed.
+    Altered {
+        /// What, in words.
+        what: String,
+    },
     /// The owner of the run changes something.
     Directive {
         /// Number of the directive.
@@ -297,7 +323,7 @@ pub enum Kind {
 }
 
 /// The names of all kinds.
-pub const KINDS: [&str; 38] = [
+pub const KINDS: [&str; 43] = [
     "started",
     "named",
     "peer_up",
@@ -331,6 +357,11 @@ pub const KINDS: [&str; 38] = [
     "missing",
     "merged",
     "not_merged",
+    "branches_met",
+    "branch_saved",
+    "same_data",
+    "elsewhere",
+    "altered",
     "directive",
     "paced",
     "recoded",
@@ -359,6 +390,7 @@ impl Kind {
             | Self::Differs { peer, .. }
             | Self::Misbehaved { peer, .. }
             | Self::Lied { peer, .. }
+            | Self::SameData { peer, .. }
             | Self::Absent { peer, .. } => Some(peer),
             Self::ClockOff { peer, .. } => peer.as_deref(),
             _ => None,

@@ -162,14 +162,6 @@ fn of_results(event: &Event) -> Option<(Option<Round>, Kind)> {
             (from, Kind::CatchUp { to, donors })
         }
         Event::Replayed { round, kept } => (round, Kind::Replayed { kept: *kept }),
-        Event::Merged { round, digest, .. } => {
-            let digest = digest.to_hex();
-            (round, Kind::Merged { digest })
-        }
-        Event::NotMerged { round, given_up } => {
-            let given_up = *given_up;
-            (round, Kind::NotMerged { given_up })
-        }
         Event::Directed { round, directive } => {
             let shown = DirectiveStatus::new(directive, "");
             let directed = Kind::Directive {
@@ -205,6 +197,34 @@ fn of_results(event: &Event) -> Option<(Option<Round>, Kind)> {
             (round, recoded)
         }
         Event::Finished { rounds, .. } => (rounds, Kind::Finished),
+        _ => return of_sides(event),
+    };
+    Some((Some(*round), kind))
+}
+
+/// What concerns the sides of a swarm that was split.
+fn of_sides(event: &Event) -> Option<(Option<Round>, Kind)> {
+    let (round, kind) = match event {
+        Event::Merged { round, digest, .. } => {
+            let digest = digest.to_hex();
+            (round, Kind::Merged { digest })
+        }
+        Event::NotMerged { round, given_up } => {
+            let given_up = *given_up;
+            (round, Kind::NotMerged { given_up })
+        }
+        Event::BranchesMet {
+            round,
+            base,
+            weight,
+        } => {
+            let (base, weight) = (base.0, *weight);
+            (round, Kind::BranchesMet { base, weight })
+        }
+        Event::BranchSaved { round, weight } => {
+            let weight = *weight;
+            (round, Kind::BranchSaved { weight })
+        }
         _ => return None,
     };
     Some((Some(*round), kind))

@@ -55,6 +55,10 @@ impl Kind {
                 | Self::WorkFailed { .. }
                 | Self::JoinFailed { .. }
                 | Self::ClockOff { .. }
+                | Self::BranchSaved { .. }
+                | Self::SameData { .. }
+                | Self::Elsewhere
+                | Self::Altered { .. }
                 | Self::Lost { .. }
         )
     }

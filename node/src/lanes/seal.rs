@@ -3,12 +3,13 @@
 //!
 //! The file `votes` in the daemon's directory names the last round in which this daemon may have
 //! voted. It is written, and synced, before a round's first signature leaves. A daemon
-//! that restarts says so of all rounds up to that one.
+//! that restarts says so of all rounds up to that one. Where the file is gone or damaged, the last round
+//! that `openings` names takes its place: a daemon votes only in rounds that it has begun.
 
 use super::answer::Answer;
 use super::openings::Openings;
 use crate::net::public_key;
-use crate::store::write_atomically;
+use crate::store::{StoreError, write_atomically};
 use libp2p::identity::Keypair;
 use murmurate_protocol::wire::Message;
 use murmurate_protocol::{Base, PeerId, Round, RunId, SealMemory, Signature};
@@ -40,30 +41,50 @@ pub struct Sealer {
     forgotten: Option<Round>,
     /// The last round that the file names.
     noted: Option<Round>,
+    /// Whether the file was gone or damaged.
+    repaired: bool,
     openings: Openings,
     memory: SealMemory,
 }
 
 impl Sealer {
-    /// A sealer of the daemon in this directory.
-    pub fn new(key: Keypair, me: PeerId, run: RunId, dir: &Path) -> Self {
+    /// A sealer of the daemon in this directory. Repairs its file of votes if that is gone or damaged.
+    ///
+    /// # Errors
+    /// If that file is damaged and no other says in which rounds the daemon may have voted, or if it cannot be
+    /// written.
+    pub fn new(key: Keypair, me: PeerId, run: RunId, dir: &Path) -> Result<Self, StoreError> {
         let votes = dir.join("votes");
-        // A file that cannot be read is one of a life whose rounds are unknown: all of them.
-        let forgotten = match std::fs::read_to_string(&votes) {
-            Ok(text) => Some(Round(text.trim().parse().unwrap_or(u64::MAX))),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
-            Err(_) => Some(Round(u64::MAX)),
+        let openings = Openings::new(dir.join("openings"));
+        let last_begun = openings.all().iter().map(|base| base.round).max();
+        let text = std::fs::read_to_string(&votes);
+        let gone = |error: &std::io::Error| error.kind() == std::io::ErrorKind::NotFound;
+        let noted = text.as_ref().ok().and_then(|text| text.trim().parse().ok());
+        let (forgotten, repaired) = match (noted.map(Round), last_begun) {
+            (Some(noted), _) => (Some(noted), false),
+            (None, Some(last)) => (Some(last), true),
+            (None, None) if text.as_ref().is_err_and(gone) => (None, false),
+            (None, None) => return Err(StoreError::Votes { path: votes }),
         };
-        Self {
+        if let Some(round) = forgotten.filter(|_| repaired) {
+            write_votes(&votes, round)?;
+        }
+        Ok(Self {
             key,
             me,
             run,
             votes,
             forgotten,
             noted: forgotten,
-            openings: Openings::new(dir.join("openings")),
+            repaired,
+            openings,
             memory: SealMemory::default(),
-        }
+        })
+    }
+
+    /// If its file of votes was gone or damaged: the round up to which this daemon votes in none.
+    pub fn repaired(&self) -> Option<Round> {
+        self.forgotten.filter(|_| self.repaired)
     }
 
     /// With which parameters rounds of earlier lives began, oldest first.
@@ -108,8 +129,7 @@ impl Sealer {
         if self.noted.is_some_and(|noted| noted >= round) {
             return Ok(());
         }
-        write_atomically(&self.votes, format!("{}\n", round.0).as_bytes())
-            .map_err(|error| error.to_string())?;
+        write_votes(&self.votes, round).map_err(|error| error.to_string())?;
         self.noted = Some(round);
         Ok(())
     }
@@ -130,6 +150,10 @@ impl Sealer {
             right
         })
     }
+}
+
+fn write_votes(path: &Path, round: Round) -> Result<(), StoreError> {
+    write_atomically(path, format!("{}\n", round.0).as_bytes())
 }
 
 /// Runs until the queue closes.
@@ -166,7 +190,7 @@ mod tests {
         let pair = libp2p::identity::ed25519::Keypair::generate();
         let me = PeerId::from_bytes(pair.public().to_bytes());
         let run = RunId::from_bytes([1; 32]);
-        Sealer::new(pair.into(), me, run, dir)
+        Sealer::new(pair.into(), me, run, dir).unwrap()
     }
 
     fn ready(me: PeerId, round: u64) -> Message {
@@ -247,5 +271,49 @@ mod tests {
             let signed = second.sign(ready(second.me, round)).unwrap();
             assert_eq!(seat(&signed).forgets, forgets, "{round}");
         }
+    }
+
+    fn begins(sealer: &mut Sealer, round: u64) {
+        let anchor = Digest::from_bytes([3; 32]);
+        let round = Round(round);
+        sealer.openings.add(Base { round, anchor }).unwrap();
+    }
+
+    /// It would say of every round that it may have voted in it, and none would count it.
+    #[test]
+    fn votes_that_are_gone_are_those_of_all_rounds_that_were_begun() {
+        for lost in [Some(""), Some("no number\n"), None] {
+            let dir = tempfile::tempdir().unwrap();
+            let votes = dir.path().join("votes");
+            let mut first = sealer(dir.path());
+            assert_eq!(first.repaired(), None);
+            (4..7).for_each(|round| begins(&mut first, round));
+            first.sign(vote(5)).unwrap();
+            match lost {
+                Some(text) => std::fs::write(&votes, text).unwrap(),
+                None => std::fs::remove_file(&votes).unwrap(),
+            }
+            let mut second = sealer(dir.path());
+            assert_eq!(second.repaired(), Some(Round(6)), "{lost:?}");
+            assert_eq!(std::fs::read_to_string(&votes).unwrap(), "6\n");
+            for (round, forgets) in [(6, true), (7, false)] {
+                let signed = second.sign(ready(second.me, round)).unwrap();
+                assert_eq!(seat(&signed).forgets, forgets, "{round}");
+            }
+            assert_eq!(sealer(dir.path()).repaired(), None, "it is whole again");
+        }
+    }
+
+    #[test]
+    fn damaged_votes_of_unknown_rounds_are_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let votes = dir.path().join("votes");
+        std::fs::write(&votes, "").unwrap();
+        let pair = libp2p::identity::ed25519::Keypair::generate();
+        let me = PeerId::from_bytes(pair.public().to_bytes());
+        let run = RunId::from_bytes([1; 32]);
+        let refused = Sealer::new(pair.into(), me, run, dir.path()).unwrap_err();
+        assert!(matches!(refused, StoreError::Votes { .. }), "{refused}");
+        assert_eq!(std::fs::read_to_string(&votes).unwrap(), "");
     }
 }

@@ -9,7 +9,7 @@ use crate::net::{Membership, now_s};
 use crate::store::Store;
 use libp2p::Multiaddr;
 use murmurate_protocol::PeerId;
-use murmurate_trust::{Chain, Invite, Run, RunKey};
+use murmurate_trust::{Chain, Flaw, Invite, Run, RunKey};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -70,9 +70,10 @@ pub(crate) fn enter(
             given: right.given,
         });
     }
-    let ended = |flaw| MembershipError::Ended {
-        path: Card::path(dir),
-        flaw,
+    let path = Card::path(dir);
+    let ended = |flaw| match flaw {
+        Flaw::OtherPeer => MembershipError::OtherKey { path },
+        flaw => MembershipError::Ended { path, flaw },
     };
     right.chain.check(&right.run, &me, now_s()).map_err(ended)?;
     let fresh = Card {

@@ -38,6 +38,16 @@ pub enum MembershipError {
         /// Why.
         flaw: Flaw,
     },
+    /// The directory's certificate is of another key than the one in it.
+    #[error(
+        "{} lets in another peer than identity.key beside it: put the old identity.key back, or enter the run as a \
+         new member in a new directory (`murmurate run --dir NEW --invite FILE`)",
+        path.display()
+    )]
+    OtherKey {
+        /// Its path.
+        path: PathBuf,
+    },
     /// There are addresses to join, but nothing that lets this daemon in.
     #[error(
         "this daemon has addresses to join but no invite: run `murmurate invite DIR` on a machine of the \

@@ -53,7 +53,7 @@ pub use outboxes::Busy;
 pub use path::{BulkPath, PathView};
 pub use record::{public_network, verify};
 pub use view::{LinkView, QuicView};
-pub use vitals::{SeenVitals, VitalsBoard};
+pub use vitals::{SeenElsewhere, SeenVitals, VitalsBoard};
 
 #[cfg(test)]
 pub(crate) mod tests;

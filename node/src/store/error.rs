@@ -78,6 +78,32 @@ pub enum StoreError {
         /// The problem.
         reason: String,
     },
+    /// The files of a checkpoint are there, and the manifest that names them is gone.
+    #[error(
+        "{} holds {files} but no checkpoint.json, which says that it is whole: {}, or move {files} away to start \
+         afresh",
+        dir.display(),
+        put_back(dir, files, *copied)
+    )]
+    Orphaned {
+        /// Path of the daemon's directory.
+        dir: PathBuf,
+        /// Name of the directory with the checkpoint's files.
+        files: String,
+        /// Whether a copy of the manifest is in it.
+        copied: bool,
+    },
+    /// Nothing says in which rounds the daemon may have voted.
+    #[error(
+        "{} is damaged, and no file says in which rounds this daemon has voted, so the others would count \
+         nothing of it: restore the file, or enter the run as a new member in a new directory \
+         (`murmurate run --dir NEW --invite FILE`)",
+        path.display()
+    )]
+    Votes {
+        /// Path of the file.
+        path: PathBuf,
+    },
     /// The directory contains no checkpoint, but one is needed.
     #[error("{} holds no checkpoint: a daemon saves one at the end of a round when `daemon.save_every_s` (60 by default) have passed, after the last round, and when it leaves; wait for that, or give the directory of a daemon that has saved", dir.display())]
     NoCheckpoint {
@@ -109,17 +135,31 @@ impl StoreError {
     }
 }
 
-/// What to do about a damaged file. A daemon begins afresh without its checkpoint; a model that was named has no
-/// other.
-fn way_out(path: &Path) -> &'static str {
-    let in_checkpoint = path.ancestors().skip(1).any(is_checkpoint) || is_checkpoint(path);
-    match in_checkpoint {
-        true => "restore it, or move it away to start afresh",
-        false => "give a file that `murmurate export` or another program has written whole",
+/// How to go on from a checkpoint whose manifest is gone.
+fn put_back(dir: &Path, files: &str, copied: bool) -> String {
+    match copied {
+        true => format!(
+            "copy {files}/checkpoint.json to {} to go on from it",
+            dir.display()
+        ),
+        false => "restore checkpoint.json to go on from it".to_owned(),
     }
 }
 
-fn is_checkpoint(path: &Path) -> bool {
+/// What to do about a damaged file. A daemon begins afresh without its checkpoint; a model that was named has no
+/// other.
+fn way_out(path: &Path) -> &'static str {
+    let of_checkpoint = path.ancestors().any(|path| named(path, "checkpoint"));
+    match (of_checkpoint, named(path, "best")) {
+        (true, _) => {
+            "restore it, or move checkpoint.json and the directories checkpoint-* away to start afresh"
+        }
+        (_, true) => "restore it, or move it away to start afresh",
+        _ => "give a file that `murmurate export` or another program has written whole",
+    }
+}
+
+fn named(path: &Path, start: &str) -> bool {
     let name = path.file_name().and_then(|name| name.to_str());
-    name.is_some_and(|name| name.starts_with("checkpoint") || name.starts_with("best"))
+    name.is_some_and(|name| name.starts_with(start))
 }

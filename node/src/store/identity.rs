@@ -6,7 +6,7 @@ use crate::store::files::{check_permissions, create, sync_parent, temporary_besi
 use libp2p::identity::Keypair;
 use murmurate_protocol::{Digest, PeerId};
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// A daemon's key and its peer id.
 #[derive(Clone, Debug)]
@@ -16,12 +16,17 @@ pub struct Identity {
 }
 
 impl Identity {
+    /// The file with the identity of a directory.
+    pub(super) fn path(dir: &Path) -> PathBuf {
+        dir.join("identity.key")
+    }
+
     /// Reads `identity.key` in `dir`, or creates it.
     ///
     /// # Errors
     /// If the file is not a key, or if others than its owner may read it.
     pub fn load_or_create(dir: &Path) -> Result<Self, StoreError> {
-        let path = dir.join("identity.key");
+        let path = Self::path(dir);
         match std::fs::read_to_string(&path) {
             Ok(text) => {
                 check_permissions(&path).map_err(|reason| StoreError::Identity {

@@ -33,8 +33,19 @@ use std::path::{Path, PathBuf};
 pub struct Store {
     dir: PathBuf,
     identity: Identity,
+    /// Files of another identity that were here before this one.
+    left_by_another: Vec<&'static str>,
     _lock: DirectoryLock,
 }
+
+/// Files that a daemon writes only once it has an identity.
+const WRITTEN_BY_A_PEER: [&str; 5] = [
+    "checkpoint.json",
+    "membership.toml",
+    "peers.json",
+    "votes",
+    "openings",
+];
 
 impl Store {
     /// Opens `dir`. Creates the directory and an identity if they are missing.
@@ -44,10 +55,15 @@ impl Store {
     pub fn open(dir: &Path) -> Result<Self, StoreError> {
         create_private(dir).map_err(|e| StoreError::io("create", dir, e))?;
         let lock = DirectoryLock::acquire(dir)?;
+        let fresh = !Identity::path(dir).exists();
+        let written = WRITTEN_BY_A_PEER.into_iter();
+        let left_by_another = written.filter(|file| fresh && dir.join(file).exists());
+        let left_by_another = left_by_another.collect();
         let identity = Identity::load_or_create(dir)?;
         Ok(Self {
             dir: dir.to_owned(),
             identity,
+            left_by_another,
             _lock: lock,
         })
     }
@@ -70,6 +86,16 @@ impl Store {
     /// The daemon's identity.
     pub fn identity(&self) -> &Identity {
         &self.identity
+    }
+
+    /// The files of another peer, if they were here and no key was: its key is gone, and this daemon has a new
+    /// one.
+    pub fn left_by_another(&self) -> Option<String> {
+        let (last, others) = self.left_by_another.split_last()?;
+        Some(match others {
+            [] => (*last).to_owned(),
+            others => format!("{} and {last}", others.join(", ")),
+        })
     }
 
     /// The last committed checkpoint, verified byte by byte; `None` in a fresh directory. It may belong
@@ -145,10 +171,27 @@ mod tests {
         let store = Store::open(&dir.path().join("c")).unwrap();
         store.note_secret("secret", "word").unwrap();
         assert_eq!(mode(&store.dir().join("secret")), 0o600);
+        assert_eq!(store.left_by_another(), None);
         let old = dir.path().join("old");
         std::fs::create_dir(&old).unwrap();
         std::fs::set_permissions(&old, PermissionsExt::from_mode(0o750)).unwrap();
         Store::open(&old).unwrap();
         assert_eq!(mode(&old), 0o750);
+    }
+
+    #[test]
+    fn files_of_an_identity_that_is_gone_are_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let first = Store::open(dir.path()).unwrap().identity().peer();
+        assert_eq!(Store::open(dir.path()).unwrap().left_by_another(), None);
+        for file in ["peers.json", "checkpoint.json", "votes"] {
+            std::fs::write(dir.path().join(file), "").unwrap();
+        }
+        assert_eq!(Store::open(dir.path()).unwrap().left_by_another(), None);
+        std::fs::remove_file(dir.path().join("identity.key")).unwrap();
+        let store = Store::open(dir.path()).unwrap();
+        assert_ne!(store.identity().peer(), first);
+        let left = store.left_by_another().unwrap();
+        assert_eq!(left, "checkpoint.json, peers.json and votes");
     }
 }

@@ -188,6 +188,18 @@ impl Context {
         merges.then(|| self.view.split.mergeable()).flatten()
     }
 
+    /// What this peer tells another one of its branch. After a restart it is told to those that are missing
+    /// from it: to its own side it is a member that comes back, like one without a branch. Where sides are not
+    /// merged, only peers that have not begun yet compare what they hold.
+    pub(crate) fn branch_for(&self, peer: PeerId) -> Option<Branch> {
+        let split = &self.view.split;
+        match (split.is_restored(), self.plan.merges()) {
+            (false, _) => self.branch(),
+            (true, true) => self.branch().filter(|_| split.misses(peer)),
+            (true, false) => split.branch(),
+        }
+    }
+
     /// What a peer says of its branch, or what this peer knows of its own, has changed.
     pub(crate) fn sort_sides(&mut self) {
         if self.plan.merges() {

@@ -5,7 +5,7 @@ use crate::limits::{
     BRANCH_BASES, BRANCH_ROUNDS_MAX, BRANCH_WEIGHT_FACTOR, MERGE_ATTEMPTS_MAX, MERGE_WAIT,
     TRAIL_ROUNDS_MAX, VIEW_PEERS_MAX,
 };
-use crate::{Base, Branch, Digest, PeerId, Round, Time};
+use crate::{Base, Branch, Digest, KeptSplit, PeerId, Round, Time};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// The last group that a peer was in together with this one.
@@ -47,6 +47,8 @@ pub(crate) struct Split {
     /// The largest weight of a member of its groups so far.
     heaviest: f64,
     attempts: Attempts,
+    /// Whether the branch is one of an earlier life, and this life has been in no group yet.
+    restored: bool,
 }
 
 impl Split {
@@ -60,6 +62,7 @@ impl Split {
         lost: impl Fn(PeerId) -> bool,
     ) {
         self.passed(base);
+        self.restored = false;
         let others = self.together.keys().filter(|id| !members.contains(id));
         let newly: Vec<PeerId> = others
             .copied()
@@ -235,6 +238,29 @@ impl Split {
         self.missing = missing;
     }
 
+    /// What a checkpoint keeps of this.
+    pub(crate) fn kept(&self) -> Option<KeptSplit> {
+        let (branch, heaviest) = (self.branch()?, self.heaviest);
+        let missing = self.missing.iter().copied().collect();
+        Some(KeptSplit {
+            branch,
+            missing,
+            heaviest,
+        })
+    }
+
+    /// A life begins from a checkpoint that was written in a branch.
+    pub(crate) fn restore(&mut self, kept: KeptSplit) {
+        self.adopt(&kept.branch, kept.missing.into_iter().collect());
+        self.heaviest = kept.heaviest;
+        self.restored = self.began.is_some();
+    }
+
+    /// Whether the branch is one of an earlier life, and this life has been in no group yet.
+    pub(crate) const fn is_restored(&self) -> bool {
+        self.restored
+    }
+
     /// Peers that were in groups with this one.
     pub(crate) fn known(&self) -> impl Iterator<Item = PeerId> {
         self.together.keys().copied()
@@ -248,6 +274,7 @@ impl Split {
     }
 
     fn end(&mut self) {
+        self.restored = false;
         self.began = None;
         self.missing.clear();
         self.attempts = Attempts::default();
@@ -336,6 +363,26 @@ mod tests {
         assert!(split.branch().is_some());
         round(&mut split, BRANCH_ROUNDS_MAX + 1, &[0], &[1]);
         assert_eq!(split.branch(), None);
+    }
+
+    #[test]
+    fn a_branch_comes_back_with_the_next_life_until_its_first_group() {
+        let mut split = Split::default();
+        round(&mut split, 4, &[0, 1, 2], &[]);
+        round(&mut split, 5, &[0], &[1, 2]);
+        round(&mut split, 6, &[0], &[1, 2]);
+        let kept = split.kept().expect("it is in a branch");
+        kept.check().expect("it can be read back");
+        let mut again = Split::default();
+        again.restore(kept.clone());
+        assert_eq!(again.branch(), split.branch());
+        assert_eq!(again.kept(), Some(kept));
+        assert!(again.misses(peer(1)) && again.misses(peer(2)) && again.is_restored());
+        // It goes on counting.
+        round(&mut again, 7, &[0], &[1, 2]);
+        assert!(!again.is_restored());
+        assert_eq!(again.branch().map(|b| b.weight), Some(30.0));
+        assert_eq!(Split::default().kept(), None);
     }
 
     #[test]

@@ -11,6 +11,10 @@ use crate::{Base, PeerId, Round, Time};
 use core::time::Duration;
 use std::collections::BTreeMap;
 
+/// How often the pause between two dials of a peer that a split cut off doubles: up to 16 seconds. While it is
+/// away both sides train what is to be merged, and the link may be back at any time.
+const MISSING_DOUBLINGS_MAX: u32 = 4;
+
 /// All peers that one peer knows.
 #[derive(Debug, Default)]
 pub struct View {
@@ -310,9 +314,14 @@ impl View {
 
     /// Notes that a peer is dialled now; the next dial waits twice as long. Gives back its record.
     pub(crate) fn dial(&mut self, peer: PeerId, now: Time) -> Option<PeerRecord> {
+        let doublings = match self.split.misses(peer) {
+            true => MISSING_DOUBLINGS_MAX,
+            false => DIAL_ATTEMPTS_MAX,
+        };
         let contact = &mut self.remotes.get_mut(&peer)?.contact;
         contact.dials = (contact.dials + 1).min(DIAL_ATTEMPTS_MAX);
-        contact.dial_at = Some(now + Duration::from_secs(1 << contact.dials.min(6)));
+        let pause = Duration::from_secs(1 << contact.dials.min(doublings));
+        contact.dial_at = Some(now + pause);
         contact.record.clone()
     }
 }
@@ -425,6 +434,30 @@ mod tests {
             1,
             "a new record is tried"
         );
+    }
+
+    #[test]
+    fn who_was_cut_off_by_a_split_is_dialled_every_16_seconds_for_as_long_as_it_takes() {
+        let mut view = View::default();
+        view.learn(&record(1, 1, 10_000), at(0));
+        let all = [0, 1].map(peer);
+        let together = Base {
+            round: Round(4),
+            anchor: crate::Digest::of(b"together"),
+        };
+        view.grouped(together, all.map(|id| (id, 8.0)).into_iter());
+        let alone = Base {
+            round: Round(5),
+            ..together
+        };
+        view.grouped(alone, [(peer(0), 8.0)].into_iter());
+        assert!(view.split.misses(peer(1)));
+        let dialled: Vec<u64> = (0..300)
+            .filter(|second| !view.due_dials(at(*second), 4).is_empty())
+            .collect();
+        assert_eq!(dialled[..6], [0, 2, 6, 14, 30, 46]);
+        assert!(dialled.windows(2).all(|pair| pair[1] - pair[0] <= 16));
+        assert_eq!(dialled.last(), Some(&286));
     }
 
     #[test]

@@ -338,7 +338,11 @@ impl Peer {
                 self.blame_for_the_state();
                 self.ask_state();
             }
-            CatchUp::Replaying(_) => self.ask_state(),
+            CatchUp::Replaying(_) => {
+                if !self.fetch_from_another() {
+                    self.ask_state();
+                }
+            }
         }
     }
 }

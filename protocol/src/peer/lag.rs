@@ -64,6 +64,8 @@ pub(super) struct Vouching {
 #[derive(Debug, Default)]
 pub(super) struct Replay {
     pub(super) donor: Option<PeerId>,
+    /// Earlier donors, which owed slices for too long.
+    pub(super) debtors: BTreeSet<PeerId>,
     pub(super) decisions: BTreeMap<FragmentId, Scoped>,
     /// The same with their proofs, where members sign.
     pub(super) proofs: BTreeMap<FragmentId, Scoped>,

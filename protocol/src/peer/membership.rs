@@ -54,7 +54,7 @@ impl Peer {
             anchor: self.cx.anchor(),
             ready,
             muster: self.muster(),
-            branch: self.cx.branch().map(Box::new),
+            branch: self.cx.branch_for(to).map(Box::new),
         };
         self.cx.send(to, MembershipMessage::Hello(hello));
     }
@@ -226,19 +226,18 @@ impl Peer {
     /// Tells every linked peer how far this one is.
     pub(super) fn tell_alive(&mut self) {
         let (round, ready, anchor) = (self.cx.round, self.ready(), self.cx.anchor());
-        let (muster, branch) = (self.muster(), self.cx.branch().map(Box::new));
+        let muster = self.muster();
         let peers: Vec<PeerId> = self.cx.view.audience().map(|(id, _)| id).collect();
         for peer in peers {
-            self.cx.send(
-                peer,
-                MembershipMessage::Alive {
-                    round,
-                    ready,
-                    anchor,
-                    muster,
-                    branch: branch.clone(),
-                },
-            );
+            let branch = self.cx.branch_for(peer).map(Box::new);
+            let alive = MembershipMessage::Alive {
+                round,
+                ready,
+                anchor,
+                muster,
+                branch,
+            };
+            self.cx.send(peer, alive);
         }
     }
 

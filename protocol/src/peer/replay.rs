@@ -4,6 +4,7 @@
 use super::lag::{CatchUp, Replay};
 use crate::core::{Event, FetchId, Output, PeerError, Wait};
 use crate::exchange::{admit, digests_of, inputs_of, proven, slices_of};
+use crate::limits::DONORS_MAX;
 use crate::peer::Peer;
 use crate::wire::{AgreedMessage, ExchangeMessage, FragmentMessage, Scoped, TransferMessage};
 use crate::{Base, Done, FragmentId, Order, PeerId, Round, SliceId};
@@ -118,24 +119,69 @@ impl Peer {
         };
         // From now on decisions of the donor are no part of the replay: it has all that it needs.
         replay.started = true;
-        let donor = replay.donor;
         for decision in replay.decisions.values() {
             let named = digests_of(self.cx.plan.exchange, decision);
             replay.fetching.extend(named);
         }
-        let allowed = self.cx.deadlines.ceiling();
-        let deadline = self.cx.now + allowed;
+        self.fetch_owed();
+        self.apply_replay();
+    }
+
+    /// Asks the donor for the slices that have not come, and others where it has not got them. While there are
+    /// others, it has the time in which it usually hands out a round; the last one has as much as a transfer
+    /// may take.
+    fn fetch_owed(&mut self) {
+        let others = self.other_holders();
+        let CatchUp::Replaying(replay) = &self.catch_up else {
+            return;
+        };
+        let ceiling = self.cx.deadlines.ceiling();
+        let allowed = match others.is_empty() {
+            true => ceiling,
+            false => self.cx.deadlines.allow(Wait::Agreement, replay.donor),
+        };
+        let deadline = self.cx.now + ceiling;
+        let from: Vec<PeerId> = replay.donor.into_iter().chain(others).collect();
         let wanted: Vec<SliceId> = replay.fetching.keys().copied().collect();
         for slice in wanted {
-            let from = donor.into_iter().collect();
             self.cx.put(Output::Fetch {
                 what: FetchId::Slice(slice),
-                from,
+                from: from.clone(),
                 deadline,
             });
         }
         self.wait_for_state(allowed);
-        self.apply_replay();
+    }
+
+    /// Peers that have the round that is replayed, without those that were asked for it: those that keep it
+    /// first, then those that failed to help least often.
+    fn other_holders(&self) -> Vec<PeerId> {
+        let CatchUp::Replaying(replay) = &self.catch_up else {
+            return Vec::new();
+        };
+        let asked = |id: &PeerId| replay.donor == Some(*id) || replay.debtors.contains(id);
+        let ahead = self.cx.view.live().filter(|(_, r)| r.round > self.cx.round);
+        let mut others: Vec<PeerId> = ahead.map(|(id, _)| id).filter(|id| !asked(id)).collect();
+        others.sort_by_key(|id| (!self.helpers.donors.contains(id), self.in_vain(*id), *id));
+        others.truncate(DONORS_MAX);
+        others
+    }
+
+    /// Slices are owed for too long: asks another peer for them, and blames only the one that owes them.
+    /// False if none is left to ask.
+    pub(super) fn fetch_from_another(&mut self) -> bool {
+        let next = self.other_holders().first().copied();
+        let CatchUp::Replaying(replay) = &mut self.catch_up else {
+            return false;
+        };
+        if next.is_none() || replay.fetching.is_empty() {
+            return false;
+        }
+        let debtor = std::mem::replace(&mut replay.donor, next);
+        replay.debtors.extend(debtor);
+        self.blame_donors(debtor);
+        self.fetch_owed();
+        true
     }
 
     /// All slices are here: applies the round, with this peer's delta on top while it is recent. After the

@@ -4,6 +4,10 @@
 //! may lie about it: then it counts only if more peers than may lie began its round with the same
 //! parameters, in this life or an earlier one. A peer whose own state is not confirmed, because it was
 //! alone in beginning its round, goes back to the newest one that is.
+//!
+//! Peers that were on two sides of a split are merged once they have begun. Where sides are not merged, the
+//! state of the side with more weight counts, however far the other one is: a peer that trained alone is ahead
+//! of those that trained together.
 
 use crate::core::Remote;
 use crate::limits::{REST_ASKED_AGAIN, VIEW_PEERS_MAX};
@@ -40,9 +44,15 @@ impl Peer {
             return Standing::Newest;
         }
         let mine = self.held();
+        if let Some(heavier) = self.heavier_side() {
+            return Standing::Behind(heavier);
+        }
         let mut holders: BTreeMap<(Round, Digest), usize> =
             BTreeMap::from([((mine.round, mine.anchor), 1)]);
-        for (_, base) in self.resting().filter(|(_, base)| base.round >= mine.round) {
+        let of_this_side = self
+            .resting()
+            .filter(|(id, _)| !self.is_of_another_side(*id));
+        for (_, base) in of_this_side.filter(|(_, base)| base.round >= mine.round) {
             *holders.entry((base.round, base.anchor)).or_default() += 1;
         }
         let newest = holders.into_iter();
@@ -56,6 +66,45 @@ impl Peer {
             true => Standing::Behind(Base { round, anchor }),
             false => Standing::Newest,
         }
+    }
+
+    /// Whether a peer was on another side of a split, in an earlier life of both.
+    fn is_of_another_side(&self, peer: PeerId) -> bool {
+        let split = &self.cx.view.split;
+        let said = self.cx.view.get(peer).and_then(|remote| {
+            let theirs = remote.contact.branch.as_deref()?;
+            split.credible(theirs, remote.round).then_some(theirs)
+        });
+        let mine = split.branch().filter(|_| split.misses(peer));
+        mine.zip(said).is_some_and(|(mine, said)| said.meets(&mine))
+    }
+
+    /// The newest state of another side that waits here and has done more than this one's, where sides are
+    /// not merged.
+    fn heavier_side(&self) -> Option<Base> {
+        let split = &self.cx.view.split;
+        let mine = split.branch().filter(|_| !self.cx.plan.merges())?;
+        let said = |id: PeerId| {
+            let remote = self.cx.view.get(id)?;
+            remote.contact.branch.as_deref()
+        };
+        // Members of a side have checkpoints of different ages: its furthest one speaks for it.
+        let (mut ours, mut theirs) = ((mine.weight, self.held().anchor), None);
+        for (id, base) in self.resting() {
+            let Some(branch) = said(id) else {
+                continue;
+            };
+            let claim = (branch.weight, base.anchor);
+            if self.is_of_another_side(id) {
+                let best = theirs.get_or_insert((claim, base));
+                if weighs_more(&claim, &best.0) {
+                    *best = (claim, base);
+                }
+            } else if !split.misses(id) && branch.meets(&mine) && weighs_more(&claim, &ours) {
+                ours = claim;
+            }
+        }
+        theirs.and_then(|(claim, base)| weighs_more(&claim, &ours).then_some(base))
     }
 
     /// Some peers may lie: a state counts if more than these began its round with it.
@@ -125,9 +174,12 @@ impl Peer {
 
     /// The oldest state that is worth taking over.
     pub(super) fn oldest_wanted(&self) -> Round {
-        match self.is_refuted() {
-            true => Round(1),
-            false => self.cx.round,
+        let mine = self.cx.round;
+        match self.standing() {
+            _ if self.is_refuted() => Round(1),
+            // A heavier side may have done fewer rounds.
+            Standing::Behind(base) => mine.min(base.round),
+            Standing::Newest | Standing::Unclear => mine,
         }
     }
 
@@ -190,10 +242,11 @@ impl Peer {
         }
     }
 
-    /// The peers that wait for their first round, with their states.
+    /// The peers that wait for their first round, with their states. Those of a side that is to be merged
+    /// begin with a state of their own.
     fn resting(&self) -> impl Iterator<Item = (PeerId, Base)> {
-        let greeted = self.cx.view.greeted();
-        greeted.filter_map(|(id, remote)| Some((id, rests_with(remote)?)))
+        let here = self.cx.view.of_this_branch();
+        here.filter_map(|(id, remote)| Some((id, rests_with(remote)?)))
     }
 
     /// The peers that wait with the state with which this one begins will begin too. They are no
@@ -221,6 +274,11 @@ impl Peer {
         let holders = all.filter(|(_, remote)| rests(remote) && same(remote));
         holders.map(|(id, _)| id).collect()
     }
+}
+
+/// Whether a side has more weight than another one; of equals the one with the higher anchor has.
+fn weighs_more((weight, anchor): &(f64, Digest), (other, than): &(f64, Digest)) -> bool {
+    weight.total_cmp(other).then(anchor.cmp(than)).is_gt()
 }
 
 /// Whether a peer waits for its first round, in its own words.

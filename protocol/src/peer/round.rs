@@ -54,6 +54,9 @@ impl Peer {
             let finished = snapshot.ahead.map_or(0, |ahead| ahead.blocks);
             self.cx.data.mine.resume(finished);
             self.life.saved_round = Some(snapshot.round);
+            if let Some(split) = snapshot.split {
+                self.cx.view.split.restore(split);
+            }
         }
         opened.into_iter().for_each(|base| self.donor.open(base));
         self.life.saved_at = self.cx.now;

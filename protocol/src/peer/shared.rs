@@ -6,7 +6,7 @@ use crate::limits::{DATA_LEDGER_BYTES_MAX, RATINGS_BYTES_MAX, ROLL_BYTES_MAX, SH
 use crate::peer::Peer;
 use crate::wire::{decode_limited, encode_value};
 use crate::{
-    Blocks, Chosen, Layers, Ledger, Losses, PeerId, Pool, Ratings, Roll, Round, Taken, TrainSummary,
+    Blocks, Chosen, Ledger, Losses, PeerId, Pool, Ratings, Roll, Round, Taken, TrainSummary,
 };
 use serde::{Deserialize, Serialize};
 
@@ -160,13 +160,9 @@ impl Peer {
         Some(Me { id, pool, place })
     }
 
-    /// The pool of this peer's data, where rounds settle the ledger. They do not where fragments leave
-    /// before the training has ended, and where members sign what they say.
+    /// The pool of this peer's data, where rounds settle the ledger.
     fn pool(&self) -> Option<Pool> {
-        let plan = &self.cx.plan;
-        let settles = plan.exchange.agrees()
-            && !plan.agreement.signs()
-            && plan.overlap.layers == Layers::Together;
+        let settles = self.cx.plan.settles_data();
         self.cx.config.pool.filter(|_| settles)
     }
 

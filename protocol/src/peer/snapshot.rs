@@ -3,11 +3,14 @@
 use crate::limits::SNAPSHOT_BYTES_MAX;
 use crate::peer::Peer;
 use crate::wire::{WireError, decode_limited, encode_value};
-use crate::{PlanHash, Round, TrainSummary};
+use crate::{KeptSplit, PlanHash, Round, TrainSummary};
 use serde::{Deserialize, Serialize};
 
 /// The version of the snapshot's layout.
-pub const SNAPSHOT_VERSION: u8 = 5;
+pub const SNAPSHOT_VERSION: u8 = 6;
+
+/// The layout without a split, which is still read.
+const WITHOUT_A_SPLIT: u8 = 5;
 
 /// The peer's own part of a checkpoint.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -30,6 +33,8 @@ pub struct Snapshot {
     /// the codec waits, the ledger and these, as in a state.
     #[serde(with = "crate::wire::raw")]
     pub ledger: Vec<u8>,
+    /// The branch that the peer was in, and who was missing from it, after a split of the swarm.
+    pub split: Option<KeptSplit>,
 }
 
 impl Snapshot {
@@ -43,12 +48,16 @@ impl Snapshot {
     /// # Errors
     /// What is wrong with them, another version included.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, WireError> {
-        let snapshot: Self = decode_limited::<_, SNAPSHOT_BYTES_MAX>(bytes)?;
-        if snapshot.version != SNAPSHOT_VERSION {
-            return Err(WireError::Version {
-                theirs: snapshot.version,
-            });
+        let mut bytes = std::borrow::Cow::Borrowed(bytes);
+        match bytes.first().copied() {
+            Some(SNAPSHOT_VERSION) | None => {}
+            // Then no split is at the end.
+            Some(WITHOUT_A_SPLIT) => bytes.to_mut().push(0),
+            Some(theirs) => return Err(WireError::Version { theirs }),
         }
+        let mut snapshot: Self = decode_limited::<_, SNAPSHOT_BYTES_MAX>(&bytes)?;
+        snapshot.version = SNAPSHOT_VERSION;
+        snapshot.split.as_ref().map_or(Ok(()), KeptSplit::check)?;
         if !snapshot.weights.iter().all(|w| w.is_finite() && *w > 0.0) {
             return Err(WireError::OutOfRange {
                 field: "snapshot.weights".to_owned(),
@@ -75,6 +84,7 @@ impl Peer {
             ahead: self.life.ahead.taken,
             roll: self.shared().roll,
             ledger: self.shared().ledger,
+            split: self.cx.view.split.kept(),
         };
         snapshot.to_bytes()
     }
@@ -83,11 +93,17 @@ impl Peer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::limits::{DATA_LEDGER_BYTES_MAX, FRAGMENTS_MAX, ROLL_BYTES_MAX};
+    use crate::limits::{
+        BRANCH_BASES, DATA_LEDGER_BYTES_MAX, FRAGMENTS_MAX, ROLL_BYTES_MAX, VIEW_PEERS_MAX,
+    };
+    use crate::{Base, Branch, Digest, PeerId};
 
-    #[test]
-    fn the_largest_roll_and_ledger_fit_into_a_checkpoint() {
-        let snapshot = Snapshot {
+    fn snapshot() -> Snapshot {
+        let base = Base {
+            round: Round(2),
+            anchor: Digest::of(b"together"),
+        };
+        Snapshot {
             version: SNAPSHOT_VERSION,
             plan: PlanHash::from_bytes([3; 32]),
             round: Round(3),
@@ -95,8 +111,49 @@ mod tests {
             ahead: None,
             roll: vec![7; ROLL_BYTES_MAX],
             ledger: vec![7; DATA_LEDGER_BYTES_MAX],
-        };
+            split: Some(KeptSplit {
+                branch: Branch {
+                    bases: [Some(base); BRANCH_BASES],
+                    members: 3,
+                    weight: 24.0,
+                },
+                missing: vec![PeerId::from_bytes([9; 32]); VIEW_PEERS_MAX],
+                heaviest: 8.0,
+            }),
+        }
+    }
+
+    #[test]
+    fn the_largest_roll_ledger_and_split_fit_into_a_checkpoint() {
+        let snapshot = snapshot();
         let bytes = snapshot.to_bytes();
         assert_eq!(Snapshot::from_bytes(&bytes), Ok(snapshot));
+    }
+
+    #[test]
+    fn a_checkpoint_of_the_version_before_is_one_without_a_split() {
+        let now = Snapshot {
+            split: None,
+            ..snapshot()
+        };
+        let mut before = now.to_bytes();
+        assert_eq!(before.pop(), Some(0), "no split is one byte at the end");
+        before[0] = WITHOUT_A_SPLIT;
+        assert_eq!(Snapshot::from_bytes(&before), Ok(now));
+        before[0] = WITHOUT_A_SPLIT - 1;
+        let theirs = WITHOUT_A_SPLIT - 1;
+        assert_eq!(
+            Snapshot::from_bytes(&before),
+            Err(WireError::Version { theirs })
+        );
+    }
+
+    #[test]
+    fn a_split_with_numbers_that_cannot_be_is_refused() {
+        let mut bad = snapshot();
+        if let Some(split) = &mut bad.split {
+            split.heaviest = f64::NAN;
+        }
+        assert!(Snapshot::from_bytes(&bad.to_bytes()).is_err());
     }
 }

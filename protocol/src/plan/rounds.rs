@@ -70,6 +70,12 @@ impl Plan {
         self.exchange.agrees() && deltas && whole && !self.agreement.signs() && !grid
     }
 
+    /// Whether rounds settle which blocks of the data were trained, so that peers know who has the same data. They
+    /// do not where fragments leave before the training has ended, and where members sign what they say.
+    pub fn settles_data(&self) -> bool {
+        self.exchange.agrees() && !self.agreement.signs() && self.overlap.layers == Layers::Together
+    }
+
     /// The fragments that a round exchanges, in the order in which they leave: the last one first
     /// where they leave during the backward pass.
     pub fn fragments_of(&self, round: Round) -> impl Iterator<Item = FragmentId> + use<> {

@@ -8,6 +8,7 @@ mod liars;
 mod membership;
 mod neighbours;
 mod observe;
+mod owed;
 mod paced;
 mod properties;
 mod record;
@@ -16,6 +17,7 @@ mod schedules;
 mod scored;
 #[path = "../../src/seeds.rs"]
 mod seeds;
+mod sides;
 mod trainers;
 mod vitals;
 mod votes;

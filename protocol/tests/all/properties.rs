@@ -251,6 +251,7 @@ impl Driven {
             ahead: None,
             roll,
             ledger: Vec::new(),
+            split: None,
         });
         let topology = plan.exchange.has_neighbours().then(|| Box::new(Ring) as _);
         let mut driven = Self {

@@ -41,6 +41,7 @@ fn restarted(round: u64, began: u64) -> One {
         ahead: None,
         roll: Vec::new(),
         ledger: Vec::new(),
+        split: None,
     };
     let began = (1..=began).map(base).collect();
     One::again(settings, plan, (snapshot, of_round(round)), began)

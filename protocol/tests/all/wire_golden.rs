@@ -598,6 +598,7 @@ fn values() -> Vec<(String, Vec<u8>)> {
         ahead: None,
         roll,
         ledger: Vec::new(),
+        split: None,
     };
     let mut values: Vec<_> = tags().into_iter().map(header).collect();
     values.push(("snapshot".to_owned(), snapshot.to_bytes()));

@@ -111,6 +111,38 @@ fn deaths_during_the_merge_leave_one_state() {
     }
 }
 
+/// All machines of both sides are switched off before the sides meet. Their checkpoints know of the split, so the side
+/// that is ahead does not replace the other.
+#[test]
+fn sides_that_are_all_restarted_are_merged() {
+    let mut merged = 0;
+    let seeds = crate::common::seeds(12);
+    let count = seeds.end - seeds.start;
+    for seed in seeds {
+        let peers = 4 + seed % 6;
+        let (begins, lasts) = (6.0 + 0.013 * (seed % 40) as f64, 3.0 + (seed % 4) as f64);
+        let mut faults = String::new();
+        for peer in 0..peers {
+            // They die in the split and begin again after it, one after the other.
+            let (at, later) = (begins + 2.5, lasts + 0.05 * peer as f64);
+            let _ = write!(
+                faults,
+                "[[fault]]\nkind = \"crash\"\npeer = {peer}\nat_s = {at}\nrestart_after_s = {later}\n"
+            );
+        }
+        let report = run(seed, &faults);
+        assert_eq!(report.consensus_distance, 0.0, "seed {seed}: {report}");
+        assert_eq!(report.live as u64, peers, "seed {seed}: {report}");
+        let counters = &report.counters;
+        println!(
+            "seed {seed}: {} merges, {} branches saved",
+            counters.merges, counters.branches_saved
+        );
+        merged += u64::from(counters.merges > 0);
+    }
+    assert!(4 * merged >= 3 * count, "{merged} of {count} merged");
+}
+
 /// Staggered fragments are not merged: one side takes over the other's state. Its members propose nothing
 /// until they have been in a group, and must not be waited for as if they did.
 #[test]

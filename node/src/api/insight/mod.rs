@@ -3,6 +3,7 @@
 //! nothing.
 
 mod counters;
+mod equals;
 mod history;
 mod incidents;
 mod ledger;
@@ -10,6 +11,7 @@ mod outages;
 mod waits;
 
 pub use counters::Counters;
+pub use equals::Equals;
 #[cfg(test)]
 use history::POINTS_MAX;
 pub use history::{History, Point};
@@ -19,7 +21,7 @@ pub use incidents::{Incident, IncidentKind, Incidents};
 #[cfg(test)]
 use ledger::ROUNDS_MAX;
 pub use ledger::{Ledger, PeerTotals, RoundEntry, RoundResult, Share, Standing};
-pub use outages::{Failure, Outages};
+pub use outages::{Altered, Failure, Outages};
 pub use waits::WaitNow;
 
 use history::Open;
@@ -38,6 +40,8 @@ pub struct Insight {
     pub incidents: Incidents,
     /// What goes wrong still.
     pub outages: Outages,
+    /// Daemons that train the same as this one.
+    pub equals: Equals,
     /// The waits that are under way, as last read.
     pub waiting: Vec<WaitNow>,
     /// Seconds that rounds have waited for others, and exchanged, since the start.
@@ -54,6 +58,7 @@ impl Insight {
             history: History::default(),
             incidents: Incidents::default(),
             outages: Outages::default(),
+            equals: Equals::default(),
             waiting: Vec::new(),
             spent: (0.0, 0.0),
             waited_for: WaitedFor::default(),
@@ -71,6 +76,7 @@ impl Insight {
         self.ledger.observe(now, event);
         self.incidents.observe(event);
         self.outages.observe(event);
+        self.equals.observe(event);
         match event {
             Event::Phase { phase, .. } => {
                 self.open.phase(now, *phase);

@@ -19,6 +19,38 @@ pub struct Failure {
     pub what: String,
 }
 
+/// Files of the daemon's directory that were lost or changed, and what follows from that.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Altered {
+    /// What is so.
+    pub text: String,
+    /// What to do, in a sentence.
+    pub action: String,
+    /// The last round in which it matters; none if it does as long as the daemon runs.
+    pub until: Option<u64>,
+}
+
+impl Altered {
+    /// It matters up to a round.
+    pub fn until(round: u64, text: impl Into<String>, action: impl Into<String>) -> Self {
+        let (text, action) = (text.into(), action.into());
+        let until = Some(round);
+        Self {
+            text,
+            action,
+            until,
+        }
+    }
+
+    /// It matters as long as the daemon runs.
+    pub fn for_good(text: impl Into<String>, action: impl Into<String>) -> Self {
+        Self {
+            until: None,
+            ..Self::until(0, text, action)
+        }
+    }
+}
+
 /// What is not over yet.
 #[derive(Clone, Debug, Default)]
 pub struct Outages {
@@ -35,6 +67,10 @@ pub struct Outages {
     pub lied: BTreeMap<String, String>,
     /// Whether the sides of a swarm that was split are being merged.
     pub merging: bool,
+    /// Files that were lost or changed.
+    pub altered: Vec<Altered>,
+    /// Unix time since which another daemon with this identity is heard.
+    pub elsewhere: Option<f64>,
 }
 
 impl Outages {
@@ -65,6 +101,8 @@ impl Outages {
             .take()
             .filter(|failed| round <= failed.round + 1);
         self.idle.retain(|_, until| round < *until);
+        let over = |altered: &Altered| altered.until.is_some_and(|until| until < round);
+        self.altered.retain(|altered| !over(altered));
     }
 
     /// A member refuses this daemon.

@@ -98,6 +98,33 @@ fn a_round_is_told_in_full() {
     assert_eq!(status.digest.unwrap(), digest.to_hex());
 }
 
+/// A round was void here and decided by the others, whose state this daemon took over: until the next round ends,
+/// the digest would be that of the parameters before.
+#[test]
+fn the_digest_is_that_of_the_state_that_was_taken_over() {
+    let mut observer = Observer::new(About::default(), Progress::default());
+    let (before, decided) = (Digest::of(b"before"), Digest::of(b"decided"));
+    observer.opens(Round(38), before);
+    assert_eq!(observer.status(at(1)).digest, None, "no round has ended");
+    let ended = Event::RoundEnded {
+        round: Round(38),
+        digest: before,
+        seconds: 1.0,
+    };
+    observer.observe(at(1), &ended);
+    let shown = |observer: &mut Observer| {
+        let status = observer.status(at(2));
+        (status.digest_round, status.digest)
+    };
+    assert_eq!(shown(&mut observer), (Some(38), Some(before.to_hex())));
+    observer.opens(Round(39), decided);
+    assert_eq!(shown(&mut observer), (Some(38), Some(decided.to_hex())));
+    observer.opens(Round(41), before);
+    assert_eq!(shown(&mut observer), (Some(40), Some(before.to_hex())));
+    observer.opens(Round(12), decided);
+    assert_eq!(shown(&mut observer).0, Some(40), "it never goes back");
+}
+
 #[test]
 fn the_clock_stops_when_all_rounds_are_done() {
     let mut observer = Observer::new(About::default(), Progress::default());

@@ -22,11 +22,30 @@ const NAMED_MAX: usize = 4;
 const NEW_INVITE: &str = "Ask the owner of the run, or a member with the role admit, for a new invite, and enter \
                           with it in a new directory: `murmurate run --dir NEW --invite FILE`.";
 
+/// What to do about two daemons with one identity.
+const ONE_IDENTITY: &str = "Stop one of the two; a copied directory enters the run as a new member in a new \
+                            directory: `murmurate run --dir NEW --invite FILE`.";
+
+/// What to do about two daemons that train the same.
+pub(crate) const SAME_DATA_ACTION: &str = "Give each daemon data of its own: in a loop of your own ask \
+                                           `swarm.shard` after `attach`, otherwise leave `shards.kind` at \
+                                           \"dealt\", or give each another `shards.index`.";
+
+/// That a daemon trains the same as this one, and how that shows.
+pub(crate) fn trains_the_same(peer: &str, [first, second]: [u64; 2]) -> String {
+    format!(
+        "Daemon {} trains the same data as this daemon, so the run learns nothing from one of the two: their training \
+         losses of rounds {first} and {second} are equal to the last bit",
+        short(peer)
+    )
+}
+
 /// What is wrong now, the gravest first.
 pub(crate) fn troubles(facts: &Facts<'_>) -> Vec<Trouble> {
     let mut found = vec![
         refused(facts),
         isolated(facts),
+        elsewhere(facts),
         failing(facts),
         unsaved(facts),
         no_result(facts),
@@ -38,7 +57,9 @@ pub(crate) fn troubles(facts: &Facts<'_>) -> Vec<Trouble> {
     if found[1].is_none() {
         found.push(lost(facts));
     }
+    found.extend(equal(facts).map(Some));
     found.extend(lied(facts).map(Some));
+    found.extend(altered(facts).map(Some));
     let mut found: Vec<Trouble> = found.into_iter().flatten().collect();
     found.sort_by_key(|trouble| trouble.kind);
     found
@@ -164,6 +185,14 @@ fn isolated(facts: &Facts<'_>) -> Option<Trouble> {
     ))
 }
 
+fn elsewhere(facts: &Facts<'_>) -> Option<Trouble> {
+    let at = facts.insight.outages.elsewhere?;
+    let text = "This identity runs elsewhere: another daemon has the same identity.key, and the others take the two \
+                for one.";
+    let found = trouble(TroubleKind::Elsewhere, &[], text.to_owned(), ONE_IDENTITY);
+    Some(since(found, at))
+}
+
 fn failing(facts: &Facts<'_>) -> Option<Trouble> {
     let failed = facts.insight.outages.failed.as_ref()?;
     let what = failed.what.trim_end_matches('.');
@@ -275,6 +304,23 @@ fn idle(facts: &Facts<'_>) -> Option<Trouble> {
     );
     let action = format!("Run `murmurate why` at daemon {name}: its own log says more.");
     Some(trouble(TroubleKind::PeersIdle, &idle, text, action))
+}
+
+fn equal<'a>(facts: &'a Facts<'_>) -> impl Iterator<Item = Trouble> + 'a {
+    let equal = facts.insight.equals.all().filter(move |_| !is_over(facts));
+    equal.map(|(peer, rounds)| {
+        let text = format!("{}.", trains_the_same(peer, rounds));
+        let peers = std::slice::from_ref(peer);
+        trouble(TroubleKind::PeersEqual, peers, text, SAME_DATA_ACTION)
+    })
+}
+
+fn altered<'a>(facts: &'a Facts<'_>) -> impl Iterator<Item = Trouble> + 'a {
+    let all = facts.insight.outages.altered.iter();
+    all.map(|altered| {
+        let text = format!("{}.", altered.text);
+        trouble(TroubleKind::Altered, &[], text, &*altered.action)
+    })
 }
 
 fn lied<'a>(facts: &'a Facts<'_>) -> impl Iterator<Item = Trouble> + 'a {

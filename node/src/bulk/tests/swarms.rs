@@ -187,6 +187,38 @@ async fn a_state_comes_whole_though_a_donor_dies_in_the_middle() {
     assert_eq!(a.store.fetched(&state), bytes);
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 8)]
+async fn a_state_comes_whole_though_a_donor_owes_a_part_of_it() {
+    let (held, mut owing) = mpsc::unbounded_channel();
+    let (release, until) = std::sync::mpsc::channel();
+    let store = TestStore {
+        hold: Some((1, held, Mutex::new(until))),
+        ..TestStore::default()
+    };
+    // The donor is linked and begins to answer now and then: nothing else ends what it owes before the whole
+    // fetch has failed.
+    let limits = BulkLimits {
+        header_wait: WAIT,
+        progress_wait: Duration::from_secs(20),
+        ..BulkLimits::default()
+    };
+    let mut a = side_within(limits).await;
+    let (mut b, mut c) = (side_with(store).await, side().await);
+    link(&mut a, &mut b).await;
+    link(&mut a, &mut c).await;
+    let bytes = noise(6 * STATE_CHUNK_BYTES);
+    let state = b.store.pin(&bytes);
+    c.store.pin(&bytes);
+    a.net
+        .fetch(FetchId::State(state), vec![b.id, c.id], soon())
+        .unwrap();
+    owing.recv().await.unwrap();
+    let ended = a.until(fetch_ended).await;
+    assert!(matches!(ended, BulkEvent::Fetched { .. }), "{ended:?}");
+    assert_eq!(a.store.fetched(&state), bytes);
+    drop(release);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_interrupted_state_is_resumed_and_a_false_manifest_is_no_state() {
     let (mut a, mut b) = (side().await, side().await);

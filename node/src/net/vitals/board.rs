@@ -1,5 +1,6 @@
 //! The vitals that a daemon has, shared by its driver, the network's task and the tasks of streams.
 
+use super::elsewhere::{Elsewhere, SeenElsewhere};
 use super::table::{SeenVitals, Table, in_messages, is_signed};
 use crate::net::Membership;
 use libp2p::identity::Keypair;
@@ -40,6 +41,7 @@ struct State {
     /// The peer that was told last how new the vitals here are.
     told: Option<PeerId>,
     sequence: u64,
+    elsewhere: Elsewhere,
 }
 
 impl fmt::Debug for VitalsBoard {
@@ -51,6 +53,11 @@ impl fmt::Debug for VitalsBoard {
 impl VitalsBoard {
     /// A board of the daemon with this key.
     pub(in crate::net) fn new(identity: Keypair, membership: Arc<Membership>) -> Self {
+        Self::since(Instant::now(), identity, membership)
+    }
+
+    /// As [`Self::new`], of a daemon that began its life then.
+    pub(super) fn since(born: Instant, identity: Keypair, membership: Arc<Membership>) -> Self {
         let table = Table::new(membership.me());
         Self(Arc::new(Shared {
             identity,
@@ -60,6 +67,7 @@ impl VitalsBoard {
                 queues: BTreeMap::new(),
                 told: None,
                 sequence: 0,
+                elsewhere: Elsewhere::new(born),
             }),
             bytes: [AtomicU64::new(0), AtomicU64::new(0)],
         }))
@@ -94,6 +102,19 @@ impl VitalsBoard {
             // A full queue drops them: newer ones follow.
             let _ = queue.try_send(Arc::clone(&message));
         }
+    }
+
+    /// What another daemon with this identity said last, if there is one.
+    pub fn elsewhere(&self) -> Option<SeenElsewhere> {
+        self.lock().elsewhere.last().cloned()
+    }
+
+    /// As [`Self::say`], so that another daemon with this identity hears it.
+    pub fn say_to_the_other(&self, vitals: Vitals) {
+        let mut state = self.lock();
+        state.sequence = state.elsewhere.outbid(state.sequence);
+        drop(state);
+        self.say(vitals);
     }
 
     /// The vitals of all other peers.
@@ -190,6 +211,9 @@ impl VitalsBoard {
     /// Keeps vitals if they are of use: whose peer is no member here may be one elsewhere.
     fn hear(&self, heard: Heard, now: Instant) -> Result<(), WireError> {
         let membership = &self.0.membership;
+        if heard.signed.vitals.peer == membership.me() {
+            return self.hear_of_this_identity(heard, now);
+        }
         if !self.lock().table.wants(&heard, now) || !membership.has(&heard.signed.vitals.peer) {
             return Ok(());
         }
@@ -200,6 +224,21 @@ impl VitalsBoard {
         let mut state = self.lock();
         let linked = state.queues.keys().copied().collect();
         state.table.keep(heard, now, &linked);
+        Ok(())
+    }
+
+    /// Vitals in this daemon's own name: those that it did not make are of another one.
+    fn hear_of_this_identity(&self, heard: Heard, now: Instant) -> Result<(), WireError> {
+        let state = self.lock();
+        let may_be = state.elsewhere.may_be(&heard, state.sequence, now);
+        drop(state);
+        if !may_be {
+            return Ok(());
+        }
+        if !is_signed(&self.0.membership.run().id, &heard.signed) {
+            return Err(WireError::Signature);
+        }
+        self.lock().elsewhere.keep(heard.signed.vitals, now);
         Ok(())
     }
 

@@ -6,6 +6,7 @@
 //! a second a daemon tells one of its peers how new its vitals are, and either end gets what it lacks.
 
 mod board;
+mod elsewhere;
 mod network;
 mod streams;
 mod table;
@@ -14,5 +15,6 @@ mod tests;
 
 pub(super) use board::GOSSIP_EVERY;
 pub use board::VitalsBoard;
+pub use elsewhere::SeenElsewhere;
 pub(super) use streams::VitalsStreams;
 pub use table::SeenVitals;

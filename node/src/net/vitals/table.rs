@@ -200,7 +200,7 @@ impl Table {
     }
 }
 
-fn age_of(heard: &Heard) -> Duration {
+pub(super) fn age_of(heard: &Heard) -> Duration {
     Duration::from_millis(heard.age_ms.into())
 }
 

@@ -44,6 +44,103 @@ fn board() -> (PeerId, VitalsBoard) {
     (me, VitalsBoard::new(keys, membership))
 }
 
+/// Two daemons with one key, as in a copied directory, which have run for a minute; and a third one.
+fn copied() -> (PeerId, [VitalsBoard; 2], (PeerId, VitalsBoard)) {
+    let keys = Keypair::generate_ed25519();
+    let me = from_libp2p(&keys.public().to_peer_id()).unwrap();
+    let born = Instant::now() - Duration::from_secs(60);
+    let twin = || {
+        let membership = Arc::new(Membership::open(RUN, me));
+        VitalsBoard::since(born, keys.clone(), membership)
+    };
+    (me, [twin(), twin()], board())
+}
+
+/// Delivers what waits in a queue, and the answers to it, until nothing waits.
+fn deliver(between: [(&VitalsBoard, PeerId, &mut Queue); 2]) {
+    let [(a, a_id, to_b), (b, b_id, to_a)] = between;
+    loop {
+        let (there, back) = (to_b.try_recv(), to_a.try_recv());
+        if there.is_err() && back.is_err() {
+            return;
+        }
+        for (bytes, to, from) in [(there, b, a_id), (back, a, b_id)] {
+            if let Ok(bytes) = bytes {
+                to.take(from, VitalsMessage::decode(&bytes).unwrap())
+                    .unwrap();
+            }
+        }
+    }
+}
+
+#[test]
+fn two_daemons_with_one_identity_hear_of_each_other_through_a_third_one() {
+    let (me, [old, copy], (third_id, third)) = copied();
+    let meet = |one: &VitalsBoard| {
+        let (mut there, mut back) = (one.open(third_id), third.open(me));
+        deliver([(one, me, &mut there), (&third, third_id, &mut back)]);
+        one.close(&third_id);
+        third.close(&me);
+    };
+    let at = |unix_ms, phase| Vitals {
+        unix_ms,
+        phase,
+        ..vitals(unix_ms)
+    };
+    old.say(at(1_000, Phase::Train));
+    meet(&old);
+    assert_eq!(old.elsewhere(), None, "these are its own");
+    copy.say(at(900, Phase::Train));
+    meet(&copy);
+    let seen = copy.elsewhere().expect("the copy hears of the other one");
+    assert_eq!(seen.vitals.round, Round(1_000));
+    // The other one has said nothing since, and hears of the copy at once.
+    copy.say_to_the_other(at(910, Phase::Leaving));
+    assert_eq!(old.elsewhere(), None);
+    // Another third one, because one looks at vitals of a peer every two seconds.
+    let (third_id, third) = board();
+    for one in [&copy, &old] {
+        let (mut there, mut back) = (one.open(third_id), third.open(me));
+        deliver([(one, me, &mut there), (&third, third_id, &mut back)]);
+        one.close(&third_id);
+        third.close(&me);
+    }
+    let seen = old.elsewhere().expect("it is told of the copy");
+    assert_eq!(
+        (seen.vitals.round, seen.vitals.phase),
+        (Round(910), Phase::Leaving)
+    );
+}
+
+#[test]
+fn vitals_of_an_earlier_life_are_not_those_of_another_daemon() {
+    let keys = Keypair::generate_ed25519();
+    let me = from_libp2p(&keys.public().to_peer_id()).unwrap();
+    let (third, _) = board();
+    let membership = || Arc::new(Membership::open(RUN, me));
+    let life = Duration::from_secs(30);
+    let here = VitalsBoard::since(Instant::now() - life, keys.clone(), membership());
+    // The clock was set back between the two lives, so the number is higher than any of this life.
+    let told = |age: Duration| {
+        let signed = signed(&keys, me, 1_000_000);
+        let age_ms = age.as_millis() as u32;
+        VitalsMessage::Vitals(vec![Heard { age_ms, signed }])
+    };
+    assert_eq!(
+        here.take(third, told(life + Duration::from_secs(1))),
+        Ok(())
+    );
+    assert_eq!(here.elsewhere(), None);
+    assert_eq!(here.take(third, told(life / 2)), Ok(()));
+    assert!(here.elsewhere().is_some(), "this life did not make them");
+    // Nobody can pretend it.
+    let here = VitalsBoard::since(Instant::now() - life, keys.clone(), membership());
+    let forged = signed(&Keypair::generate_ed25519(), me, 1_000_000);
+    let forged = VitalsMessage::Vitals(vec![heard(forged)]);
+    assert_eq!(here.take(third, forged), Err(WireError::Signature));
+    assert_eq!(here.elsewhere(), None);
+}
+
 /// Vitals with this sequence, signed by these keys.
 fn signed(keys: &Keypair, about: PeerId, sequence: u64) -> SignedVitals {
     let vitals = Vitals {

@@ -2,8 +2,9 @@
 //!
 //! `checkpoint.json` (the manifest) names a directory `checkpoint-<round>-<generation>` with one
 //! safetensors file per lane. A crash at any instant leaves either the old manifest with its files,
-//! or the new one, whose files are already on stable storage. `docs/checkpoint-format.md` describes
-//! the format.
+//! or the new one, whose files are already on stable storage. After the commit a copy of the manifest is put
+//! beside the files: it tells a checkpoint whose manifest was deleted from one that was never complete.
+//! `docs/checkpoint-format.md` describes the format.
 
 mod manifest;
 mod reader;
@@ -28,8 +29,16 @@ fn directory_name(round: u64, generation: u64) -> String {
 
 /// Whether [`directory_name`] could have made this name.
 fn is_directory_name(name: &str) -> bool {
-    let digits = |s: &str| !s.is_empty() && s.bytes().all(|b| b.is_ascii_digit());
-    name.strip_prefix("checkpoint-")
-        .and_then(|rest| rest.split_once('-'))
-        .is_some_and(|(round, generation)| digits(round) && digits(generation))
+    generation_of(name).is_some()
+}
+
+/// The generation in a name that [`directory_name`] could have made.
+fn generation_of(name: &str) -> Option<u64> {
+    let number = |s: &str| match s.bytes().all(|b| b.is_ascii_digit()) {
+        true => s.parse::<u64>().ok(),
+        false => None,
+    };
+    let (round, generation) = name.strip_prefix("checkpoint-")?.split_once('-')?;
+    number(round)?;
+    number(generation)
 }

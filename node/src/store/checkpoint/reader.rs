@@ -14,6 +14,24 @@ pub struct Checkpoint {
     readers: Vec<TensorReader>,
 }
 
+/// A checkpoint that was committed, and whose manifest is gone; the newest if there are several. One that an
+/// earlier life began and never committed has no copy of the manifest, and as long as there was no other, the
+/// first generation.
+fn orphan(dir: &Path) -> Option<StoreError> {
+    let entries = std::fs::read_dir(dir).ok()?;
+    let names = entries
+        .flatten()
+        .filter_map(|entry| entry.file_name().into_string().ok());
+    let found = names.filter_map(|name| {
+        let copied = dir.join(&name).join(MANIFEST).exists();
+        let generation = super::generation_of(&name)?;
+        (copied || generation > 0).then_some((copied, generation, name))
+    });
+    let (copied, _, files) = found.max()?;
+    let dir = dir.to_owned();
+    Some(StoreError::Orphaned { dir, files, copied })
+}
+
 /// The manifest in a daemon's directory; `None` if there is none.
 pub(super) fn read_manifest(dir: &Path) -> Result<Option<Manifest>, StoreError> {
     let path = dir.join(MANIFEST);
@@ -46,10 +64,10 @@ impl Checkpoint {
     /// Opens the last committed checkpoint in a daemon's directory; `None` if there is none.
     ///
     /// # Errors
-    /// If the manifest or one of its files cannot be read.
+    /// If the manifest or one of its files cannot be read, or if the manifest is gone and its files are there.
     pub fn open(dir: &Path) -> Result<Option<Self>, StoreError> {
         let Some(manifest) = read_manifest(dir)? else {
-            return Ok(None);
+            return orphan(dir).map_or(Ok(None), Err);
         };
         let path = dir.join(MANIFEST);
         if !super::is_directory_name(&manifest.directory)

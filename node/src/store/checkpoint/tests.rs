@@ -195,11 +195,56 @@ fn a_damaged_manifest_is_named_and_never_written_over() {
     let line = resume(dir.path()).unwrap_err().to_string();
     assert!(line.contains("checkpoint.json is damaged"), "{line}");
     assert!(
-        line.ends_with("restore it, or move it away to start afresh"),
+        line.ends_with(
+            "move checkpoint.json and the directories checkpoint-* away to start afresh"
+        ),
         "{line}"
     );
     assert!(CheckpointWriter::begin(dir.path(), 4, layout()).is_err());
     assert_eq!(std::fs::read(&path).unwrap(), &whole[..whole.len() / 2]);
+}
+
+/// Otherwise the daemon would begin with round 0, and its first commit would remove the files.
+#[test]
+fn files_without_their_manifest_are_refused_and_its_copy_brings_them_back() {
+    let dir = tempfile::tempdir().unwrap();
+    save(dir.path(), 3, 1.0);
+    let path = dir.path().join(MANIFEST);
+    std::fs::remove_file(&path).unwrap();
+    let line = resume(dir.path()).unwrap_err().to_string();
+    let home = dir.path().display();
+    let expected = format!(
+        "{home} holds checkpoint-3-0 but no checkpoint.json, which says that it is whole: copy \
+         checkpoint-3-0/checkpoint.json to {home} to go on from it, or move checkpoint-3-0 away to start afresh"
+    );
+    assert_eq!(line, expected);
+    assert!(dir.path().join("checkpoint-3-0/mix.safetensors").exists());
+    std::fs::copy(dir.path().join("checkpoint-3-0").join(MANIFEST), &path).unwrap();
+    assert_eq!(first_parameter(dir.path()), 1.0);
+    // A checkpoint of a version that wrote no copy had another one before it.
+    save(dir.path(), 4, 2.0);
+    std::fs::remove_file(&path).unwrap();
+    std::fs::remove_file(dir.path().join("checkpoint-4-1").join(MANIFEST)).unwrap();
+    let line = resume(dir.path()).unwrap_err().to_string();
+    assert!(
+        line.contains("whole: restore checkpoint.json to go on"),
+        "{line}"
+    );
+}
+
+#[test]
+fn a_first_checkpoint_that_was_never_committed_is_none() {
+    let dir = tempfile::tempdir().unwrap();
+    let writer = CheckpointWriter::begin(dir.path(), 2, layout()).unwrap();
+    let mut sink = writer.sink("train").unwrap();
+    sink.tensor("parameters", &parameters(9.0)).unwrap();
+    // A killed process runs no destructor, so the incomplete checkpoint stays.
+    std::mem::forget(writer);
+    drop(sink);
+    assert!(dir.path().join("checkpoint-2-0").exists());
+    assert!(resume(dir.path()).unwrap().is_none());
+    save(dir.path(), 2, 2.0);
+    assert_eq!(first_parameter(dir.path()), 2.0);
 }
 
 #[test]

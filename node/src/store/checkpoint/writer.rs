@@ -2,8 +2,9 @@
 
 use super::{LaneFile, LaneSink, MANIFEST, Manifest, directory_name, is_directory_name};
 use crate::store::StoreError;
-use crate::store::files::{create_private, sync_directory, write_private};
+use crate::store::files::{PRIVATE, create, create_private, sync_directory, write_private};
 use murmurate_strategies::Layout;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -73,6 +74,9 @@ impl CheckpointWriter {
             .map_err(|e| StoreError::io("write", &path, e.into()))?;
         write_private(&path, text.as_bytes())?;
         self.committed = true;
+        // Without its copy the checkpoint is as good.
+        let _ = create(&self.target.join(MANIFEST), PRIVATE)
+            .map(|mut copy| copy.write_all(text.as_bytes()));
         self.remove_others();
         Ok(())
     }

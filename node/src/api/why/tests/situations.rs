@@ -4,7 +4,7 @@
 use super::*;
 use crate::api::observer::Observer;
 use crate::api::swarm::Swarm;
-use crate::api::{MetricsFormat, TroubleKind, metrics_text};
+use crate::api::{Altered as Lost, MetricsFormat, TroubleKind, metrics_text};
 use crate::goal::Target;
 use crate::store::Progress;
 use Step::*;
@@ -55,6 +55,12 @@ enum Step {
     Saved(u64),
     Paused,
     Merging,
+    /// Whether another daemon with this identity is heard.
+    Elsewhere(bool),
+    /// Carol's loss of this round, which this daemon trained, is this far from this daemon's own.
+    TrainsLike(u64, f64),
+    /// A file was lost, which matters until this round, or as long as the daemon runs.
+    Altered(Option<u64>),
     /// Nothing happens until shortly before the end.
     Later,
 }
@@ -154,6 +160,17 @@ impl Told {
                 self.observer.set_control(control, 0);
             }
             Later => self.now_s = NOW_S - 5,
+            Elsewhere(heard) => self.observer.elsewhere(now, heard),
+            TrainsLike(number, off) => {
+                let loss = 0.5 + number as f64;
+                self.tell(&[trained(number, loss)]);
+                let seen = says(CAROL, number, loss + off);
+                self.observer.look_for_equals(&[seen]);
+            }
+            Altered(until) => {
+                let altered = Lost::for_good("a/votes was gone", "Find out why.");
+                self.observer.altered(Lost { until, ..altered });
+            }
             event => self.tell(&[told(event, round)]),
         }
         if let Merging = step {
@@ -170,6 +187,38 @@ impl Told {
             self.observer.set_branch(Some((branch, 1)));
         }
     }
+}
+
+fn trained(round: u64, loss: f64) -> Event {
+    let summary = TrainSummary {
+        steps: 8,
+        loss,
+        ..TrainSummary::default()
+    };
+    let round = Round(round);
+    Event::Trained { round, summary }
+}
+
+/// What a daemon that has trained a round says of itself.
+fn says(peer: PeerId, round: u64, loss: f64) -> SeenVitals {
+    let vitals = Vitals {
+        peer,
+        sequence: round,
+        unix_ms: 0,
+        name: None,
+        version: "1.0.0".to_owned(),
+        round: Round(round),
+        phase: Phase::Exchange,
+        waiting: None,
+        steps_per_s: None,
+        loss: Vitals::loss(loss),
+        accuracy: None,
+        last_round: None,
+        memory: None,
+        saved_round: None,
+    };
+    let age = Duration::ZERO;
+    SeenVitals { vitals, age }
 }
 
 /// Steps that are one event.
@@ -268,6 +317,9 @@ const OF_OTHERS: &[Situation] = &[
     (From::Round9, &[Silent(BOB), Rounds(10, ALL)], "training", &[], "", false),
     (From::Round9, &[IdleUntil(20)], "training", &[Kind::PeersIdle], "contributed nothing for long", true),
     (From::Round9, &[IdleUntil(20), In(20, Phase::Train)], "training", &[], TRAINS, false),
+    (From::Round9, &[TrainsLike(9, 0.0)], "training", &[], TRAINS, false),
+    (From::Round9, &[TrainsLike(9, 0.0), TrainsLike(10, 0.0)], "training", &[Kind::PeersEqual], "Daemon cacacaca trains the same data", true),
+    (From::Round9, &[TrainsLike(9, 0.0), TrainsLike(10, 0.0), TrainsLike(11, 1e-6)], "training", &[], TRAINS, false),
     (From::Round9, &[Lied], "training", &[Kind::PeersLied], "cacacaca lied", true),
     (From::Round9, &[Lied, Dismissed(CAROL)], "training", &[], TRAINS, false),
 ];
@@ -291,6 +343,11 @@ const OF_ITSELF: &[Situation] = &[
     (From::Round9, &[WorkFails, Rounds(11, ALL), In(11, Phase::Train)], "training", &[], TRAINS, false),
     (From::Round9, &[Saved(8), SaveFails], "unsaved", &[Kind::Unsaved], "that of round 8 is intact", true),
     (From::Round9, &[SaveFails, Saved(9)], "training", &[], TRAINS, false),
+    (From::Round9, &[Elsewhere(true)], "elsewhere", &[Kind::Elsewhere], "This identity runs elsewhere", true),
+    (From::Round9, &[Elsewhere(true), Elsewhere(false)], "training", &[], TRAINS, false),
+    (From::Round9, &[Altered(None), In(90, Phase::Train)], "training", &[Kind::Altered], "a/votes was gone", true),
+    (From::Round9, &[Altered(Some(10)), In(10, Phase::Train)], "training", &[Kind::Altered], "a/votes was gone", true),
+    (From::Round9, &[Altered(Some(10)), In(11, Phase::Train)], "training", &[], TRAINS, false),
 ];
 
 fn check((from, steps, state, troubles, says, todo): &Situation) {
@@ -378,7 +435,7 @@ fn leads_with_what_is_grave(facts: &Facts<'_>, name: &str) {
 #[test]
 fn every_view_says_the_same_of_each_situation() {
     let all = [OF_PHASES, OF_WAITS, OF_OTHERS, OF_ITSELF].concat();
-    assert_eq!(all.len(), 53);
+    assert_eq!(all.len(), 61);
     all.iter().for_each(check);
 }
 

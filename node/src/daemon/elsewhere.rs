@@ -1,0 +1,227 @@
+//! Another daemon with this one's identity, as in a copied directory: both say so, and one of them stops.
+//!
+//! The others take the two for one peer: the newer link to either counts, and the other one trains on without any.
+//! Neither end can tell which of the two is the copy. The one that has just begun stops, and says so to the other
+//! one, which stays. Two that have run for long are met after a split, or are copies of a machine: after some time
+//! the one that is not ahead stops.
+
+use crate::api::Clock;
+use crate::daemon::DaemonError;
+use crate::daemon::driver::Driver;
+use crate::events::Kind;
+use crate::net::SeenElsewhere;
+use murmurate_protocol::{Phase, Round};
+use std::time::{Duration, Instant};
+
+/// A daemon that has run for less than this has just begun.
+const YOUNG: Duration = Duration::from_secs(60);
+
+/// How long two that have not stop for each other.
+const UNDECIDED: Duration = Duration::from_secs(30);
+
+/// How long the daemon that stops goes on, so that the other one hears of it.
+const LAST_WORDS: Duration = Duration::from_secs(3);
+
+/// The other one is gone if it was not heard for this long.
+const GONE: Duration = Duration::from_secs(60);
+
+/// What the daemon says that stays.
+const STAYS: &str = "this identity runs elsewhere: another daemon has the same identity.key, as a copied directory \
+                     has, and the others take the two for one; stop one of them (a copy enters the run as a new \
+                     member in a new directory: `murmurate run --dir NEW --invite FILE`)";
+
+/// What this daemon knows of another one with its identity, and does about it.
+#[derive(Debug)]
+pub(super) struct Elsewhere {
+    born: Instant,
+    /// Since when the other one is heard.
+    since: Option<Instant>,
+    /// When this daemon stops because of it.
+    stops: Option<Instant>,
+}
+
+impl Default for Elsewhere {
+    fn default() -> Self {
+        Self {
+            born: Instant::now(),
+            since: None,
+            stops: None,
+        }
+    }
+}
+
+/// What a daemon does about another one with its identity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// There is none, or nothing is new.
+    Nothing,
+    /// It says so.
+    Says,
+    /// It says so, and stops soon.
+    Leaves,
+    /// It stops now.
+    Stops,
+}
+
+impl Elsewhere {
+    /// Whether another one is there.
+    pub(super) const fn is_there(&self) -> bool {
+        self.since.is_some()
+    }
+
+    /// What to do about what was heard of another one, in this daemon's round.
+    pub(super) fn judge(
+        &mut self,
+        seen: Option<&SeenElsewhere>,
+        round: Round,
+        now: Instant,
+    ) -> Verdict {
+        if let Some(stops) = self.stops {
+            return match now < stops {
+                true => Verdict::Nothing,
+                false => Verdict::Stops,
+            };
+        }
+        let here = |seen: &&SeenElsewhere| now.saturating_duration_since(seen.heard) < GONE;
+        let Some(seen) = seen.filter(here) else {
+            self.since = None;
+            return Verdict::Nothing;
+        };
+        let news = self.since.is_none();
+        let since = *self.since.get_or_insert(now);
+        let gives_way = matches!(seen.vitals.phase, Phase::Leaving | Phase::Left);
+        let young = now.saturating_duration_since(self.born) < YOUNG;
+        let undecided = seen.heard.saturating_duration_since(since) >= UNDECIDED;
+        let behind = undecided && seen.vitals.round >= round;
+        match (!gives_way && (young || behind), news) {
+            (true, _) => {
+                self.stops = Some(now + LAST_WORDS);
+                Verdict::Leaves
+            }
+            (false, true) => Verdict::Says,
+            (false, false) => Verdict::Nothing,
+        }
+    }
+}
+
+impl Driver {
+    /// Looks whether another daemon has this one's identity.
+    pub(super) fn look_elsewhere(&mut self) {
+        let seen = self.net.vitals().elsewhere();
+        let (round, at) = (self.peer.round(), Instant::now());
+        let verdict = self.ending.elsewhere.judge(seen.as_ref(), round, at);
+        let there = self.ending.elsewhere.is_there();
+        let now = self.clock.now();
+        self.console.status.with(|o| o.elsewhere(now, there));
+        match verdict {
+            Verdict::Nothing => {}
+            Verdict::Says => self.tell_elsewhere(STAYS, self.peer.phase()),
+            Verdict::Leaves => {
+                let line = format!("{}; it ends in a moment", DaemonError::Elsewhere);
+                self.tell_elsewhere(&line, Phase::Leaving);
+            }
+            Verdict::Stops => self.ending.fail(DaemonError::Elsewhere),
+        }
+    }
+
+    /// Tells the operator, the log and the other one.
+    fn tell_elsewhere(&mut self, line: &str, phase: Phase) {
+        self.console.printer.note(line);
+        let (now, round) = (self.clock.now(), self.peer.round().0);
+        self.console.log.add(now, round, Kind::Elsewhere);
+        let vitals = self.vitals_in(phase, &[]);
+        self.net.vitals().say_to_the_other(vitals);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use murmurate_protocol::PeerId;
+    use murmurate_protocol::vitals::Vitals;
+
+    fn seen(heard: Instant, round: u64, phase: Phase) -> SeenElsewhere {
+        let vitals = Vitals {
+            peer: PeerId::from_bytes([1; 32]),
+            sequence: 9,
+            unix_ms: 9,
+            name: None,
+            version: "1.0.0".to_owned(),
+            round: Round(round),
+            phase,
+            waiting: None,
+            steps_per_s: None,
+            loss: None,
+            accuracy: None,
+            last_round: None,
+            memory: None,
+            saved_round: None,
+        };
+        SeenElsewhere { vitals, heard }
+    }
+
+    fn running(since: Instant) -> Elsewhere {
+        Elsewhere {
+            born: since,
+            ..Elsewhere::default()
+        }
+    }
+
+    #[test]
+    fn the_one_that_has_just_begun_stops_and_the_other_one_stays() {
+        let (start, round) = (Instant::now(), Round(9));
+        let now = start + 2 * YOUNG;
+        let (mut old, mut copy) = (running(start), running(now));
+        assert_eq!(old.judge(None, round, now), Verdict::Nothing);
+        let now = now + Duration::from_secs(9);
+        let of_old = seen(now, 9, Phase::Train);
+        assert_eq!(copy.judge(Some(&of_old), round, now), Verdict::Leaves);
+        let of_copy = seen(now, 9, Phase::Leaving);
+        assert_eq!(old.judge(Some(&of_copy), round, now), Verdict::Says);
+        let now = now + LAST_WORDS / 2;
+        assert_eq!(copy.judge(Some(&of_old), round, now), Verdict::Nothing);
+        let now = now + LAST_WORDS;
+        assert_eq!(copy.judge(None, round, now), Verdict::Stops);
+        assert_eq!(old.judge(Some(&of_copy), round, now), Verdict::Nothing);
+        assert!(old.is_there());
+        assert_eq!(
+            old.judge(Some(&of_copy), round, now + GONE),
+            Verdict::Nothing
+        );
+        assert!(!old.is_there(), "it is gone");
+    }
+
+    #[test]
+    fn of_two_young_ones_the_second_to_hear_stays() {
+        let start = Instant::now();
+        let (mut one, mut other) = (running(start), running(start));
+        let now = start + YOUNG / 2;
+        let of_other = seen(now, 9, Phase::Train);
+        assert_eq!(one.judge(Some(&of_other), Round(9), now), Verdict::Leaves);
+        let of_one = seen(now, 9, Phase::Leaving);
+        assert_eq!(other.judge(Some(&of_one), Round(9), now), Verdict::Says);
+    }
+
+    #[test]
+    fn of_two_old_ones_the_one_behind_stops_after_a_while() {
+        let start = Instant::now();
+        let (mut behind, mut ahead) = (running(start), running(start));
+        let mut now = start + 2 * YOUNG;
+        for _ in 0..=UNDECIDED.as_secs() {
+            let of_ahead = seen(now, 20, Phase::Train);
+            let of_behind = seen(now, 9, Phase::Train);
+            assert_ne!(
+                ahead.judge(Some(&of_behind), Round(20), now),
+                Verdict::Leaves
+            );
+            let verdict = behind.judge(Some(&of_ahead), Round(9), now);
+            let waited = now.saturating_duration_since(start + 2 * YOUNG);
+            assert_eq!(
+                verdict == Verdict::Leaves,
+                waited >= UNDECIDED,
+                "{waited:?}"
+            );
+            now += Duration::from_secs(1);
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! A straggler that replays a round: who owes it slices for too long holds it no longer than it must.
+
+#![allow(
+    unreachable_pub,
+    clippy::disallowed_methods,
+    clippy::type_complexity,
+    reason = "tests read settings of their own, and use parts of what is common"
+)]
+
+use crate::common::one::{One, honest};
+use crate::common::{config, peer, plan};
+use murmurate_protocol::wire::{
+    FormingMessage, FragmentMessage, Member, MembershipMessage, Message, Muster, Scoped,
+    ShardVersion, TransferMessage,
+};
+use murmurate_protocol::{
+    Attempt, Digest, ExchangeKind, FetchId, FragmentId, GroupTag, Input, Members, Order, Output,
+    PeerId, Round, SliceId,
+};
+
+/// Peer 0 trains round 0. Of its three mates these have ended it and are in round 1; the first of them tells
+/// it so, and what was decided.
+fn replaying(ahead: &[u8]) -> One {
+    let mut settings = config(peer(0));
+    settings.start_with = 4;
+    let mut one = One::with(settings, plan(ExchangeKind::AllReduce, 1));
+    (1..4).for_each(|id| one.meet(peer(id)));
+    one.work(honest);
+    for id in ahead {
+        let alive = MembershipMessage::Alive {
+            round: Round(1),
+            ready: true,
+            anchor: Digest::of(b"of round 1"),
+            muster: Muster::Begun,
+            branch: None,
+        };
+        one.hear(peer(*id), alive);
+    }
+    let donor = peer(ahead[0]);
+    let (round, resync) = (Round(1), false);
+    one.hear(donor, FormingMessage::Behind { round, resync });
+    assert_eq!(asked_for_history(&one), [donor]);
+    one.outputs.clear();
+    let members = (1..4).map(|id| Member {
+        peer: peer(id),
+        weight: 8.0,
+        taken: None,
+        loss: None,
+    });
+    let versions = (0..2u8).map(|shard| ShardVersion {
+        owner: peer(shard + 1),
+        attempt: Attempt::FIRST,
+        contributors: Members::from_bits(7),
+        digest: bytes(shard),
+    });
+    let decided = Scoped {
+        round: Round(0),
+        fragment: FragmentId(0),
+        group: GroupTag::from_bits(6),
+        body: FragmentMessage::Decided {
+            ballot: 0,
+            members: members.collect(),
+            versions: versions.collect(),
+        },
+    };
+    one.hear(donor, decided);
+    one
+}
+
+fn bytes(shard: u8) -> Digest {
+    Digest::of(&[shard])
+}
+
+fn asked_for_history(one: &One) -> Vec<PeerId> {
+    let ask = |output: &Output| match output {
+        Output::Send {
+            to,
+            message: Message::Transfer(TransferMessage::HistoryAsk { .. }),
+        } => Some(*to),
+        _ => None,
+    };
+    one.outputs.iter().filter_map(ask).collect()
+}
+
+fn asks_for_a_state(one: &One) -> bool {
+    let ask = |output: &Output| {
+        matches!(
+            output,
+            Output::Send {
+                message: Message::Transfer(TransferMessage::StateAsk { .. }),
+                ..
+            }
+        )
+    };
+    one.outputs.iter().any(ask)
+}
+
+/// The slices that are fetched, each with its donors. Forgets all outputs so far.
+fn fetched(one: &mut One) -> Vec<(SliceId, Vec<PeerId>)> {
+    let outputs = std::mem::take(&mut one.outputs);
+    let fetch = |output| match output {
+        Output::Fetch {
+            what: FetchId::Slice(slice),
+            from,
+            ..
+        } => Some((slice, from)),
+        _ => None,
+    };
+    outputs.into_iter().filter_map(fetch).collect()
+}
+
+fn comes(one: &mut One, slice: SliceId) {
+    one.feed(Input::Fetched {
+        what: FetchId::Slice(slice),
+        meta: None,
+        digest: Some(bytes(slice.shard as u8)),
+    });
+}
+
+#[test]
+fn what_a_slow_donor_owes_is_asked_of_another_after_its_usual_time() {
+    let mut one = replaying(&[1, 2, 3]);
+    let first = fetched(&mut one);
+    let donors: Vec<&Vec<PeerId>> = first.iter().map(|(_, from)| from).collect();
+    assert_eq!(donors, [&[1, 2, 3].map(peer).to_vec(); 2]);
+    // One slice has come, and the other is on its way for as long as its donor may take.
+    comes(&mut one, first[0].0);
+    one.outputs.clear();
+    let initial = one.peer.plan().deadlines.initial.as_secs();
+    one.pass(initial);
+    let again = fetched(&mut one);
+    assert_eq!(again, [(first[1].0, [2, 3].map(peer).to_vec())]);
+    // The second one does what the first did not.
+    comes(&mut one, first[1].0);
+    let applies = |output: &Output| matches!(output, Output::Order { order: Order::Apply { round, .. }, .. } if *round == Round(0));
+    assert!(one.outputs.iter().any(applies), "{:?}", one.outputs);
+    one.outputs.clear();
+    one.pass(initial);
+    assert!(fetched(&mut one).is_empty(), "nothing is owed any more");
+}
+
+#[test]
+fn the_last_donor_has_as_long_as_a_transfer_may_take() {
+    let mut one = replaying(&[1]);
+    let first = fetched(&mut one);
+    assert_eq!(first.len(), 2);
+    let ceiling = one.peer.plan().deadlines.ceiling.as_secs();
+    for _ in 1..ceiling {
+        one.pass(1);
+        assert!(fetched(&mut one).is_empty(), "no other has the round");
+    }
+    one.pass(1);
+    assert!(asks_for_a_state(&one), "{:?}", one.outputs);
+}
