@@ -20,7 +20,7 @@ fuzz_target!(|input: (u8, &[u8])| {
             if let Ok(message) = Message::decode(bytes) {
                 assert_eq!(message.encode(), bytes);
                 if let Message::News(news) = message {
-                    assert!(Register::new(run).learn(news, NOW).fresh.is_empty());
+                    assert!(Register::new(run).learn(news, &peer, NOW).fresh.is_empty());
                 }
             }
         }
@@ -44,7 +44,7 @@ fuzz_target!(|input: (u8, &[u8])| {
             }
         }
         _ => {
-            if let Some(register) = Register::from_bytes(run, bytes) {
+            if let Ok(register) = Register::from_bytes(run, bytes) {
                 assert_eq!(register.members().count(), 0);
             }
         }

@@ -6,6 +6,7 @@ pub mod bulk;
 pub mod config;
 pub mod daemon;
 pub mod depot;
+mod descriptors;
 pub mod directive;
 pub mod events;
 pub mod faults;

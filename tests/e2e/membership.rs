@@ -149,6 +149,16 @@ fn a_member_comes_back_without_its_invite() {
     let invite = line(&["invite"], &owner);
     let mut second = invited(&turn, 1, &friend, &invite);
     second.listening();
+    #[cfg(target_os = "linux")]
+    {
+        // Every user of the machine may read this.
+        let shown = std::fs::read(format!("/proc/{}/cmdline", second.id())).unwrap();
+        let shown = String::from_utf8_lossy(&shown);
+        assert!(
+            shown.contains("run") && !shown.contains("invite"),
+            "{shown}"
+        );
+    }
     second.reaches(2);
     wait_for("it knows the owner", || friend.join("peers.json").exists());
     second.interrupt().polite();
@@ -228,6 +238,39 @@ fn wrong_invites_and_keys_are_refused_in_one_line() {
         failure(&["invite", &dir("member")]),
         "may not let others in",
     );
+}
+
+/// Without its register a daemon would let in whoever was revoked.
+#[test]
+fn a_register_that_cannot_be_read_is_refused_in_one_line_and_kept() {
+    let base = tempfile::tempdir().unwrap();
+    let key = base.path().join("birds.key");
+    let key = key.to_str().unwrap();
+    output(&["run-key", "birds", "--to", key]);
+    let dir = base.path().join("dir");
+    std::fs::create_dir(&dir).unwrap();
+    let register = dir.join("register");
+    let newer = [b"murmurate register\n".as_slice(), &[9], &[0; 64]].concat();
+    for (content, problem) in [
+        (vec![0; 24], "is damaged"),
+        (Vec::new(), "is damaged"),
+        (newer, "is of a newer version of murmurate"),
+        (
+            vec![1; 11 << 20],
+            "has 11534336 bytes, and no register has more than",
+        ),
+    ] {
+        std::fs::write(&register, &content).unwrap();
+        let args = ["run", "--no-mdns", "--rounds", "1", "--key", key, "--dir"];
+        let args = [&args, [dir.to_str().unwrap()].as_slice()].concat();
+        let said = failure_with(6, Path::new("."), &args);
+        says(&said, problem);
+        says(
+            &said,
+            "it says who was revoked, so nothing starts without it",
+        );
+        assert_eq!(std::fs::read(&register).unwrap(), content);
+    }
 }
 
 /// So do wrong orders, and files that others may read.

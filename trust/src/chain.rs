@@ -1,7 +1,7 @@
 //! A chain of certificates, from the run's key to a peer.
 
 use crate::certificate::{Certificate, Holder};
-use crate::limits::{CHAIN_BYTES_MAX, CHAIN_MAX, CLOCK_SKEW_S, LIFE_MAX_S};
+use crate::limits::{CHAIN_BYTES_MAX, CHAIN_MAX, CLOCK_SKEW_S, LIFE_MAX_S, MEMBER_LIFE_S};
 use crate::roles::{Role, Roles};
 use crate::run::Run;
 use murmurate_protocol::PeerId;
@@ -43,6 +43,23 @@ pub enum Flaw {
         /// Seconds since its end.
         ago_s: u64,
     },
+    /// It is valid for longer than the one who signed it may say.
+    #[error(
+        "it is valid for longer than a certificate may be (90 days with an invite, else a year): ask a member for a \
+         new invite, and enter with it in a new directory"
+    )]
+    Overlong,
+}
+
+impl Flaw {
+    /// Whether only somebody who means harm passes such certificates on. Clocks differ, and other flaws come
+    /// with time.
+    pub(crate) const fn is_forged(self) -> bool {
+        match self {
+            Self::Foreign | Self::OtherPeer | Self::Unentitled | Self::Overlong => true,
+            Self::Early { .. } | Self::Expired { .. } => false,
+        }
+    }
 }
 
 impl Chain {
@@ -106,6 +123,37 @@ impl Chain {
         }
     }
 
+    /// The key that signed its last certificate.
+    pub(crate) fn issuer(&self, run: &Run) -> PeerId {
+        let before = self.0.len().checked_sub(2).and_then(|at| self.0.get(at));
+        before.map_or(run.key, |issuer| issuer.holder.key())
+    }
+
+    /// The first member in it: the one that answers to the owner for all that follow.
+    pub(crate) fn branch(&self) -> Option<PeerId> {
+        self.0
+            .iter()
+            .find_map(|certificate| match certificate.holder {
+                Holder::Peer(peer) => Some(peer),
+                Holder::Invite { .. } => None,
+            })
+    }
+
+    /// Its place among those who used the same invite: when its last certificate was made, and what tells
+    /// equal times apart.
+    pub(crate) fn turn(&self) -> (u64, Vec<u8>) {
+        (self.last().map_or(0, |last| last.from_s), self.to_bytes())
+    }
+
+    /// Whether of two that give one seat this is the one to keep, everywhere: of those that an invite signed
+    /// the first, which says when the invite was used, and of others the one that ends last.
+    pub(crate) fn supersedes(&self, known: &Self) -> bool {
+        match self.invite() {
+            Some(_) => self.turn() < known.turn(),
+            None => (self.until_s(), self.turn()) > (known.until_s(), known.turn()),
+        }
+    }
+
     /// The keys that it names, the first issuer's first. A revoked key among them voids it.
     pub fn keys(&self) -> impl Iterator<Item = PeerId> {
         self.0.iter().map(|certificate| certificate.holder.key())
@@ -137,12 +185,16 @@ impl Chain {
             if !certificate.is_by(&issuer, run) {
                 return Err(Flaw::Foreign);
             }
-            let life = certificate.until_s.saturating_sub(certificate.from_s);
-            if !certificate.roles.known() || life > LIFE_MAX_S {
+            let entitled = above.is_none_or(|above| may_issue(above, certificate));
+            if !certificate.roles.known() || !entitled {
                 return Err(Flaw::Unentitled);
             }
-            if above.is_some_and(|above| !may_issue(above, certificate)) {
-                return Err(Flaw::Unentitled);
+            // With an invite its holder signs for itself, and does not choose for how long.
+            let by_invite =
+                above.is_some_and(|above| matches!(above.holder, Holder::Invite { .. }));
+            let life_max = if by_invite { MEMBER_LIFE_S } else { LIFE_MAX_S };
+            if certificate.until_s.saturating_sub(certificate.from_s) > life_max {
+                return Err(Flaw::Overlong);
             }
             issuer = certificate.holder.key();
             above = Some(certificate);

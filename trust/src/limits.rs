@@ -34,11 +34,22 @@ pub const INVITE_ADDRESS_BYTES_MAX: usize = 256;
 /// Characters of an invite's line, so that a pasted file is refused at once.
 pub const INVITE_LINE_MAX: usize = 8192;
 
-/// Members that are remembered, about 1 KiB each.
+/// Members that are remembered, fewer than 700 bytes each.
 pub const MEMBERS_MAX: usize = 4096;
 
-/// Revocations that are remembered, about 2 KiB each.
-pub const REVOCATIONS_MAX: usize = 256;
+/// Members that are remembered of those that one admitter of the owner let in, and whoever these let in. It
+/// takes eight admitters that invent members to fill a register.
+pub const ADMITTER_MEMBERS_MAX: usize = MEMBERS_MAX / 8;
+
+/// Revocations that are remembered, fewer than 800 bytes each.
+pub const REVOCATIONS_MAX: usize = 1024;
+
+/// Revocations that are remembered of one admitter of the owner and those that it let in.
+pub const ADMITTER_REVOCATIONS_MAX: usize = REVOCATIONS_MAX / 8;
+
+/// Bytes of a register in its file, for writing and for reading. A full one has fewer: 2.8 MB of members, 0.8
+/// of revocations, and 1 KiB at most for each ban ([`PROOF_BYTES_MAX`](murmurate_protocol::limits::PROOF_BYTES_MAX)).
+pub const REGISTER_BYTES_MAX: usize = 10 << 20;
 
 /// Bytes of one message at the gate.
 pub const GATE_MESSAGE_MAX: usize = 4096;

@@ -4,9 +4,10 @@ use crate::chain::Chain;
 use crate::directive::SignedDirective;
 use crate::gate::Message;
 use crate::revocation::Revocation;
-use murmurate_protocol::Proof;
 use murmurate_protocol::wire::WireVersion;
+use murmurate_protocol::{PeerId, Proof};
 use serde::{Deserialize, Serialize};
+use std::fmt;
 
 /// What one member tells another.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,9 +29,43 @@ pub struct News {
 pub struct Learned {
     /// What was new.
     pub fresh: News,
-    /// Whether the news contained a proof that proves nothing, or a directive that the owner has not signed.
-    /// No honest member passes one on.
+    /// Whether the news contained what no honest member passes on: certificates or a revocation that are
+    /// forged, a proof that proves nothing, or a directive that the owner has not signed. What came after it
+    /// was not read.
     pub slanders: bool,
+    /// Peers that used an invite which others had used up at other members.
+    pub overused: Vec<Overused>,
+}
+
+/// More peers used an invite than may, each at another member. All members keep those who used it first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Overused {
+    /// The key of the invite.
+    pub invite: PeerId,
+    /// How many peers may use it.
+    pub uses: u32,
+    /// A peer that used it later than these, and is out.
+    pub out: PeerId,
+}
+
+impl fmt::Display for Overused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { invite, uses, out } = self;
+        let machines = if *uses == 1 { "machine" } else { "machines" };
+        write!(
+            f,
+            "the invite {invite} is for {uses} {machines} and was used by more, at different members: all keep those \
+             that used it first, and {out} is out. Make an invite for each machine, or revoke this one if you do not \
+             know who used it"
+        )
+    }
+}
+
+impl Learned {
+    /// Whether the news changed nothing, and there is nothing to report.
+    pub fn is_nothing(&self) -> bool {
+        self.fresh.is_empty() && !self.slanders && self.overused.is_empty()
+    }
 }
 
 impl News {

@@ -4,15 +4,17 @@
 use crate::ban;
 use crate::chain::{Chain, Flaw};
 use crate::directive::SignedDirective;
-use crate::limits::{MEMBERS_MAX, NEWS_ITEMS_MAX, REVOCATIONS_MAX};
-use crate::news::{Learned, News};
+use crate::limits::{
+    ADMITTER_MEMBERS_MAX, ADMITTER_REVOCATIONS_MAX, MEMBERS_MAX, NEWS_ITEMS_MAX, REVOCATIONS_MAX,
+};
+use crate::news::News;
 use crate::revocation::Revocation;
 use crate::roles::Roles;
 use crate::run::Run;
-use murmurate_protocol::limits::DIRECTIVES_MAX;
-use murmurate_protocol::{Digest, Directive, Directives, PeerId, Proof};
+use crate::seats::{Seat, Seats};
+use murmurate_protocol::{Directive, Directives, PeerId, Proof};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Why a peer is not let in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
@@ -41,20 +43,24 @@ pub enum Refusal {
     /// It has lied.
     #[error("it is banned from the run, because it signed statements that contradict each other")]
     Banned,
+    /// There are too many members whom its admitter let in.
+    #[error(
+        "the member that let it in, and those that it let in, have let in {ADMITTER_MEMBERS_MAX} machines already: ask \
+         the owner of the run for an invite"
+    )]
+    AdmitterFull,
 }
 
 /// The members and revocations of a closed run that a member knows of. Of an open run nothing is
 /// remembered.
 ///
-/// Every member lets the first peers that it sees use an invite. What one member has seen spreads
-/// to all, so of two machines that use one invite at the same moment, each may get in at different
-/// members.
+/// Every member lets the first peers that it sees use an invite. What one member has seen spreads to all. Of
+/// two machines that use one invite at the same moment at different members, all keep the one that used it
+/// first by its certificate.
 #[derive(Clone, Debug)]
 pub struct Register {
     pub(crate) run: Run,
-    pub(crate) members: BTreeMap<PeerId, Chain>,
-    /// Which peers used which invite: by invite and peer.
-    pub(crate) used: BTreeMap<(PeerId, PeerId), ()>,
+    pub(crate) seats: Seats,
     pub(crate) revocations: BTreeMap<PeerId, Revocation>,
     /// One proof for each banned member.
     pub(crate) bans: BTreeMap<PeerId, Proof>,
@@ -67,8 +73,7 @@ impl Register {
     pub fn new(run: Run) -> Self {
         Self {
             run,
-            members: BTreeMap::new(),
-            used: BTreeMap::new(),
+            seats: Seats::default(),
             revocations: BTreeMap::new(),
             bans: BTreeMap::new(),
             directives: BTreeMap::new(),
@@ -101,69 +106,19 @@ impl Register {
         if self.is_void(chain) {
             return Err(Refusal::Revoked);
         }
-        if self.members.get(peer) == Some(chain) {
-            return Ok((roles, false));
-        }
+        let seat = (*peer, chain.issuer(&self.run));
         if let Some((key, uses, until_s)) = chain.invite()
-            && !self.used.contains_key(&(key, *peer))
+            && self.seats.get(&seat).is_none()
         {
             if now_s >= until_s {
                 let ago_s = now_s - until_s;
                 return Err(Refusal::InviteExpired { ago_s });
             }
-            if self.uses(&key) >= uses {
+            if self.seats.by(key).count() >= uses as usize {
                 return Err(Refusal::InviteUsed { uses });
             }
         }
-        self.enter(chain.clone(), *peer).map(|()| (roles, true))
-    }
-
-    /// Learns what another member says: it let peers in while their invites were valid, and heard
-    /// of revocations and bans.
-    pub fn learn(&mut self, news: News, now_s: u64) -> Learned {
-        let mut learned = Learned::default();
-        if self.run.open {
-            return learned;
-        }
-        let fresh = &mut learned.fresh;
-        for revocation in news.revocations.into_iter().take(NEWS_ITEMS_MAX) {
-            if self.revoke(revocation.clone()) {
-                fresh.revocations.push(revocation);
-            }
-        }
-        for chain in news.members.into_iter().take(NEWS_ITEMS_MAX) {
-            if self.learn_member(&chain, now_s) {
-                fresh.members.push(chain);
-            }
-        }
-        for directive in news.directives.into_iter().take(DIRECTIVES_MAX) {
-            match self.direct(directive.clone()) {
-                Some(true) => fresh.directives.push(directive),
-                Some(false) => {}
-                None => learned.slanders = true,
-            }
-        }
-        for proof in news.bans.into_iter().take(NEWS_ITEMS_MAX) {
-            let by = proof.by();
-            match self.ban(proof) {
-                // Those who hear of it next may not know the member.
-                Some(true) => {
-                    let chain = self.members.get(&by).cloned();
-                    fresh
-                        .members
-                        .extend(chain.filter(|c| !fresh.members.contains(c)));
-                    fresh.bans.push(proof);
-                }
-                Some(false) => {}
-                None => learned.slanders = true,
-            }
-        }
-        learned
-    }
-
-    /// Whether news would change nothing.
-    pub fn knows(&self, news: &News, now_s: u64) -> bool {
-        self.clone().learn(news.clone(), now_s).fresh.is_empty()
+        self.enter(seat, chain, now_s).map(|fresh| (roles, fresh))
     }
 
     /// Bans a member that has lied, for as long as the register is kept. Only known members are banned,
@@ -176,7 +131,7 @@ impl Register {
         if !ban::holds(&proof, &self.run) {
             return None;
         }
-        let known = self.members.contains_key(&proof.by());
+        let known = self.seats.of(&proof.by()).next().is_some() && self.bans.len() < MEMBERS_MAX;
         if known {
             self.bans.insert(proof.by(), proof);
         }
@@ -215,71 +170,73 @@ impl Register {
         self.bans.get(peer)
     }
 
-    fn learn_member(&mut self, chain: &Chain, now_s: u64) -> bool {
-        let Some(peer) = chain.peer() else {
-            return false;
-        };
-        let known = self.members.get(&peer);
-        // The longer one of two certificates of a peer is kept.
-        if known.is_some_and(|known| known.until_s() >= chain.until_s()) {
-            return false;
+    /// Gives a peer its seat, or renews it. Returns whether that changes something.
+    pub(crate) fn enter(&mut self, seat: Seat, chain: &Chain, now_s: u64) -> Result<bool, Refusal> {
+        let known = self.seats.get(&seat);
+        if known.is_some_and(|known| known.until_s() > now_s && !chain.supersedes(known)) {
+            return Ok(false);
         }
-        if chain.check(&self.run, &peer, now_s).is_err() || self.is_void(chain) {
-            return false;
+        if known.is_none() {
+            self.room_for(chain)?;
         }
-        let used =
-            |(key, uses, _)| !self.used.contains_key(&(key, peer)) && self.uses(&key) >= uses;
-        if chain.invite().is_some_and(used) {
-            return false;
-        }
-        self.enter(chain.clone(), peer).is_ok()
+        self.seats.insert(seat, chain.clone());
+        Ok(true)
     }
 
-    fn enter(&mut self, chain: Chain, peer: PeerId) -> Result<(), Refusal> {
-        let room = self.members.len() < MEMBERS_MAX && self.used.len() < MEMBERS_MAX;
-        if !room && !self.members.contains_key(&peer) {
+    /// Whether one more member fits, in all and among those that its admitter answers for.
+    fn room_for(&self, chain: &Chain) -> Result<(), Refusal> {
+        if self.seats.len() >= MEMBERS_MAX {
             return Err(Refusal::Full);
         }
-        if let Some((key, _, _)) = chain.invite() {
-            self.used.insert((key, peer), ());
+        let branch = chain.branch();
+        if branch == chain.peer() {
+            return Ok(());
         }
-        self.members.insert(peer, chain);
-        Ok(())
+        let of_it = |known: &&Chain| known.branch() == branch && known.peer() != branch;
+        let beside = self.seats.chains().filter(of_it);
+        match beside.filter(|known| !self.is_void(known)).count() >= ADMITTER_MEMBERS_MAX {
+            true => Err(Refusal::AdmitterFull),
+            false => Ok(()),
+        }
     }
 
-    /// Enters a revocation. Returns whether it is genuine and new. The owner's takes the place of a
-    /// member's, and of the oldest if there are too many.
-    pub fn revoke(&mut self, revocation: Revocation) -> bool {
+    /// Enters a revocation. Returns whether it is new and counts; `None` if no one signed it that may revoke.
+    /// The owner's takes the place of a member's, and of the oldest if there are too many.
+    pub fn revoke(&mut self, revocation: Revocation) -> Option<bool> {
         let stronger = |known: &Revocation| known.by().is_some() && revocation.by().is_none();
-        if self
-            .revocations
-            .get(&revocation.key)
-            .is_some_and(|known| !stronger(known))
-        {
-            return false;
+        let known = self.revocations.get(&revocation.key);
+        if known.is_some_and(|known| !stronger(known)) {
+            return Some(false);
         }
         if !revocation.is_genuine(&self.run) {
-            return false;
+            return None;
+        }
+        let branch = revocation.branch();
+        let by_members = || self.revocations.values().filter(|r| r.by().is_some());
+        let beside = by_members().filter(|known| known.branch() == branch);
+        if branch.is_some() && beside.count() >= ADMITTER_REVOCATIONS_MAX {
+            return Some(false);
         }
         if self.revocations.len() >= REVOCATIONS_MAX {
-            let by_members = self
-                .revocations
-                .values()
-                .filter(|known| known.by().is_some());
-            let oldest = by_members
-                .min_by_key(|known| known.at_s)
-                .map(|known| known.key);
-            match oldest.filter(|_| revocation.by().is_none()) {
+            let oldest = by_members().min_by_key(|known| known.at_s);
+            let oldest = oldest.map(|known| known.key);
+            match oldest.filter(|_| branch.is_none()) {
                 Some(oldest) => drop(self.revocations.remove(&oldest)),
-                None => return false,
+                None => return Some(false),
             }
         }
         self.revocations.insert(revocation.key, revocation);
-        true
+        // A revoked admitter gives its places back.
+        if self.seats.len() > MEMBERS_MAX / 2 {
+            let mut seats = std::mem::take(&mut self.seats);
+            seats.retain(|chain| !self.is_void(chain));
+            self.seats = seats;
+        }
+        Some(true)
     }
 
     /// Whether any key of the chain was revoked by one that may.
-    fn is_void(&self, chain: &Chain) -> bool {
+    pub(crate) fn is_void(&self, chain: &Chain) -> bool {
         let revoked = chain.keys().filter_map(|key| self.revocations.get(&key));
         revoked
             .into_iter()
@@ -288,40 +245,55 @@ impl Register {
 
     /// Whether a member that was let in may stay.
     pub fn still_in(&self, chain: &Chain, now_s: u64) -> bool {
-        let banned = chain
-            .peer()
-            .is_some_and(|peer| self.bans.contains_key(&peer));
-        chain.check_time(now_s).is_ok() && !self.is_void(chain) && !banned
+        let seat = Seats::seat_of(chain, &self.run);
+        // Who used an invite after others has lost its seat.
+        let seated = self.run.open || seat.is_some_and(|seat| self.seats.get(&seat).is_some());
+        let banned = seat.is_some_and(|(peer, _)| self.bans.contains_key(&peer));
+        chain.check_time(now_s).is_ok() && seated && !self.is_void(chain) && !banned
     }
 
     /// Whether a peer is a member. In an open run everyone is.
     pub fn is_member(&self, peer: &PeerId, now_s: u64) -> bool {
-        let known = self.members.get(peer);
-        self.run.open || known.is_some_and(|chain| self.still_in(chain, now_s))
+        self.run.open || self.seats.of(peer).any(|chain| self.still_in(chain, now_s))
     }
 
-    /// How many peers are known to have used an invite.
-    fn uses(&self, invite: &PeerId) -> u32 {
-        let first = (*invite, PeerId::from_bytes([0; 32]));
-        let last = (*invite, PeerId::from_bytes([0xff; 32]));
-        u32::try_from(self.used.range(first..=last).count()).unwrap_or(u32::MAX)
-    }
-
-    /// Forgets what has ended.
-    pub fn tidy(&mut self, now_s: u64) {
+    /// Forgets what has ended. Returns whether there was something. An invite that is valid still remembers
+    /// who used it.
+    pub fn tidy(&mut self, now_s: u64) -> bool {
+        let before = (self.seats.len(), self.revocations.len());
+        let mut seats = std::mem::take(&mut self.seats);
         let bans = &self.bans;
-        self.members
-            .retain(|peer, chain| chain.until_s() > now_s || bans.contains_key(peer));
+        seats.retain(|chain| {
+            let invite_until = chain.invite().map_or(0, |(_, _, until_s)| until_s);
+            let banned = chain.peer().is_some_and(|peer| bans.contains_key(&peer));
+            chain.until_s().max(invite_until) > now_s || banned
+        });
+        // The clock of who revoked may have been wrong: as long as there are certificates, it counts.
+        let named: BTreeSet<PeerId> = seats.chains().flat_map(Chain::keys).collect();
+        self.seats = seats;
         self.revocations
-            .retain(|_, revocation| revocation.until_s() > now_s);
-        let members = &self.members;
-        self.used.retain(|(_, peer), ()| members.contains_key(peer));
+            .retain(|key, revocation| revocation.until_s() > now_s || named.contains(key));
+        before != (self.seats.len(), self.revocations.len())
     }
 
-    /// All known members with their certificates, and whether they were revoked.
+    /// All known members with their best certificates, and whether they were revoked.
     pub fn members(&self) -> impl Iterator<Item = (PeerId, &Chain, bool)> {
-        let all = self.members.iter();
-        all.map(|(peer, chain)| (*peer, chain, self.is_void(chain)))
+        let mut best: BTreeMap<PeerId, (bool, u64, &Chain)> = BTreeMap::new();
+        for chain in self.chains() {
+            let Some(peer) = chain.peer() else { continue };
+            let (valid, until_s) = (!self.is_void(chain), chain.until_s());
+            let known = best.get(&peer).map(|known| (known.0, known.1));
+            if known.is_none_or(|known| known < (valid, until_s)) {
+                best.insert(peer, (valid, until_s, chain));
+            }
+        }
+        let all = best.into_iter();
+        all.map(|(peer, (valid, _, chain))| (peer, chain, !valid))
+    }
+
+    /// All certificates of members: a member has one from everyone that let it in.
+    pub fn chains(&self) -> impl Iterator<Item = &Chain> {
+        self.seats.chains()
     }
 
     /// All known revocations.
@@ -329,14 +301,10 @@ impl Register {
         self.revocations.values()
     }
 
-    /// Equal registers have equal digests.
-    pub fn digest(&self) -> Digest {
-        Digest::of(&self.to_bytes())
-    }
-
-    /// All that it contains, in messages of bounded size.
+    /// All that it contains of those that were not revoked, in messages of bounded size.
     pub fn news(&self) -> Vec<News> {
-        let members: Vec<_> = self.members.values().cloned().collect();
+        let members = self.chains().filter(|chain| !self.is_void(chain));
+        let members: Vec<_> = members.cloned().collect();
         let revocations: Vec<_> = self.revocations.values().cloned().collect();
         let mut all = Vec::new();
         for some in revocations.chunks(NEWS_ITEMS_MAX) {
@@ -354,7 +322,9 @@ impl Register {
         let bans: Vec<Proof> = self.bans.values().copied().collect();
         for some in bans.chunks(NEWS_ITEMS_MAX) {
             // An expired certificate is not learned again, and its holder needs no ban elsewhere.
-            let known = some.iter().filter_map(|ban| self.members.get(&ban.by()));
+            let known = some
+                .iter()
+                .filter_map(|ban| self.seats.of(&ban.by()).next());
             all.push(News {
                 members: known.cloned().collect(),
                 bans: some.to_vec(),

@@ -49,6 +49,11 @@ impl Revocation {
         self.issuer.as_ref().and_then(Chain::peer)
     }
 
+    /// The member that answers to the owner for its issuer; `None` if that is the owner.
+    pub(crate) fn branch(&self) -> Option<PeerId> {
+        self.issuer.as_ref().and_then(Chain::branch)
+    }
+
     /// Whether its issuer signed it and may revoke.
     pub fn is_genuine(&self, run: &Run) -> bool {
         let issuer = match &self.issuer {

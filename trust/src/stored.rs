@@ -1,73 +1,109 @@
-//! A register as bytes, for a file.
+//! A register as bytes, for a file: a mark, the version of the format, a checksum, and what it holds.
 
+use crate::ban;
 use crate::chain::Chain;
 use crate::directive::SignedDirective;
-use crate::limits::{MEMBERS_MAX, REVOCATIONS_MAX};
+use crate::limits::{MEMBERS_MAX, REGISTER_BYTES_MAX, REVOCATIONS_MAX};
 use crate::register::Register;
 use crate::revocation::Revocation;
 use crate::run::Run;
+use crate::seats::Seats;
 use murmurate_protocol::limits::DIRECTIVES_MAX;
-use murmurate_protocol::wire::{decode_value, encode_value};
-use murmurate_protocol::{PeerId, Proof};
+use murmurate_protocol::wire::{decode_limited, encode_value};
+use murmurate_protocol::{Digest, Proof};
+
+/// How the bytes begin.
+const MARK: &[u8] = b"murmurate register\n";
+
+/// The version of the format.
+const VERSION: u8 = 1;
+
+/// Bytes of the checksum.
+const SUM: usize = 32;
+
+/// Why bytes are not a register, in words that follow the name of the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unreadable {
+    /// Some of them are missing or changed, or they are of a version of this program before there was a
+    /// checksum.
+    #[error("is damaged, or of a version of murmurate before registers had a checksum")]
+    Damaged,
+    /// There are more of them than any register has.
+    #[error("has {bytes} bytes, and no register has more than {REGISTER_BYTES_MAX}")]
+    TooLong {
+        /// How many there are.
+        bytes: u64,
+    },
+    /// A newer version of this program has written them.
+    #[error("is of a newer version of murmurate")]
+    Newer,
+}
+
+type Stored<M, R, B, D> = (Vec<M>, Vec<R>, Vec<B>, Vec<D>);
 
 impl Register {
-    /// Its bytes, for a file.
+    /// Its bytes, for a file: at most [`REGISTER_BYTES_MAX`].
     pub fn to_bytes(&self) -> Vec<u8> {
-        let used: Vec<&(PeerId, PeerId)> = self.used.keys().collect();
-        let members: Vec<&Chain> = self.members.values().collect();
-        let revocations: Vec<&Revocation> = self.revocations.values().collect();
-        let bans: Vec<&Proof> = self.bans.values().collect();
-        let directives: Vec<&SignedDirective> = self.directives.values().collect();
-        match directives.is_empty() {
-            true => encode_value(&(members, used, revocations, bans)),
-            false => encode_value(&(members, used, revocations, bans, directives)),
-        }
+        let body = encode_value(&self.parts(|_| true));
+        let sum = Digest::of(&body);
+        [MARK, &[VERSION], sum.as_bytes(), &body].concat()
     }
 
-    /// Reads a register; what is not genuine is left out. `None` if the bytes are not a register.
-    pub fn from_bytes(run: Run, bytes: &[u8]) -> Option<Self> {
-        type Used = Vec<(PeerId, PeerId)>;
-        type Oldest = (Vec<Chain>, Used, Vec<Revocation>);
-        type Undirected = (Vec<Chain>, Used, Vec<Revocation>, Vec<Proof>);
-        type Stored = (
-            Vec<Chain>,
-            Used,
-            Vec<Revocation>,
-            Vec<Proof>,
-            Vec<SignedDirective>,
-        );
-        let stored: Option<Stored> = decode_value(bytes).ok();
-        // Without directives none are written.
-        let undirected = || {
-            let (members, used, revocations, bans): Undirected = decode_value(bytes).ok()?;
-            Some((members, used, revocations, bans, Vec::new()))
-        };
-        // Registers of versions that banned no one.
-        let oldest = || {
-            let (members, used, revocations): Oldest = decode_value(bytes).ok()?;
-            Some((members, used, revocations, Vec::new(), Vec::new()))
-        };
-        let read = stored.or_else(undirected).or_else(oldest);
-        let (members, used, revocations, bans, directives) = read?;
+    /// Registers that say the same have equal digests, whatever they still hold of revoked members.
+    pub fn digest(&self) -> Digest {
+        Digest::of(&encode_value(&self.parts(|chain| !self.is_void(chain))))
+    }
+
+    fn parts(
+        &self,
+        member: impl Fn(&Chain) -> bool,
+    ) -> Stored<&Chain, &Revocation, &Proof, &SignedDirective> {
+        (
+            self.seats.chains().filter(|chain| member(chain)).collect(),
+            self.revocations.values().collect(),
+            self.bans.values().collect(),
+            self.directives.values().collect(),
+        )
+    }
+
+    /// Reads a register; what is not genuine is left out.
+    ///
+    /// # Errors
+    /// Why the bytes are not a register.
+    pub fn from_bytes(run: Run, bytes: &[u8]) -> Result<Self, Unreadable> {
+        if bytes.len() > REGISTER_BYTES_MAX {
+            let bytes = bytes.len() as u64;
+            return Err(Unreadable::TooLong { bytes });
+        }
+        let rest = bytes.strip_prefix(MARK).ok_or(Unreadable::Damaged)?;
+        let (version, rest) = rest.split_first().ok_or(Unreadable::Damaged)?;
+        if *version > VERSION {
+            return Err(Unreadable::Newer);
+        }
+        let (sum, body) = rest.split_at_checked(SUM).ok_or(Unreadable::Damaged)?;
+        if Digest::of(body).as_bytes() != sum {
+            return Err(Unreadable::Damaged);
+        }
+        type Owned = Stored<Chain, Revocation, Proof, SignedDirective>;
+        let read = decode_limited::<Owned, REGISTER_BYTES_MAX>(body);
+        let (members, revocations, bans, directives) = read.map_err(|_| Unreadable::Damaged)?;
         let mut register = Self::new(run);
         for chain in members.into_iter().take(MEMBERS_MAX) {
-            let Some(peer) = chain.peer() else { continue };
-            if chain.check_links(&register.run).is_ok() {
-                register.members.insert(peer, chain);
+            let seat = Seats::seat_of(&chain, &register.run);
+            if let Some(seat) = seat.filter(|_| chain.check_links(&register.run).is_ok()) {
+                register.seats.insert(seat, chain);
             }
         }
-        register
-            .used
-            .extend(used.into_iter().take(MEMBERS_MAX).map(|key| (key, ())));
         for revocation in revocations.into_iter().take(REVOCATIONS_MAX) {
             register.revoke(revocation);
         }
-        for proof in bans.into_iter().take(MEMBERS_MAX) {
-            register.ban(proof);
-        }
+        // A banned member whose certificates have gone stays banned.
+        let bans = bans.into_iter().take(MEMBERS_MAX);
+        let held = bans.filter(|proof| ban::holds(proof, &register.run));
+        register.bans = held.map(|proof| (proof.by(), proof)).collect();
         for directive in directives.into_iter().take(DIRECTIVES_MAX) {
             register.direct(directive);
         }
-        Some(register)
+        Ok(register)
     }
 }

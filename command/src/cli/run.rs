@@ -30,8 +30,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_parser = offered(str::parse::<String>, offered::presets), hide_possible_values = true)]
     pub(crate) preset: Option<String>,
     /// Enter a run with the invite in this file, a line that `murmurate invite` printed. The variable
-    /// MURMURATE_INVITE does the same, and so does the line itself, which other users of the machine can then
-    /// read in the list of processes
+    /// MURMURATE_INVITE does the same, and so does the line itself, which the shell then remembers
     #[arg(long, value_name = "FILE")]
     pub(crate) invite: Option<String>,
     /// Enter a run with its key, as the owner; `murmurate run-key` makes one

@@ -9,6 +9,7 @@ pub(crate) mod eval;
 pub(crate) mod explain;
 pub(crate) mod export;
 pub(crate) mod generate;
+pub(crate) mod hide;
 pub(crate) mod init;
 mod kept;
 mod language;
@@ -39,7 +40,7 @@ pub(crate) fn environment() -> Vec<Variable> {
 /// The invite of the command line, or else that of the variable `MURMURATE_INVITE`. A service has no better
 /// place for it: the processes of a machine show their command lines to everyone.
 pub(crate) fn invite(given: Option<String>) -> Option<String> {
-    let set = || std::env::var("MURMURATE_INVITE").ok();
+    let set = || std::env::var(hide::VARIABLE).ok();
     given.or_else(set).filter(|invite| !invite.is_empty())
 }
 

@@ -1,6 +1,7 @@
 //! `murmurate run`: runs one daemon.
 
 use crate::cli::RunArgs;
+use crate::commands::hide::hide;
 use crate::commands::{environment, invite};
 use crate::out;
 use murmurate_node::config::{Config, Overrides};
@@ -10,6 +11,7 @@ use murmurate_node::membership::invite_from;
 use murmurate_node::progress::LogMode;
 
 pub(crate) fn run(args: RunArgs) -> anyhow::Result<()> {
+    hide(args.invite.as_deref());
     if let Some(parent) = args.parent {
         local::end_with_parent(parent)?;
     }

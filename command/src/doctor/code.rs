@@ -55,6 +55,8 @@ pub(crate) enum Code {
     Invite = 33,
     /// Nothing lets this daemon into the run that it joins.
     NoMember = 34,
+    /// The register of members cannot be read.
+    Register = 35,
     /// The running daemon says that something is wrong.
     Trouble = 40,
     /// The daemon ended without leaving.
@@ -82,7 +84,7 @@ mod tests {
     use super::Code::*;
     use super::*;
 
-    const ALL: [Code; 28] = [
+    const ALL: [Code; 29] = [
         Configuration,
         Version,
         Directory,
@@ -109,6 +111,7 @@ mod tests {
         CertificateEnds,
         Invite,
         NoMember,
+        Register,
         Trouble,
         Killed,
     ];

@@ -38,6 +38,12 @@ pub(super) fn membership(subject: &Subject) -> Finding {
             }
         }
         Err(MembershipError::NoMember { .. }) => outside(subject),
+        Err(error @ MembershipError::Register { .. }) => {
+            let finding = Finding::failed("membership", Code::Register, error.to_string());
+            finding.fix(
+                "restore the file `register` from a copy, or remove it where another member is there",
+            )
+        }
         Err(error) => {
             let finding = Finding::failed("membership", Code::Certificate, error.to_string());
             finding.fix(NEW_INVITE)

@@ -1,10 +1,11 @@
-//! A UDP socket that sends batches of large packets.
+//! A UDP socket that sends batches of large packets, and little to addresses that may be forged.
 //!
 //! quinn hands ten packets at a time to its socket, and the system takes at most 64 KiB at once.
 //! Ten jumbo packets are more. The system refuses them, quinn's socket reports success, and quinn
 //! takes the packets for lost on the way and falls back to small ones. This socket splits such a
 //! batch into parts that the system takes.
 
+use crate::quic::flights::Flights;
 use quinn::udp::{RecvMeta, Transmit};
 use quinn::{AsyncUdpSocket, UdpPoller};
 use std::collections::VecDeque;
@@ -13,7 +14,7 @@ use std::io::{self, IoSliceMut};
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 /// The largest UDP payload that both IPv4 and IPv6 carry, and so the most bytes of one send.
 pub(super) const PAYLOAD_MAX: u16 = 65_487;
@@ -38,17 +39,23 @@ pub(super) struct Batches {
     /// The most packets of one datagram that the system joined.
     receive_segments: usize,
     partial: Mutex<VecDeque<Partial>>,
+    flights: Arc<Flights>,
 }
 
 impl Batches {
     /// Wraps a socket whose packets have at most `payload_max` bytes.
-    pub(super) fn new(inner: Arc<dyn AsyncUdpSocket>, payload_max: u16) -> Self {
+    pub(super) fn new(
+        inner: Arc<dyn AsyncUdpSocket>,
+        payload_max: u16,
+        flights: Arc<Flights>,
+    ) -> Self {
         // The system joins at most 64 KiB, so a buffer for that is enough.
         let joined = usize::from(u16::MAX).div_ceil(usize::from(payload_max.max(1)));
         Self {
             receive_segments: inner.max_receive_segments().min(joined).max(1),
             inner,
             partial: Mutex::default(),
+            flights,
         }
     }
 
@@ -121,12 +128,28 @@ impl AsyncUdpSocket for Batches {
     }
 
     fn try_send(&self, transmit: &Transmit<'_>) -> io::Result<()> {
-        match transmit.segment_size {
+        let (to, whole) = (transmit.destination, transmit.contents.len());
+        let segment = transmit.segment_size.unwrap_or(whole);
+        let may = self.flights.may_send(to, whole, segment);
+        if may == 0 && whole > 0 {
+            // As if it was lost on the way.
+            return Ok(());
+        }
+        let transmit = &Transmit {
+            contents: transmit.contents.get(..may).unwrap_or_default(),
+            segment_size: transmit.segment_size.filter(|segment| may > *segment),
+            ..*transmit
+        };
+        let sent = match transmit.segment_size {
             Some(segment) if segment > 0 && transmit.contents.len() > usize::from(PAYLOAD_MAX) => {
                 self.send_parts(transmit, segment)
             }
             _ => self.inner.try_send(transmit),
+        };
+        if sent.is_ok() {
+            self.flights.sent(to, may);
         }
+        sent
     }
 
     fn poll_recv(
@@ -135,7 +158,12 @@ impl AsyncUdpSocket for Batches {
         bufs: &mut [IoSliceMut<'_>],
         meta: &mut [RecvMeta],
     ) -> Poll<io::Result<usize>> {
-        self.inner.poll_recv(cx, bufs, meta)
+        let count = ready!(self.inner.poll_recv(cx, bufs, meta))?;
+        for (packet, meta) in bufs.iter().zip(meta.iter()).take(count) {
+            let first = packet.first().copied().unwrap_or_default();
+            self.flights.received(meta.addr, first, meta.len);
+        }
+        Poll::Ready(Ok(count))
     }
 
     fn local_addr(&self) -> io::Result<SocketAddr> {
@@ -213,7 +241,7 @@ mod tests {
     #[test]
     fn a_batch_of_jumbo_packets_leaves_in_parts_and_each_packet_once() {
         let inner = Arc::new(Recorder::default());
-        let socket = Batches::new(Arc::clone(&inner) as Arc<_>, 8932);
+        let socket = Batches::new(Arc::clone(&inner) as Arc<_>, 8932, Arc::default());
         let bytes: Vec<u8> = (0..9 * 8932 + 77).map(|i| (i % 251) as u8).collect();
         let others: Vec<u8> = bytes.iter().rev().copied().collect();
         *inner.room.lock().unwrap() = 1;
@@ -236,7 +264,7 @@ mod tests {
     #[test]
     fn one_packet_is_no_batch_and_small_batches_stay_whole() {
         let inner = Arc::new(Recorder::default());
-        let socket = Batches::new(Arc::clone(&inner) as Arc<_>, PAYLOAD_MAX);
+        let socket = Batches::new(Arc::clone(&inner) as Arc<_>, PAYLOAD_MAX, Arc::default());
         *inner.room.lock().unwrap() = 9;
         socket.try_send(&batch(&vec![1; 120_000], 60_000)).unwrap();
         socket.try_send(&batch(&vec![1; 14_520], 1452)).unwrap();
@@ -252,7 +280,7 @@ mod tests {
     #[test]
     fn what_is_remembered_is_bounded() {
         let inner = Arc::new(Recorder::default());
-        let socket = Batches::new(Arc::clone(&inner) as Arc<_>, 60_000);
+        let socket = Batches::new(Arc::clone(&inner) as Arc<_>, 60_000, Arc::default());
         for first in 0..=255 {
             *inner.room.lock().unwrap() = 1;
             let bytes = vec![first; 120_000];

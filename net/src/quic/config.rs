@@ -6,7 +6,7 @@ use crate::quic::batches::PAYLOAD_MAX;
 use crate::quic::cipher::Cipher;
 use crate::quic::error::Error;
 use crate::quic::ids::Ids;
-use crate::quic::limits::Limits;
+use crate::quic::limits::{Limits, Unproven};
 use crate::quic::route;
 use crate::quic::tls::Tls;
 use crate::quic::verifier::Verifier;
@@ -57,6 +57,8 @@ pub struct Config {
     pub bulk_beside_control: bool,
     /// Flow-control windows.
     pub windows: Windows,
+    /// What control connections may use at first; `None` gives them all at once.
+    pub unproven: Option<Unproven>,
     /// Bounds on the resources that remotes can use.
     pub limits: Limits,
     /// Requested size of each socket's receive and send buffer, bytes.
@@ -92,6 +94,7 @@ impl Default for Config {
             bulk_streams: 1024,
             bulk_beside_control: false,
             windows: Windows::default(),
+            unproven: None,
             limits: Limits::default(),
             socket_buffer: 4 << 20,
             payload_max: PAYLOAD_MAX,
@@ -127,10 +130,17 @@ impl Config {
     ) -> Result<TransportConfig, Error> {
         let windows = self.windows;
         let (window, send) = match kind {
-            Kind::Control => (windows.control, windows.send.min(windows.control)),
+            Kind::Control => (
+                self.unproven.map_or(windows.control, |few| few.window),
+                windows.send.min(windows.control),
+            ),
             Kind::Bulk => (windows.bulk, windows.send),
         };
         let (bi, uni) = self.streams(kind);
+        let bi = match (kind, self.unproven) {
+            (Kind::Control, Some(few)) => few.streams,
+            _ => bi,
+        };
         let route = remote.map_or(route::ETHERNET_PAYLOAD, route::payload_of);
         let largest = self.payload_max.min(route);
         let mut mtu = MtuDiscoveryConfig::default();

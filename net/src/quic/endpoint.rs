@@ -95,6 +95,12 @@ impl Endpoint {
         Ok(inbound::listen(&self.shared, ListenerId::next(), addr)?.local)
     }
 
+    /// A peer has proven to the caller who it is: its control connections may use what
+    /// [`Config`] gives them, and not only its `unproven`.
+    pub fn prove(&self, peer: PeerId) {
+        self.shared.prove(peer);
+    }
+
     /// The addresses of the sockets that accept connections. Wildcard addresses stay as they are.
     #[must_use]
     pub fn listening(&self) -> Vec<SocketAddr> {

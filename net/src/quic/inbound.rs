@@ -13,6 +13,7 @@ use crate::quic::bulk::BulkConnection;
 use crate::quic::close::CloseCode;
 use crate::quic::counts::count;
 use crate::quic::error::Error;
+use crate::quic::flights::Watched;
 use crate::quic::muxer::Muxer;
 use crate::quic::port::Port;
 use crate::quic::shared::Shared;
@@ -21,7 +22,7 @@ use libp2p::core::transport::ListenerId;
 use quinn::Incoming;
 use std::net::SocketAddr;
 use std::sync::{Arc, Weak};
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 /// Binds `addr` and accepts the connections that arrive there.
 pub(super) fn listen(
@@ -52,14 +53,13 @@ async fn accept_all(
         let Some(shared) = shared.upgrade() else {
             return;
         };
+        // Before the first packet is answered.
+        let unseen = !incoming.remote_address_validated();
+        let bound = port.upgrade().filter(|_| unseen);
+        let watched = bound.map(|bound| bound.flights.watch(incoming.remote_address()));
         if let Some((connecting, place)) = screen(&shared, incoming) {
-            tokio::spawn(greet(
-                shared,
-                Weak::clone(&port),
-                listener,
-                connecting,
-                place,
-            ));
+            let work = (connecting, place, watched);
+            tokio::spawn(greet(shared, Weak::clone(&port), listener, work));
         }
     }
     if let Some(shared) = shared.upgrade() {
@@ -106,29 +106,32 @@ async fn greet(
     shared: Arc<Shared>,
     port: Weak<Port>,
     listener: ListenerId,
-    connecting: quinn::Connecting,
-    place: Place,
+    (connecting, place, watched): (quinn::Connecting, Place, Option<Watched>),
 ) {
     let source = connecting.remote_address();
-    let shaken = place.hold(timeout(shared.config.handshake_timeout, connecting));
-    let Some(shaken) = shaken.await else {
-        count(&shared.counts.too_many);
-        tracing::debug!(%source, "an inbound handshake made room for another one");
-        return;
-    };
+    let wait = shared.config.handshake_timeout;
+    let shaken = place.hold(timeout(wait, connecting)).await;
     let connection = match shaken {
-        Ok(Ok(connection)) => connection,
-        Ok(Err(error)) => {
-            count(&shared.counts.failed);
-            tracing::debug!(%source, %error, "an inbound handshake failed");
-            return;
-        }
-        Err(_) => {
-            count(&shared.counts.failed);
-            tracing::debug!(%source, "an inbound handshake did not end in time");
-            return;
+        Some(Ok(Ok(connection))) => connection,
+        failed => {
+            let (counter, why) = match failed {
+                None => (
+                    &shared.counts.too_many,
+                    "it made room for another one".to_owned(),
+                ),
+                Some(Ok(Err(error))) => (&shared.counts.failed, error.to_string()),
+                Some(_) => (&shared.counts.failed, "it did not end in time".to_owned()),
+            };
+            count(counter);
+            tracing::debug!(%source, %why, "an inbound handshake failed");
+            drop(shared);
+            // quinn says for a while that the connection is closed, to an address that may be forged.
+            sleep(wait).await;
+            return drop(watched);
         }
     };
+    // Who completes a handshake receives at its address.
+    drop(watched);
     match hand_over(&shared, port, listener, connection) {
         Ok(()) => count(&shared.counts.accepted),
         Err(error) => {

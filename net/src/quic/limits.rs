@@ -27,6 +27,15 @@ pub struct Limits {
     pub punches_max: usize,
 }
 
+/// What a control connection may use until [`Endpoint::prove`](super::Endpoint::prove): anyone can open one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Unproven {
+    /// Received and unread bytes.
+    pub window: u64,
+    /// Streams that the remote may have open.
+    pub streams: u32,
+}
+
 impl Default for Limits {
     fn default() -> Self {
         Self {

@@ -4,6 +4,7 @@ use crate::quic::addr::bare;
 use crate::quic::batches::Batches;
 use crate::quic::buffers::SocketBuffers;
 use crate::quic::error::Error;
+use crate::quic::flights::Flights;
 use libp2p::core::transport::ListenerId;
 use quinn::{EndpointConfig, Runtime, ServerConfig, TokioRuntime};
 use socket2::{Domain, Protocol, Socket, Type};
@@ -44,6 +45,8 @@ pub(super) struct Port {
     pub(super) local: SocketAddr,
     /// The socket itself, to send packets without quinn (hole punching).
     raw: UdpSocket,
+    /// What is sent to addresses that may be forged.
+    pub(super) flights: Arc<Flights>,
     accepting: Mutex<Option<AbortHandle>>,
 }
 
@@ -70,7 +73,8 @@ impl Port {
         let (listener, server) = server.unzip();
         let runtime = Arc::new(TokioRuntime);
         let socket = runtime.wrap_udp_socket(socket).map_err(failed)?;
-        let socket = Arc::new(Batches::new(socket, payload_max));
+        let flights = Arc::<Flights>::default();
+        let socket = Arc::new(Batches::new(socket, payload_max, Arc::clone(&flights)));
         let quinn = quinn::Endpoint::new_with_abstract_socket(endpoint, server, socket, runtime)
             .map_err(failed)?;
         Ok(Self {
@@ -78,6 +82,7 @@ impl Port {
             quinn,
             local: bare(local),
             raw,
+            flights,
             accepting: Mutex::default(),
         })
     }

@@ -223,6 +223,22 @@ impl Shared {
         entered
     }
 
+    /// Raises the bounds of a peer's control connections from what anyone may use to what their kind may.
+    pub(super) fn prove(&self, peer: PeerId) {
+        if self.config.unproven.is_none() {
+            return;
+        }
+        let entries = self.registry.entries().into_iter();
+        for entry in entries.filter(|entry| entry.peer == peer && entry.kind == Kind::Control) {
+            let (bi, _) = self.config.streams(Kind::Control);
+            let connection = &entry.connection;
+            connection.set_max_concurrent_bi_streams(VarInt::from_u32(bi));
+            if let Ok(window) = VarInt::from_u64(self.config.windows.control) {
+                connection.set_receive_window(window);
+            }
+        }
+    }
+
     /// Raises the bounds of an inbound connection, which began with those of a control connection,
     /// to those of its kind.
     fn widen(&self, connection: &quinn::Connection, kind: Kind) {

@@ -1,10 +1,11 @@
 //! Remotes that send garbage, have no identity, or connect without end.
 
 use crate::support::{node, node_of, within};
+use futures::FutureExt;
 use libp2p::PeerId;
 use libp2p::core::Endpoint as Role;
 use libp2p::identity::Keypair;
-use murmurate_net::quic::{CloseCode, Config, Endpoint, InboundCounts, Kind, QuicAddr};
+use murmurate_net::quic::{CloseCode, Config, Endpoint, InboundCounts, Kind, QuicAddr, Unproven};
 use quinn::ConnectionError;
 use quinn::crypto::rustls::QuicClientConfig;
 use rand_chacha::ChaCha8Rng;
@@ -15,6 +16,7 @@ use rustls::sign::{CertifiedKey, SingleCertAndKey};
 use rustls::{DigitallySignedStruct, Error as TlsError, SignatureScheme};
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::net::UdpSocket;
 
 #[tokio::test]
@@ -177,6 +179,93 @@ async fn one_decision_holds_for_both_kinds() {
         );
         assert_eq!(here.inbound().turned_away, 2);
         assert!(here.links().is_empty());
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_stranger_fills_a_small_window_and_opens_few_streams_until_it_is_proven() {
+    within(async {
+        const WINDOW: u64 = 64 << 10;
+        let unproven = Unproven {
+            window: WINDOW,
+            streams: 2,
+        };
+        let config = Config {
+            unproven: Some(unproven),
+            ..Config::default()
+        };
+        let mut here = node(config);
+        let at = here.listen();
+        let mut there = node(Config::default());
+        let dial = there.dial(&at, Role::Dialer);
+        let (dialed, _arrived) = tokio::join!(dial, here.incoming());
+        let (_, muxer) = dialed.unwrap();
+        let quic = muxer.quinn();
+        let (mut first, _answer) = quic.open_bi().await.unwrap();
+        let (mut second, _answer) = quic.open_bi().await.unwrap();
+        let mut third = Box::pin(quic.open_bi());
+        // What the other end does not allow waits here, so writing stops at its window.
+        let mut written = 0;
+        let bytes = vec![7; 1 << 20];
+        for stream in [&mut first, &mut second] {
+            while let Some(count) = (stream.write(&bytes)).now_or_never() {
+                written += count.unwrap() as u64;
+            }
+        }
+        assert_eq!(written, WINDOW);
+        assert!(third.as_mut().now_or_never().is_none());
+        here.endpoint.prove(there.peer);
+        third.await.unwrap();
+        first.write_all(&bytes).await.unwrap();
+    })
+    .await;
+}
+
+/// Forwards the first packet, as a stranger would that forges the address of a victim. Counts the bytes of that
+/// packet, and of all that the victim would receive.
+async fn forged(to: SocketAddr, counted: Arc<[AtomicU64; 2]>) -> SocketAddr {
+    let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let at = socket.local_addr().unwrap();
+    let victim = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    tokio::spawn(async move {
+        let mut packet = [0; 2000];
+        let (length, _) = socket.recv_from(&mut packet).await.unwrap();
+        counted[0].store(length as u64, Ordering::Relaxed);
+        victim.send_to(&packet[..length], to).await.unwrap();
+        while let Ok((length, _)) = victim.recv_from(&mut packet).await {
+            counted[1].fetch_add(length as u64, Ordering::Relaxed);
+        }
+    });
+    at
+}
+
+#[tokio::test]
+async fn a_forged_first_packet_is_answered_with_three_times_its_bytes_at_most() {
+    within(async {
+        let here = node(Config::default());
+        let at = here.listen();
+        let counted = Arc::new([AtomicU64::new(0), AtomicU64::new(0)]);
+        let to = QuicAddr::parse(&at).unwrap().socket;
+        let hole = forged(to, Arc::clone(&counted)).await;
+        let hole = murmurate_net::quic::multiaddr_of(hole);
+        // A hello in one packet, as most have.
+        let small = Config {
+            post_quantum: false,
+            ..Config::default()
+        };
+        let there = node(small);
+        assert!(there.endpoint.dial_bulk(&hole, here.peer).await.is_err());
+        while here.endpoint.inbound().failed == 0 {
+            tokio::task::yield_now().await;
+        }
+        let [first, answered] = counted
+            .each_ref()
+            .map(|count| count.load(Ordering::Relaxed));
+        assert!(
+            answered > 0 && answered <= 3 * first,
+            "{answered} for {first}"
+        );
     })
     .await;
 }

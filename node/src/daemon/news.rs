@@ -7,7 +7,7 @@ use crate::net::{self, GateError, NetEvent};
 use libp2p::Multiaddr;
 use murmurate_protocol::wire::{self, MembershipMessage, Message, PeerRecord};
 use murmurate_protocol::{FetchId, Input, Part, PeerId, Phase, PushOutcome, SliceId};
-use murmurate_trust::Role;
+use murmurate_trust::{Overused, Role};
 use std::time::{Duration, Instant};
 
 impl Driver {
@@ -66,6 +66,7 @@ impl Driver {
                 self.forget_dismissed();
                 self.tell_directives();
             }
+            NetEvent::Overused(overused) => self.overused(&overused),
             NetEvent::Banned { peer, what } => self.banned(peer, &what),
             NetEvent::Dismissed(peer) => self.dismissed(peer),
             NetEvent::TurnedAway {
@@ -102,6 +103,13 @@ impl Driver {
         self.console.printer.note(&text);
     }
 
+    /// More machines used an invite than may: one line for each invite and hour.
+    fn overused(&mut self, overused: &Overused) {
+        if self.ending.told.tell(overused.invite, Instant::now()) {
+            self.console.printer.note(&overused.to_string());
+        }
+    }
+
     /// Those that were thrown out while they were away are not missed.
     fn forget_dismissed(&self) {
         let roll = &self.contacts.roll;
@@ -121,8 +129,8 @@ impl Driver {
             return;
         }
         let text = format!(
-            "daemon {peer} is no longer a member (it was revoked, or its certificate ended); the link to it \
-             is closed"
+            "daemon {peer} is no longer a member (it was revoked, its certificate ended, or its invite was used up \
+             by others); the link to it is closed"
         );
         self.console.printer.note(&text);
     }

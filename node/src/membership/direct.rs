@@ -49,7 +49,7 @@ impl Owner {
     /// # Errors
     /// If it cannot be left.
     pub fn direct(&self, from: Round, change: Change) -> Result<SignedDirective, MembershipError> {
-        let number = self.known().next_number();
+        let number = self.known()?.next_number();
         let directive = self.key.direct(number, now_s(), (from, change));
         let news = News {
             directives: vec![directive.clone()],
@@ -60,14 +60,14 @@ impl Owner {
     }
 
     /// The directives that the directory knows, those among them that wait for its daemon.
-    fn known(&self) -> Directives {
+    fn known(&self) -> Result<Directives, MembershipError> {
         // In this order: the daemon removes an order after it has written the register.
         let left = orders::find(&self.dir).into_iter();
-        let mut register = read_register(&self.dir, &self.run);
+        let mut register = read_register(&self.dir, &self.run)?;
         for directive in left.flat_map(|(_, news)| news.directives) {
             register.direct(directive);
         }
-        register.directives()
+        Ok(register.directives())
     }
 }
 
@@ -80,5 +80,5 @@ pub fn directives(dir: &Path) -> Result<Directives, MembershipError> {
     let card = card.ok_or_else(|| MembershipError::Undirected {
         dir: dir.to_owned(),
     })?;
-    Ok(read_register(dir, &card.run).directives())
+    Ok(read_register(dir, &card.run)?.directives())
 }

@@ -3,13 +3,13 @@
 use super::MembershipError;
 use super::card::Card;
 use super::key_file::{found, read_key};
-use super::roll::read_register;
+use super::roll::{find_register, write_register};
 use crate::config::Config;
 use crate::net::{Membership, now_s};
 use crate::store::Store;
 use libp2p::Multiaddr;
 use murmurate_protocol::PeerId;
-use murmurate_trust::{Chain, Flaw, Invite, Run, RunKey};
+use murmurate_trust::{Chain, Flaw, Invite, Register, Run, RunKey};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -81,6 +81,23 @@ pub(crate) fn enter(
         run: right.run,
         chain: right.chain,
     };
+    let register = find_register(dir, &fresh.run)?;
+    // A member has a register from its first start on.
+    let lost = (register.is_none() && card.is_some()).then(|| {
+        format!(
+            "the register of members in {} is gone: until another member has told this daemon who was revoked, \
+             they can get in here",
+            dir.display()
+        )
+    });
+    let register = match register {
+        Some(register) => register,
+        None => {
+            let empty = Register::new(fresh.run.clone());
+            write_register(dir, &empty)?;
+            empty
+        }
+    };
     if card.as_ref() != Some(&fresh) {
         fresh.write(dir)?;
     }
@@ -91,10 +108,9 @@ pub(crate) fn enter(
     }
     config.run.id = fresh.run.id;
     config.run.name = fresh.name;
-    let register = read_register(dir, &fresh.run);
     Ok(Entered {
         membership: Arc::new(Membership::new(me, fresh.chain, register)),
-        note: right.note,
+        note: lost.or(right.note),
         invited: right.given != RUN_KEY,
     })
 }

@@ -1,7 +1,7 @@
 //! Errors of memberships. Each message is one line that says what to do.
 
 use crate::store::StoreError;
-use murmurate_trust::{Flaw, InviteError};
+use murmurate_trust::{Flaw, InviteError, Unreadable};
 use std::path::PathBuf;
 
 /// Why a daemon cannot enter a run, or a member cannot let others in.
@@ -29,6 +29,17 @@ pub enum MembershipError {
         path: PathBuf,
         /// The problem.
         reason: String,
+    },
+    /// The file is no register of members.
+    #[error(
+        "the register of members {} {flaw}: it says who was revoked, so nothing starts without it; {}",
+        path.display(), remedy(flaw)
+    )]
+    Register {
+        /// Its path.
+        path: PathBuf,
+        /// The problem.
+        flaw: Unreadable,
     },
     /// The daemon's own certificate proves nothing.
     #[error("the certificate in {}: {flaw}", path.display())]
@@ -167,6 +178,17 @@ pub enum MembershipError {
         /// The text.
         text: String,
     },
+}
+
+/// What to do about a register that cannot be read.
+fn remedy(flaw: &Unreadable) -> &'static str {
+    match flaw {
+        Unreadable::Newer => "install that version again",
+        _ => {
+            "restore it from a copy; or remove it where another member of the run is there, which then tells this \
+             daemon who was revoked"
+        }
+    }
 }
 
 /// How many members an id is the beginning of.

@@ -143,10 +143,9 @@ impl Office {
     pub fn revoke(&self, whom: &str) -> Result<PeerId, MembershipError> {
         let key = self.key_of(whom)?;
         let revocation = self.issuer.revoke(&self.run, key, now_s());
-        let register = read_register(&self.dir, &self.run);
+        let register = read_register(&self.dir, &self.run)?;
         let of_key = |chain: &&Chain| chain.keys().any(|known| known == key);
-        let chains = register.members().map(|(_, chain, _)| chain);
-        let chains: Vec<&Chain> = chains.filter(of_key).collect();
+        let chains: Vec<&Chain> = register.chains().filter(of_key).collect();
         if !chains.is_empty() && !chains.iter().any(|chain| revocation.voids(chain)) {
             return Err(MembershipError::NotYours {
                 whom: key.to_hex(),
@@ -170,10 +169,10 @@ impl Office {
         if let Some(key) = PeerId::from_hex(whom) {
             return Ok(key);
         }
-        let register = read_register(&self.dir, &self.run);
+        let register = read_register(&self.dir, &self.run)?;
         let mut fit: Vec<PeerId> = register
-            .members()
-            .flat_map(|(_, chain, _)| chain.keys().collect::<Vec<_>>())
+            .chains()
+            .flat_map(Chain::keys)
             .filter(|key| whom.len() >= 4 && key.to_hex().starts_with(whom))
             .collect();
         fit.sort_unstable();
@@ -236,7 +235,7 @@ pub fn members(dir: &Path) -> Result<Vec<MemberView>, MembershipError> {
     let card = card.ok_or_else(|| MembershipError::NoMember {
         dir: dir.to_owned(),
     })?;
-    let register = read_register(dir, &card.run);
+    let register = read_register(dir, &card.run)?;
     let own = card.chain.peer().map(|peer| (peer, &card.chain, false));
     let mut all: Vec<_> = register.members().collect();
     if let Some(own) = own.filter(|own| all.iter().all(|known| known.0 != own.0)) {

@@ -1,10 +1,13 @@
 //! Keeps the register of members on the disk, and carries the operator's orders to the network.
 
-use super::orders;
+use super::{MembershipError, orders};
 use crate::net::{Membership, Net, now_s};
 use crate::store::{StoreError, note_addresses, write_private};
 use murmurate_protocol::{Directives, PeerId, Proof};
-use murmurate_trust::{News, Register, Run};
+use murmurate_trust::limits::REGISTER_BYTES_MAX;
+use murmurate_trust::{News, Register, Run, Unreadable};
+use std::fs::File;
+use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -17,20 +20,42 @@ fn path_of(dir: &Path) -> PathBuf {
     dir.join("register")
 }
 
-/// Reads the register of a directory. Without one, or with a damaged one, it is empty: other
-/// members tell what it had.
-pub(super) fn read_register(dir: &Path, run: &Run) -> Register {
+/// Reads the register of a directory; `None` if there is none.
+///
+/// # Errors
+/// If it cannot be read. It says who was revoked, so no one goes on without it, and no one writes another one
+/// in its place.
+pub(super) fn find_register(dir: &Path, run: &Run) -> Result<Option<Register>, MembershipError> {
     let path = path_of(dir);
-    let bytes = std::fs::read(&path).ok();
-    let read = bytes.map(|bytes| Register::from_bytes(run.clone(), &bytes));
-    match read {
-        Some(Some(register)) => register,
-        Some(None) => {
-            tracing::warn!(path = %path.display(), "the register of members is damaged, and begun afresh");
-            Register::new(run.clone())
-        }
-        None => Register::new(run.clone()),
+    let failed = |e| MembershipError::from(StoreError::io("read", &path, e));
+    let mut file = match File::open(&path) {
+        Ok(file) => file,
+        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(e) => return Err(failed(e)),
+    };
+    let flawed = |flaw| MembershipError::Register {
+        path: path.clone(),
+        flaw,
+    };
+    let bytes = file.metadata().map_err(failed)?.len();
+    if bytes > REGISTER_BYTES_MAX as u64 {
+        return Err(flawed(Unreadable::TooLong { bytes }));
     }
+    let mut content = Vec::new();
+    file.read_to_end(&mut content).map_err(failed)?;
+    let read = Register::from_bytes(run.clone(), &content);
+    read.map(Some).map_err(flawed)
+}
+
+/// The same, and an empty register if there is none.
+pub(super) fn read_register(dir: &Path, run: &Run) -> Result<Register, MembershipError> {
+    let found = find_register(dir, run)?;
+    Ok(found.unwrap_or_else(|| Register::new(run.clone())))
+}
+
+/// Writes a register.
+pub(super) fn write_register(dir: &Path, register: &Register) -> Result<(), StoreError> {
+    write_private(&path_of(dir), &register.to_bytes())
 }
 
 /// The register of a running daemon.
@@ -111,7 +136,8 @@ impl Roll {
         self.looked = Instant::now();
         let mut carried_out = Vec::new();
         for (path, news) in orders::find(&self.dir) {
-            if self.membership.register().knows(&news, now_s()) {
+            let me = self.me();
+            if self.membership.register().knows(&news, &me, now_s()) {
                 carried_out.push(path);
             } else if net.learn(news).is_err() {
                 tracing::debug!("an order waits: the network is busy");
@@ -147,8 +173,9 @@ impl Roll {
 }
 
 fn save(dir: &Path, membership: &Membership) -> Result<(), StoreError> {
-    let bytes = membership.register().to_bytes();
-    write_private(&path_of(dir), &bytes)
+    // A copy, so that no handshake waits for the disk.
+    let register = membership.register().clone();
+    write_register(dir, &register)
 }
 
 /// Removes orders whose news are in the register on the disk. Before that nothing but the file has them.

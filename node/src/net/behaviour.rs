@@ -1,7 +1,7 @@
 //! The libp2p swarm: its transports, and the behaviours for links and discovery.
 
 use crate::net::gate::{Gated, Members};
-use crate::net::handshakes::Bounded;
+use crate::net::handshakes::{Bounded, Unproven};
 use crate::net::nat::Behaviours;
 use crate::net::quic::{HANDSHAKE_WAIT, STREAMS_PER_CONNECTION_MAX};
 use crate::net::streams::Streams;
@@ -29,7 +29,7 @@ use std::time::Duration;
 const CONNECTIONS_PER_PEER_MAX: u32 = 6;
 
 /// Outbound handshakes that may be in progress.
-const HANDSHAKES_MAX: u32 = 64;
+pub(super) const HANDSHAKES_MAX: u32 = 64;
 
 /// How often a link is pinged. The first ping goes out at once.
 const PING_EVERY: Duration = Duration::from_secs(5);
@@ -41,7 +41,7 @@ pub(super) struct Behaviour {
     /// The gate, and control and bulk streams of members.
     pub(super) streams: Streams,
     ping: ping::Behaviour,
-    mdns: Toggle<mdns::tokio::Behaviour>,
+    pub(super) mdns: Toggle<mdns::tokio::Behaviour>,
     /// What members speak in addition.
     pub(super) gated: Gated<MembersOnly>,
 }
@@ -67,11 +67,11 @@ pub(super) fn swarm(
     config: &NetConfig,
     quic: quic::Transport,
     cells: &Arc<WireCells>,
-    members: &Members,
+    (members, unproven): (&Members, &Unproven),
 ) -> Result<Swarm<Behaviour>, NetError> {
     let me = config.identity.public().to_peer_id();
     let (relayed, client) = relay::client::new(me);
-    let transport = transport(config, quic, Arc::clone(cells), relayed)?;
+    let transport = transport(config, quic, (Arc::clone(cells), unproven), relayed)?;
     let nat = Behaviours::new(config, me, client, members);
     let behaviour = behaviour(config, me, nat, members)?;
     let swarm_config = swarm::Config::with_tokio_executor()
@@ -82,32 +82,39 @@ pub(super) fn swarm(
 fn transport(
     config: &NetConfig,
     quic: quic::Transport,
-    cells: Arc<WireCells>,
+    (cells, unproven): (Arc<WireCells>, &Unproven),
     relayed: relay::client::Transport,
 ) -> Result<Boxed<(PeerId, StreamMuxerBox)>, NetError> {
     let noise = noise::Config::new(&config.identity).map_err(|error| NetError::Transport {
         transport: "noise",
         reason: error.to_string(),
     })?;
+    let (allowances, places) = (&unproven.allowances, unproven.places);
+    let mut yamux = yamux::Config::default();
+    yamux.set_max_num_streams(STREAMS_PER_CONNECTION_MAX as usize);
+    let limits = allowances.clone();
     // The wiretap does not count these bytes, because the connection to the relay counts them.
     let relayed = relayed
+        .map(move |connection, point| limits.limit(connection, &point))
         .upgrade(Version::V1Lazy)
         .authenticate(noise.clone())
-        .multiplex(yamux::Config::default())
+        .multiplex(yamux.clone())
         .timeout(HANDSHAKE_WAIT)
         .map(|(peer, muxer), _| (peer, StreamMuxerBox::new(muxer)));
-    let relayed = Bounded::new(relayed.boxed());
+    let relayed = Bounded::new(relayed.boxed(), places);
+    let limits = allowances.clone();
     let tcp = tcp::tokio::Transport::new(tcp::Config::default().nodelay(true))
+        .map(move |socket, point| limits.limit(socket, &point))
         .upgrade(Version::V1Lazy)
         .authenticate(noise)
-        .multiplex(yamux::Config::default())
+        .multiplex(yamux)
         .timeout(HANDSHAKE_WAIT)
         .map(move |(peer, muxer), _| {
             // The sockets count the bytes of QUIC.
             let tapped = Wiretap::new(StreamMuxerBox::new(muxer), Arc::clone(&cells));
             (peer, StreamMuxerBox::new(tapped))
         });
-    let tcp = Bounded::new(tcp.boxed());
+    let tcp = Bounded::new(tcp.boxed(), places);
     let quic = quic.map(|(peer, muxer), _| (peer, StreamMuxerBox::new(muxer)));
     let both = quic.or_transport(tcp).map(|either, _| either.into_inner());
     // The relay transport comes first, because the others would accept a relayed address as theirs.

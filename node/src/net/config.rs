@@ -1,5 +1,6 @@
 //! Configuration of the network, and the errors of its start.
 
+use crate::descriptors::TooFew;
 use crate::net::Membership;
 use crate::ports::Ports;
 use libp2p::Multiaddr;
@@ -132,6 +133,9 @@ pub enum NetError {
         /// The reason.
         reason: String,
     },
+    /// The system lets this process open too few sockets.
+    #[error(transparent)]
+    Descriptors(#[from] TooFew),
     /// mDNS cannot be set up.
     #[error("cannot set up mDNS (turn `mdns` off, or allow multicast on this machine)")]
     Mdns(#[source] std::io::Error),

@@ -1,7 +1,7 @@
 //! Control streams carry length-prefixed frames. Each link has one outbound stream.
 
 use crate::net::NetEvent;
-use crate::net::bucket::Bucket;
+use crate::net::bucket::Budget;
 use crate::net::latch::Latch;
 use crate::net::opener::{Internal, Opener};
 use crate::net::streams::Kind;
@@ -15,7 +15,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Notify, mpsc};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{sleep, timeout};
 
 /// Frames that may wait in the queue to one peer.
 pub(super) const FRAMES_WAITING_MAX: usize = 256;
@@ -39,6 +39,11 @@ const BYTES_PER_SECOND: u32 = 2 << 20;
 
 /// Cost of a frame in addition to its bytes, so that empty frames are also limited.
 const FRAME_COST: f64 = 512.0;
+
+/// What peers may send in frames.
+pub(super) fn budget() -> Budget {
+    Budget::new(BURST_BYTES, BYTES_PER_SECOND)
+}
 
 /// One end of a link, as used by the tasks of its streams.
 #[derive(Clone, Debug)]
@@ -171,16 +176,15 @@ pub(super) async fn read_frames(
     mut stream: Stream,
     latch: Latch,
     events: mpsc::Sender<NetEvent>,
-    tally: Tally,
+    (tally, budget): (Tally, Budget),
 ) {
-    let mut bucket = Bucket::new(BURST_BYTES, BYTES_PER_SECOND, Instant::now());
     loop {
         let read = read_frame(&mut stream).await;
         let (event, last) = match read {
             Ok(Some(bytes)) => {
                 tally.control_in(4 + bytes.len() as u64);
                 let cost = bytes.len() as f64 + FRAME_COST;
-                sleep(bucket.take(cost, Instant::now())).await;
+                budget.spend(from, cost).await;
                 (NetEvent::Frame { from, bytes }, false)
             }
             Ok(None) => break,

@@ -1,7 +1,7 @@
 //! Chooses which peers to dial: from records, from addresses to join through, and from discovery.
 
 use crate::net::NetEvent;
-use crate::net::behaviour::kad_protocol;
+use crate::net::behaviour::{HANDSHAKES_MAX, kad_protocol};
 use crate::net::ids::{from_libp2p, to_libp2p};
 use crate::net::nat::relay_of;
 use crate::net::opener::Internal;
@@ -9,6 +9,7 @@ use crate::net::record;
 use crate::net::resolve::{name_of, resolve};
 use crate::net::swarm::Network;
 use libp2p::multiaddr::Protocol;
+use libp2p::swarm::behaviour::toggle::Toggle;
 use libp2p::swarm::dial_opts::{DialOpts, PeerCondition};
 use libp2p::swarm::{ConnectionId, DialError};
 use libp2p::{Multiaddr, identify, identity, kad, mdns};
@@ -20,6 +21,13 @@ use tokio::time::Instant;
 
 /// How long discovery does not dial a peer that the driver disconnected.
 pub(super) const AVOID: Duration = Duration::from_secs(60);
+
+/// Outbound handshakes above which no discovered peer is dialled: half of all, so that invented peers leave the
+/// others to the peers of records and to addresses to join.
+const FOUND_DIALS_MAX: u32 = HANDSHAKES_MAX / 2;
+
+/// Addresses on the local network that are remembered: many daemons with several each.
+const MDNS_ADDRESSES_MAX: usize = 1024;
 
 /// Number of avoided peers. Beyond it the oldest is forgotten.
 const AVOIDED_MAX: usize = 256;
@@ -182,21 +190,42 @@ impl Network {
         }
     }
 
-    /// Handles peers on the local network.
+    /// Handles peers on the local network. Anyone there can announce peers that do not exist, and all are
+    /// remembered for as long as the announcement says, so after too many of them no one listens any more.
     pub(super) fn on_mdns(&mut self, event: mdns::Event) {
         let mdns::Event::Discovered(peers) = event else {
             return;
         };
+        let mdns = &mut self.swarm.behaviour_mut().mdns;
+        let known = mdns
+            .as_ref()
+            .map_or(0, |mdns| mdns.discovered_nodes().len());
+        if known > MDNS_ADDRESSES_MAX {
+            *mdns = Toggle::from(None);
+            let text = format!(
+                "more than {MDNS_ADDRESSES_MAX} addresses were announced on the local network by mDNS, and some \
+                 machine there invents them: this daemon looks for no more peers in this way until it starts \
+                 again; give it addresses with --join"
+            );
+            self.tell(NetEvent::Notice(text));
+            return;
+        }
         for (peer, address) in peers {
             self.found(peer, vec![address]);
         }
     }
 
-    /// Dials a discovered peer unless there are enough links.
+    /// Dials a discovered peer unless there are enough links, or too many such dials are under way already.
     fn found(&mut self, peer: identity::PeerId, addresses: Vec<Multiaddr>) {
         let now = Instant::now();
         self.avoided.retain(|_, until| *until > now);
+        let dials = self
+            .swarm
+            .network_info()
+            .connection_counters()
+            .num_pending_outgoing();
         let wanted = self.links.len() < ACTIVE_LINKS_MAX
+            && dials < FOUND_DIALS_MAX
             && !self.avoided.contains_key(&peer)
             && from_libp2p(&peer).is_some();
         if wanted {

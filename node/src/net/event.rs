@@ -6,7 +6,7 @@ use futures::future::BoxFuture;
 use libp2p::Multiaddr;
 use murmurate_protocol::PeerId;
 use murmurate_protocol::wire::{PeerRecord, WireError};
-use murmurate_trust::Role;
+use murmurate_trust::{Overused, Role};
 use std::time::Duration;
 use tokio::sync::mpsc;
 
@@ -77,8 +77,11 @@ pub enum NetEvent {
     Record(PeerRecord),
     /// The register of members has changed.
     Register,
-    /// A linked peer is no longer a member: it was revoked, or its certificate has ended.
+    /// A linked peer is no longer a member: it was revoked, its certificate has ended, or others used its invite
+    /// before it.
     Dismissed(PeerId),
+    /// More peers used an invite than may.
+    Overused(Overused),
     /// A member is banned from the run.
     Banned {
         /// The member.

@@ -2,6 +2,8 @@
 
 use crate::bulk::{BulkLimits, BulkStore, PushJob};
 use crate::net::command::Command;
+use crate::net::gate::Members;
+use crate::net::handshakes::Unproven;
 use crate::net::opener::Opener;
 use crate::net::outboxes::{Busy, Outboxes};
 use crate::net::paths::Paths;
@@ -67,9 +69,11 @@ pub fn start(
     let (commands, inbox) = mpsc::channel(OUTPUTS_MAX);
     let outboxes = Arc::new(Outboxes::default());
     let counters = Arc::new(Counters::default());
-    let (quic, transport) = quic::endpoint(&config)?;
+    let unproven = Unproven::new()?;
+    let members = Members::default();
+    let (quic, transport) = quic::endpoint(&config, members.clone())?;
     let (words, internal) = mpsc::channel(INTERNAL_MAX);
-    let tcp = quic::tcp_endpoint(&config)?;
+    let tcp = quic::tcp_endpoint(&config, unproven.places)?;
     let ways = Ways::new((config.bulk, config.bulk_port), tcp, words.clone());
     let opener = Opener { network: words };
     let views = Views {
@@ -92,6 +96,8 @@ pub fn start(
         opener,
         internal,
         transport,
+        members,
+        unproven,
         store,
         limits,
         events,

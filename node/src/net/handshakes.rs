@@ -1,6 +1,8 @@
 //! Bounds on inbound connections of one transport whose handshake is in progress. QUIC's are bounded
 //! by its endpoint.
 
+use crate::descriptors;
+use crate::net::allowance::Allowances;
 use crate::net::gate::network_of;
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -17,6 +19,28 @@ use std::task::{Context, Poll};
 /// Inbound handshakes of one transport. One more ends the oldest of the network that has most.
 const HANDSHAKES_MAX: usize = 128;
 
+/// What connections may use that have not proven anything.
+#[derive(Clone, Debug)]
+pub(super) struct Unproven {
+    /// What they may bring.
+    pub(super) allowances: Allowances,
+    /// How many they may be.
+    pub(super) places: descriptors::Places,
+}
+
+impl Unproven {
+    /// No connection is there yet.
+    ///
+    /// # Errors
+    /// If the system does not let this process open enough sockets.
+    pub(super) fn new() -> Result<Self, descriptors::TooFew> {
+        Ok(Self {
+            allowances: Allowances::default(),
+            places: descriptors::Places::take()?,
+        })
+    }
+}
+
 /// A transport with a bounded number of inbound handshakes.
 pub(super) struct Bounded<O> {
     inner: Boxed<O>,
@@ -24,10 +48,10 @@ pub(super) struct Bounded<O> {
 }
 
 impl<O> Bounded<O> {
-    pub(super) fn new(inner: Boxed<O>) -> Self {
+    pub(super) fn new(inner: Boxed<O>, places: descriptors::Places) -> Self {
         Self {
             inner,
-            places: Places::new(HANDSHAKES_MAX),
+            places: Places::new(places.of(HANDSHAKES_MAX)),
         }
     }
 }

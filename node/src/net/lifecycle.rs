@@ -11,6 +11,7 @@ use crate::net::opener::Internal;
 use crate::net::pending::Pending;
 use crate::net::streams::{Inbound, Kind};
 use crate::net::swarm::Network;
+use futures::StreamExt;
 use libp2p::core::ConnectedPoint;
 use libp2p::core::transport::PortUse;
 use libp2p::swarm::ConnectionId;
@@ -21,7 +22,8 @@ use murmurate_protocol::PeerId;
 use murmurate_protocol::wire::WireVersion;
 use std::collections::BTreeSet;
 use std::time::Duration;
-use tokio::time::Instant;
+use tokio::sync::oneshot;
+use tokio::time::{Instant, timeout_at};
 
 /// How long the last frames of a link may delay its end.
 const DRAIN_WAIT: Duration = Duration::from_secs(2);
@@ -263,12 +265,13 @@ impl Network {
 
     /// Reads frames from a stream that the peer opened.
     pub(super) fn read(&mut self, peer: PeerId, stream: Stream) {
+        let frames = self.links.frames.clone();
         let Some(link) = self.links.get_mut(&peer) else {
             return;
         };
         let events = self.events.clone();
         let tally = link.end.tally.clone();
-        let task = read_frames(peer, stream, link.latch.clone(), events, tally);
+        let task = read_frames(peer, stream, link.latch.clone(), events, (tally, frames));
         link.reads(self.tasks.spawn(task));
     }
 
@@ -337,5 +340,25 @@ impl Network {
     /// The link to a peer, if it still has this number.
     pub(super) fn current(&self, peer: &PeerId, number: u64) -> Option<&Link> {
         self.links.get(peer).filter(|link| link.end.link == number)
+    }
+
+    /// Writes the queued frames, closes all connections, and stops.
+    pub(super) async fn end(mut self, deadline: Instant, done: oneshot::Sender<()>) {
+        for peer in self.links.peers() {
+            self.disconnect(peer);
+        }
+        let closing = async {
+            while !self.links.is_empty() {
+                tokio::select! {
+                    event = self.swarm.select_next_some() => self.on_swarm(event),
+                    Some(word) = self.internal.recv() => self.on_internal(word),
+                }
+            }
+        };
+        let _ = timeout_at(deadline, closing).await;
+        // The remotes receive the close, or notice the silence.
+        let _ = timeout_at(deadline, self.quic.close()).await;
+        drop(self);
+        let _ = done.send(());
     }
 }

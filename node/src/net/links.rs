@@ -1,6 +1,7 @@
 //! The links: one per peer, carried by one or more connections.
 
-use crate::net::control::{LinkEnd, write_frames};
+use crate::net::bucket::Budget;
+use crate::net::control::{self, LinkEnd, write_frames};
 use crate::net::latch::Latch;
 use crate::net::nat::{Connection, Connections, Path};
 use crate::net::opener::Opener;
@@ -102,13 +103,24 @@ impl Link {
 }
 
 /// The links to all connected peers.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Links {
     links: BTreeMap<PeerId, Link>,
     next: u64,
+    /// What peers may send in frames, also over a link that is closed and opened again.
+    pub(super) frames: Budget,
 }
 
 impl Links {
+    /// No peer is connected.
+    pub(super) fn new() -> Self {
+        Self {
+            links: BTreeMap::new(),
+            next: 0,
+            frames: control::budget(),
+        }
+    }
+
     /// Adds an established connection. The first one creates a link, whose writer tries to open a
     /// control stream.
     pub(super) fn connected(

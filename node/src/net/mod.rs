@@ -8,6 +8,7 @@
 //! uses identify, Kademlia (whose protocol name contains the run) and optionally mDNS. Peers behind
 //! routers are reached through relays and hole punching.
 
+mod allowance;
 mod announce;
 mod behaviour;
 mod bootstrap;

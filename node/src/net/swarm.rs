@@ -5,6 +5,7 @@ use crate::net::behaviour::{self, Behaviour, BehaviourEvent, MembersOnlyEvent};
 use crate::net::bootstrap::Bootstrap;
 use crate::net::command::Command;
 use crate::net::gate::{Gate, Members};
+use crate::net::handshakes::Unproven;
 use crate::net::ids::from_libp2p;
 use crate::net::links::Links;
 use crate::net::listen::{accepting, listen};
@@ -27,9 +28,9 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
 use std::sync::Arc;
 use std::time::SystemTime;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 use tokio::task::JoinSet;
-use tokio::time::{Instant, MissedTickBehavior, sleep_until, timeout_at};
+use tokio::time::{Instant, MissedTickBehavior, sleep_until};
 
 /// Pending events above which the task handles nothing else. Each stands for a connection or a
 /// command, so a running driver keeps far below this number.
@@ -41,6 +42,8 @@ pub(super) struct Parts {
     pub(super) opener: Opener,
     pub(super) internal: mpsc::Receiver<Internal>,
     pub(super) transport: Transport,
+    pub(super) members: Members,
+    pub(super) unproven: Unproven,
     pub(super) store: Arc<dyn BulkStore>,
     pub(super) limits: BulkLimits,
     pub(super) events: mpsc::Sender<NetEvent>,
@@ -85,7 +88,7 @@ pub(super) struct Network {
     pub(super) opener: Opener,
     pub(super) events: mpsc::Sender<NetEvent>,
     commands: mpsc::Receiver<Command>,
-    internal: mpsc::Receiver<Internal>,
+    pub(super) internal: mpsc::Receiver<Internal>,
     pub(super) tasks: JoinSet<()>,
 }
 
@@ -97,6 +100,8 @@ impl Network {
             opener,
             internal,
             transport,
+            members,
+            unproven,
             store,
             limits,
             events,
@@ -112,8 +117,8 @@ impl Network {
         } = views;
         let me = config.identity.public().to_peer_id();
         let ours = from_libp2p(&me).ok_or(NetError::Identity)?;
-        let members = Members::default();
-        let mut swarm = behaviour::swarm(&config, transport, &counters.wire(), &members)?;
+        let bounds = (&members, &unproven);
+        let mut swarm = behaviour::swarm(&config, transport, &counters.wire(), bounds)?;
         let mut pending = listen(&mut swarm, &config.listen, &config.ports)?;
         if let Some(cap) = quic.buffers().cap() {
             pending.push_back(Pending::Event(NetEvent::Notice(cap.to_string())));
@@ -138,8 +143,8 @@ impl Network {
             swarm,
             vitals,
             relays: config.relay,
-            links: Links::default(),
-            gate: Gate::new(Arc::clone(&config.membership), config.wire),
+            links: Links::new(),
+            gate: Gate::new(Arc::clone(&config.membership), config.wire, unproven),
             bootstrap: Bootstrap::new(config.join, Instant::now()),
             me,
             run: config.run,
@@ -195,11 +200,9 @@ impl Network {
                     self.traverse();
                     self.clear_the_gate();
                     self.repeat_directives();
+                    self.look_at_members();
                 }
-                _ = refresh.tick() => {
-                    self.renew_record();
-                    self.dismiss();
-                }
+                _ = refresh.tick() => self.renew_record(),
                 _ = gossip.tick() => self.vitals.gossip(),
             }
         };
@@ -239,7 +242,7 @@ impl Network {
         self.pending.push_back(Pending::Event(event));
     }
 
-    fn on_swarm(&mut self, event: SwarmEvent<BehaviourEvent>) {
+    pub(super) fn on_swarm(&mut self, event: SwarmEvent<BehaviourEvent>) {
         match event {
             SwarmEvent::Behaviour(event) => self.on_behaviour(event),
             SwarmEvent::ConnectionEstablished {
@@ -301,7 +304,7 @@ impl Network {
         }
     }
 
-    fn on_internal(&mut self, word: Internal) {
+    pub(super) fn on_internal(&mut self, word: Internal) {
         match word {
             Internal::Open { peer, kind, reply } => {
                 let link = from_libp2p(&peer).and_then(|peer| self.links.get(&peer));
@@ -364,26 +367,6 @@ impl Network {
         if let Some(record) = self.record.sign(SystemTime::now()) {
             self.tell(NetEvent::Record(record));
         }
-    }
-
-    /// Writes the queued frames, closes all connections, and stops.
-    async fn end(mut self, deadline: Instant, done: oneshot::Sender<()>) {
-        for peer in self.links.peers() {
-            self.disconnect(peer);
-        }
-        let closing = async {
-            while !self.links.is_empty() {
-                tokio::select! {
-                    event = self.swarm.select_next_some() => self.on_swarm(event),
-                    Some(word) = self.internal.recv() => self.on_internal(word),
-                }
-            }
-        };
-        let _ = timeout_at(deadline, closing).await;
-        // The remotes receive the close, or notice the silence.
-        let _ = timeout_at(deadline, self.quic.close()).await;
-        drop(self);
-        let _ = done.send(());
     }
 }
 

@@ -59,10 +59,11 @@ pub(super) fn count_limited<T: Serialize, const N: usize>(value: &T) -> usize {
     counter.bytes_written
 }
 
-/// Decodes a value of at most `N` bytes; nothing may be left over.
-pub(crate) fn decode_limited<T: DeserializeOwned, const N: usize>(
-    bytes: &[u8],
-) -> Result<T, WireError> {
+/// Decodes a value of at most `N` bytes that [`encode_value`] wrote; nothing may be left over.
+///
+/// # Errors
+/// What is wrong with the bytes.
+pub fn decode_limited<T: DeserializeOwned, const N: usize>(bytes: &[u8]) -> Result<T, WireError> {
     if bytes.len() > N {
         return Err(WireError::TooLong {
             bytes: bytes.len() as u64,

@@ -22,8 +22,7 @@ pub use crate::exchange::{
     Scoped, Seat, Seated, ShardPlan, ShardVersion, SignedGroup, SignedMessage, VoteCertificate,
     Whereabouts, value_of,
 };
-pub(crate) use codec::decode_limited;
-pub use codec::{canonical, decode_value, encode_value};
+pub use codec::{canonical, decode_limited, decode_value, encode_value};
 pub use error::WireError;
 pub use frame::{decode, decode_within, encode, encode_for, frame_bytes};
 pub use membership::{Hello, MembershipMessage, Muster, Reason};

@@ -2,7 +2,6 @@
 
 use ed25519_dalek::SigningKey;
 use ed25519_dalek::ed25519::signature::Signer;
-use murmurate_protocol::wire::encode_value;
 use murmurate_protocol::{Digest, FragmentId, GroupTag, PeerId, Proof, Round, Saying, Signature};
 use murmurate_trust::{Chain, Invite, Issuer, News, Refusal, Register, Run, RunKey, Terms};
 
@@ -63,22 +62,25 @@ fn a_member_that_contradicts_itself_is_banned_everywhere_and_for_good() {
     here.admit(&chain, &liar, NOW).unwrap();
     assert!(here.still_in(&chain, NOW));
     let proof = proof(1, &run, [b"a", b"b"]);
-    let learned = here.learn(bans(proof), NOW);
+    let learned = here.learn(bans(proof), &peer(8), NOW);
     assert!(!learned.slanders);
     assert_eq!(learned.fresh.bans, [proof]);
     assert!(!here.still_in(&chain, NOW));
     assert_eq!(here.admit(&chain, &liar, NOW), Err(Refusal::Banned));
     assert!(here.banned(&liar).unwrap().what().contains("round 3"));
     // A second time it is nothing new.
-    assert!(here.learn(bans(proof), NOW).fresh.is_empty());
+    assert!(here.learn(bans(proof), &peer(8), NOW).fresh.is_empty());
 
     // One that has never met the liar hears of both.
     let mut there = Register::new(run.clone());
-    assert_eq!(there.learn(learned.fresh, NOW).fresh.bans, [proof]);
+    assert_eq!(
+        there.learn(learned.fresh, &peer(8), NOW).fresh.bans,
+        [proof]
+    );
     assert_eq!(there.admit(&chain, &liar, NOW), Err(Refusal::Banned));
     let mut later = Register::new(run.clone());
     for news in here.news() {
-        later.learn(news, NOW);
+        later.learn(news, &peer(8), NOW);
     }
     assert_eq!(later.digest(), here.digest());
 
@@ -109,7 +111,7 @@ fn a_false_proof_bans_no_one_and_is_noticed() {
         Proof::from_bytes(&bytes).unwrap()
     };
     for lie in [by_another, of_another_run, damaged] {
-        let learned = register.learn(bans(lie), NOW);
+        let learned = register.learn(bans(lie), &peer(8), NOW);
         assert!(learned.slanders && learned.fresh.is_empty(), "{lie:?}");
         assert_eq!(register.ban(lie), None);
     }
@@ -123,17 +125,8 @@ fn only_members_are_banned() {
     let mut register = Register::new(run.clone());
     // Anyone can make keys that contradict themselves.
     for number in 1..9 {
-        let learned = register.learn(bans(proof(number, &run, [b"a", b"b"])), NOW);
+        let learned = register.learn(bans(proof(number, &run, [b"a", b"b"])), &peer(8), NOW);
         assert!(!learned.slanders && learned.fresh.is_empty());
         assert!(register.banned(&peer(number)).is_none());
     }
-}
-
-#[test]
-fn a_register_of_an_older_version_is_read() {
-    let (friend, chain) = member(1);
-    let used: Vec<(PeerId, PeerId)> = Vec::new();
-    let bytes = encode_value(&(vec![&chain], used, Vec::<u8>::new()));
-    let register = Register::from_bytes(key().run(), &bytes).unwrap();
-    assert_eq!(register.members().next().unwrap().0, friend);
 }

@@ -4,3 +4,4 @@ mod bans;
 mod directives;
 mod gate;
 mod membership;
+mod register;

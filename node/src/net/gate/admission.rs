@@ -91,10 +91,10 @@ impl Network {
 
     fn read_news(&mut self, peer: PeerId, stream: Option<Stream>) {
         if let Some(stream) = stream {
-            let membership = Arc::clone(&self.gate.membership);
+            let reads = (Arc::clone(&self.gate.membership), self.gate.budget.clone());
             let network = self.opener.network.clone();
             self.tasks
-                .spawn(news::receive(stream, peer, membership, network));
+                .spawn(news::receive(stream, peer, reads, network));
         }
     }
 
@@ -128,6 +128,9 @@ impl Network {
         waiting.admitted = true;
         waiting.connection.wire = wire;
         let (theirs, peer) = (waiting.theirs, waiting.peer);
+        // Before the other end may open streams of members.
+        self.gate.allowances.lift(&waiting.connection.remote);
+        self.quic.prove(theirs);
         self.nat.members.add(theirs);
         self.gate.chains.insert(peer, chain.clone());
         let behaviour = self.swarm.behaviour_mut();
@@ -220,30 +223,44 @@ impl Network {
 
     /// Learns what the operator says, and passes it on.
     pub(in crate::net) fn learn(&mut self, news: News) {
-        let learned = self.gate.membership.learn(news);
-        self.on_learned(self.gate.membership.me(), &learned);
+        let me = self.gate.membership.me();
+        let learned = self.gate.membership.learn(news, &me);
+        self.on_learned(me, &learned);
     }
 
     /// Handles what was new in the news of a member, or of this daemon.
     pub(in crate::net) fn on_learned(&mut self, from: PeerId, learned: &Learned) {
         let fresh = &learned.fresh;
         if learned.slanders && from != self.gate.membership.me() {
-            let what = "a proof that proves nothing, or a directive that the owner has not signed"
-                .to_owned();
-            let error = WireError::Undecodable(what);
+            let what = "a certificate, a revocation or a proof that proves nothing, or a directive that \
+                        the owner has not signed";
+            let error = WireError::Undecodable(what.to_owned());
             self.tell(NetEvent::Malformed { from, error });
         }
-        if fresh.is_empty() {
-            return;
+        for overused in &learned.overused {
+            self.tell(NetEvent::Overused(*overused));
         }
-        self.tell(NetEvent::Register);
-        self.spread(fresh, from);
+        if !fresh.is_empty() {
+            self.tell(NetEvent::Register);
+            self.spread(fresh, from);
+        }
         for proof in &fresh.bans {
             let (peer, what) = (proof.by(), proof.what());
             self.tell(NetEvent::Banned { peer, what });
         }
-        if !fresh.revocations.is_empty() || !fresh.bans.is_empty() {
+        if !fresh.revocations.is_empty() || !fresh.bans.is_empty() || !learned.overused.is_empty() {
             self.dismiss();
+        }
+    }
+
+    /// Ends the links whose certificates have ended, and forgets what has.
+    pub(in crate::net) fn look_at_members(&mut self) {
+        if !self.gate.looks(Instant::now()) {
+            return;
+        }
+        self.dismiss();
+        if self.gate.membership.tidy() {
+            self.tell(NetEvent::Register);
         }
     }
 

@@ -5,7 +5,7 @@ use super::tests::{QUIC, TCP, birds, id_of, invite, listening, owner, owners};
 use super::{Membership, now_s};
 use crate::bulk::tests::TestStore;
 use crate::net::NetEvent;
-use crate::net::tests::{Side, raw_swarm, started};
+use crate::net::tests::{raw_swarm, started};
 use futures::StreamExt;
 use libp2p::Multiaddr;
 use libp2p::identity::Keypair;
@@ -115,29 +115,13 @@ async fn attack(links: usize, quic: &Multiaddr, tcp: &Multiaddr) -> JoinSet<()> 
     tasks
 }
 
-/// The addresses of a daemon that listens on two.
-async fn both_addresses(side: &mut Side) -> Vec<Multiaddr> {
-    while side.record.addresses.len() < 2 {
-        side.record = side
-            .until(|event| match event {
-                NetEvent::Record(record) => Some(record),
-                _ => None,
-            })
-            .await;
-    }
-    let bytes = side.record.addresses.iter();
-    bytes
-        .map(|bytes| Multiaddr::try_from(bytes.clone()).unwrap())
-        .collect()
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_member_joins_while_strangers_hold_all_places() {
     let key = birds();
     let mut config = owners(&key, QUIC);
     config.listen.push(TCP.parse().unwrap());
     let mut a = started(config, TestStore::default()).await;
-    let addresses = both_addresses(&mut a).await;
+    let addresses = a.both_addresses().await;
     // An earlier member keeps its link.
     let friend = owner(&key, QUIC).await;
     friend.net.dial(a.record.clone()).unwrap();

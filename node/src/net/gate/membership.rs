@@ -16,7 +16,10 @@ pub struct Membership {
 
 impl Membership {
     /// The membership of the peer `me`, with the register of its earlier lives.
-    pub fn new(me: PeerId, chain: Chain, register: Register) -> Self {
+    pub fn new(me: PeerId, chain: Chain, mut register: Register) -> Self {
+        // The others know this member, so their registers differ from one without it. Where its certificate
+        // has ended since, the others say so.
+        let _ = register.admit(&chain, &me, now_s());
         Self {
             run: register.run().clone(),
             me,
@@ -58,9 +61,14 @@ impl Membership {
         self.register().admit(chain, peer, now_s())
     }
 
-    /// Learns what a member or the operator says.
-    pub(super) fn learn(&self, news: News) -> Learned {
-        self.register().learn(news, now_s())
+    /// Learns what a member says, or the operator of this daemon.
+    pub(super) fn learn(&self, news: News, from: &PeerId) -> Learned {
+        self.register().learn(news, from, now_s())
+    }
+
+    /// Forgets what has ended. Returns whether there was something.
+    pub(super) fn tidy(&self) -> bool {
+        self.register().tidy(now_s())
     }
 
     /// Whether a member that was let in may stay.

@@ -8,6 +8,8 @@ mod crowd;
 mod error;
 mod gated;
 mod handshake;
+#[cfg(all(test, target_os = "linux"))]
+mod hostile;
 mod mask;
 mod membership;
 mod messages;

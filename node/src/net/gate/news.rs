@@ -2,7 +2,7 @@
 
 use super::membership::Membership;
 use super::messages::{read, write};
-use crate::net::bucket::Bucket;
+use crate::net::bucket::Budget;
 use crate::net::opener::{Internal, Opener};
 use crate::net::streams::Kind;
 use futures::io::AsyncWriteExt;
@@ -14,7 +14,7 @@ use murmurate_trust::limits::{MEMBERS_MAX, NEWS_BYTES_MAX, NEWS_ITEMS_MAX, REVOC
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::timeout;
 
 /// Messages on one stream: a whole register.
 const MESSAGES_MAX: usize = (2 * MEMBERS_MAX + REVOCATIONS_MAX) / NEWS_ITEMS_MAX + 4;
@@ -26,6 +26,14 @@ const MESSAGE_WAIT: Duration = Duration::from_secs(10);
 /// costs a check of signatures.
 const BURST_BYTES: u32 = 1 << 20;
 const BYTES_PER_SECOND: u32 = 128 << 10;
+
+/// Cost of a message in addition to its bytes, so that empty ones are also limited.
+const MESSAGE_COST: f64 = 512.0;
+
+/// What peers may send in news.
+pub(super) fn budget() -> Budget {
+    Budget::new(BURST_BYTES, BYTES_PER_SECOND)
+}
 
 /// Sends news to a linked peer, as far as it can read them. What is lost is in the next register that differs.
 pub(super) async fn send(
@@ -46,30 +54,33 @@ pub(super) async fn send(
     let _ = timeout(MESSAGE_WAIT, stream.close()).await;
 }
 
-/// Reads the news that a member sends, and passes on what is new.
+/// Reads the news that a member sends, and passes on what is new. It ends with the first lie.
 pub(super) async fn receive(
     mut stream: Stream,
     from: PeerId,
-    membership: Arc<Membership>,
+    (membership, budget): (Arc<Membership>, Budget),
     network: mpsc::Sender<Internal>,
 ) {
-    let mut bucket = Bucket::new(BURST_BYTES, BYTES_PER_SECOND, Instant::now());
     for _ in 0..MESSAGES_MAX {
         let message = timeout(MESSAGE_WAIT, read(&mut stream, NEWS_BYTES_MAX)).await;
         let Ok(Ok(message)) = message else {
             break;
         };
         let bytes = message.encode().len();
-        sleep(bucket.take(bytes as f64, Instant::now())).await;
+        budget.spend(from, bytes as f64 + MESSAGE_COST).await;
         let Some(news) = message.news() else {
             break;
         };
-        let learned = membership.learn(news);
-        if learned.slanders || !learned.fresh.is_empty() {
+        let learned = membership.learn(news, &from);
+        let slanders = learned.slanders;
+        if !learned.is_nothing() {
             let learned = Internal::Learned { from, learned };
             if network.send(learned).await.is_err() {
                 return;
             }
+        }
+        if slanders {
+            break;
         }
     }
     // The receiver is dropped only when the network has ended.

@@ -3,6 +3,7 @@
 //! Reads no clock; callers pass the time.
 
 use super::handshake::GATE_WAIT;
+use crate::descriptors::Places;
 use crate::net::nat::Connection;
 use libp2p::identity;
 use libp2p::multiaddr::{Multiaddr, Protocol};
@@ -40,12 +41,22 @@ pub(super) struct AtGate {
 pub(in crate::net) type Network = Option<places::Network>;
 
 /// All connections at the gate.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(in crate::net) struct PendingPeers {
     all: BTreeMap<ConnectionId, AtGate>,
+    /// Inbound ones that may be unproven.
+    most: usize,
 }
 
 impl PendingPeers {
+    /// No connection is at the gate.
+    pub(super) fn new(places: Places) -> Self {
+        Self {
+            all: BTreeMap::new(),
+            most: places.of(UNPROVEN_MAX),
+        }
+    }
+
     /// Adds a connection. Returns one that must end, if there are too many.
     pub(super) fn add(
         &mut self,
@@ -73,7 +84,7 @@ impl PendingPeers {
     /// The oldest inbound connection of the network that has most of them, if there are too many.
     fn crowded(&self) -> Option<ConnectionId> {
         let unproven = || self.all.iter().filter(|(_, at)| !at.dials && !at.admitted);
-        if unproven().count() <= UNPROVEN_MAX {
+        if unproven().count() <= self.most {
             return None;
         }
         // Ids grow with time.
@@ -155,7 +166,7 @@ mod tests {
     #[test]
     fn strangers_of_one_network_do_not_push_out_others() {
         let now = Instant::now();
-        let mut pending = PendingPeers::default();
+        let mut pending = PendingPeers::new(Places::take().unwrap());
         assert_eq!(inbound(&mut pending, 0, "/ip4/10.1.1.1/tcp/9", now), None);
         for number in 1..UNPROVEN_MAX {
             let from = format!("/ip4/10.2.2.{number}/tcp/9");

@@ -1,25 +1,35 @@
 //! What the network's task knows of the gate.
 
 use super::membership::Membership;
+use super::news;
 use super::pending::PendingPeers;
 use super::repeat::Repeat;
+use crate::net::allowance::Allowances;
+use crate::net::bucket::Budget;
+use crate::net::handshakes::Unproven;
 use libp2p::Stream;
 use murmurate_protocol::PeerId;
 use murmurate_protocol::wire::WireVersions;
 use murmurate_trust::{Chain, Role, Roles};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::time::Instant;
 
 /// Streams of one peer's news that wait until another one of that peer was read: several things may be new
 /// within a second.
 const NEWS_WAITING_MAX: usize = 8;
 
+/// Time between two looks at the members: how long a link may outlive a certificate.
+const LOOK_EVERY: Duration = Duration::from_secs(10);
+
 /// The gate of this daemon.
 #[derive(Debug)]
 pub(in crate::net) struct Gate {
     /// Connections that have not passed yet.
     pub(in crate::net) pending: PendingPeers,
+    /// What connections over TCP may bring that have not passed.
+    pub(super) allowances: Allowances,
     pub(super) membership: Arc<Membership>,
     /// The versions of the wire that this daemon speaks.
     pub(super) wire: WireVersions,
@@ -27,32 +37,50 @@ pub(in crate::net) struct Gate {
     pub(super) chains: BTreeMap<PeerId, Chain>,
     /// Peers whose news are being read, with their streams that wait for that.
     pub(super) telling: BTreeMap<PeerId, VecDeque<Stream>>,
+    /// What peers may send in news.
+    pub(super) budget: Budget,
     pub(super) repeat: Repeat,
+    /// When to look at the members again.
+    pub(super) look_at: Instant,
     /// Peers whose register is another, so that they are told ours.
     pub(super) to_tell: BTreeSet<PeerId>,
 }
 
 impl Gate {
     /// A gate that no one has come to.
-    pub(in crate::net) fn new(membership: Arc<Membership>, wire: WireVersions) -> Self {
+    pub(in crate::net) fn new(
+        membership: Arc<Membership>,
+        wire: WireVersions,
+        unproven: Unproven,
+    ) -> Self {
         Self {
-            pending: PendingPeers::default(),
+            pending: PendingPeers::new(unproven.places),
+            allowances: unproven.allowances,
             membership,
             wire,
             chains: BTreeMap::new(),
             telling: BTreeMap::new(),
+            budget: news::budget(),
             repeat: Repeat::new(),
+            look_at: Instant::now() + LOOK_EVERY,
             to_tell: BTreeSet::new(),
         }
     }
 
     /// When something of it is due.
     pub(in crate::net) fn next_at(&self) -> Option<Instant> {
-        let repeat = self.repeat.at();
-        self.pending
-            .next_at()
-            .map(|at| at.min(repeat))
-            .or(Some(repeat))
+        let own = self.repeat.at().min(self.look_at);
+        let pending = self.pending.next_at();
+        Some(pending.map_or(own, |at| at.min(own)))
+    }
+
+    /// Whether it is time to look at the members.
+    pub(super) fn looks(&mut self, now: Instant) -> bool {
+        let due = self.look_at <= now;
+        if due {
+            self.look_at = now + LOOK_EVERY;
+        }
+        due
     }
 
     /// The role in the certificate that a peer has shown. A peer without one takes no part.

@@ -1,5 +1,6 @@
 //! The gate between real networks on loopback, and its other end without our checks.
 
+mod ends;
 mod versions;
 
 use super::messages::read;

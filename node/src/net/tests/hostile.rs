@@ -6,8 +6,8 @@ use crate::net::gate::tests::{birds, owners, write};
 use crate::net::streams::Reply;
 use murmurate_protocol::vitals::{Heard, SignedVitals, Vitals, VitalsMessage};
 use murmurate_protocol::{Change, Phase, Round, Signature};
-use murmurate_trust::RunKey;
 use murmurate_trust::gate::Message;
+use murmurate_trust::{News, RunKey};
 
 /// A peer without our checks, whose streams the test writes to directly.
 async fn raw_stream(to: &Side, kind: Kind) -> (PeerId, Stream) {
@@ -27,14 +27,14 @@ type Ask = oneshot::Sender<(Kind, Reply)>;
 /// A peer without our checks that has passed the gate, and what asks it for one more stream.
 async fn raw_peer(config: NetConfig, to: &Side) -> (PeerId, Ask) {
     let id = from_libp2p(&config.identity.public().to_peer_id()).unwrap();
-    let (_, transport) = quic::endpoint(&config).unwrap();
-    let cells = Arc::new(WireCells::default());
-    let mut swarm = behaviour::swarm(&config, transport, &cells, &Members::default()).unwrap();
+    let theirs = to_libp2p(&to.id).unwrap();
+    let (quic, mut swarm) = raw(&config, None);
     swarm.dial(to.address.clone()).unwrap();
     let (gate, passing) = oneshot::channel();
     let (ask, asked) = oneshot::channel();
     tokio::spawn(run_raw(swarm, gate, asked));
     let mut gate = timeout(WAIT, passing).await.unwrap().unwrap().unwrap();
+    quic.prove(theirs);
     pass(&mut gate, &config.membership, to.id).await;
     (id, ask)
 }
@@ -115,6 +115,30 @@ async fn a_directive_without_the_owners_signature_is_reported() {
         error.to_string().contains("the owner has not signed"),
         "{error}"
     );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_forged_certificate_in_news_is_reported() {
+    let key = birds();
+    let mut a = started(owners(&key, QUIC), TestStore::default()).await;
+    let mut member = owners(&key, QUIC);
+    member.listen.clear();
+    let (from, mut stream) = raw_stream_of(member, &mut a, Kind::Gate).await;
+    let forger = RunKey::from_seed(key.name().to_owned(), [8; 32]);
+    let someone = PeerId::from_bytes([5; 32]);
+    let forged = forger.certify_self(&key.run(), someone, now_s());
+    let news = News {
+        members: vec![forged],
+        ..News::default()
+    };
+    write(&mut stream, &Message::News(news)).await.unwrap();
+    let who = a.until(|event| match event {
+        NetEvent::Malformed { from, error } => Some((from, error.to_string())),
+        _ => None,
+    });
+    let (who, error) = who.await;
+    assert_eq!(who, from);
+    assert!(error.contains("a certificate, a revocation"), "{error}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

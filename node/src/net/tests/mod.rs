@@ -7,6 +7,7 @@ mod links;
 use super::behaviour::{self, Behaviour};
 use super::gate::Members;
 use super::gate::tests::pass;
+use super::handshakes::Unproven;
 use super::streams::Kind;
 use super::*;
 use crate::bulk::BulkLimits;
@@ -56,6 +57,22 @@ impl Side {
             .expect("the event comes in time")
     }
 
+    /// The addresses of a daemon that listens on two.
+    pub(super) async fn both_addresses(&mut self) -> Vec<Multiaddr> {
+        while self.record.addresses.len() < 2 {
+            self.record = self
+                .until(|event| match event {
+                    NetEvent::Record(record) => Some(record),
+                    _ => None,
+                })
+                .await;
+        }
+        let bytes = self.record.addresses.iter();
+        bytes
+            .map(|bytes| Multiaddr::try_from(bytes.clone()).unwrap())
+            .collect()
+    }
+
     pub(super) async fn up(&mut self, peer: PeerId) {
         self.until(|event| (event == NetEvent::LinkUp(peer)).then_some(()))
             .await;
@@ -96,10 +113,18 @@ fn config(listen: &[&str]) -> NetConfig {
 
 /// A swarm without our checks, whose key is new.
 pub(super) fn raw_swarm() -> Swarm<Behaviour> {
-    let config = config(&[]);
-    let (_, transport) = quic::endpoint(&config).unwrap();
+    raw(&config(&[]), None).1
+}
+
+/// An endpoint without our checks, which opens bulk connections to one peer, and its swarm.
+fn raw(config: &NetConfig, to: Option<identity::PeerId>) -> (Endpoint, Swarm<Behaviour>) {
+    let members = Members::default();
+    to.into_iter().for_each(|to| members.add(to));
+    let (quic, transport) = quic::endpoint(config, members).unwrap();
     let cells = Arc::new(WireCells::default());
-    behaviour::swarm(&config, transport, &cells, &Members::default()).unwrap()
+    let bounds = (&Members::default(), &Unproven::new().unwrap());
+    let swarm = behaviour::swarm(config, transport, &cells, bounds).unwrap();
+    (quic, swarm)
 }
 
 pub(crate) async fn started(config: NetConfig, store: TestStore) -> Side {
@@ -164,9 +189,8 @@ impl Raw {
     pub(crate) async fn beside(to: &Side) -> Self {
         let config = config(&[]);
         let id = from_libp2p(&config.identity.public().to_peer_id()).unwrap();
-        let (quic, transport) = quic::endpoint(&config).unwrap();
-        let cells = Arc::new(WireCells::default());
-        let mut swarm = behaviour::swarm(&config, transport, &cells, &Members::default()).unwrap();
+        let theirs = to_libp2p(&to.id).unwrap();
+        let (quic, mut swarm) = raw(&config, Some(theirs));
         swarm.dial(to.address.clone()).unwrap();
         let (reply, gate) = oneshot::channel();
         tokio::spawn(async move {
@@ -186,9 +210,13 @@ impl Raw {
             }
         });
         let mut gate = timeout(WAIT, gate).await.unwrap().unwrap().unwrap();
+        quic.prove(theirs);
         pass(&mut gate, &config.membership, to.id).await;
-        let to = to_libp2p(&to.id).unwrap();
-        Self { id, quic, to }
+        Self {
+            id,
+            quic,
+            to: theirs,
+        }
     }
 
     pub(crate) async fn bulk(&self) -> Result<BulkConnection, Error> {

@@ -3,6 +3,7 @@
 use super::elsewhere::{Elsewhere, SeenElsewhere};
 use super::table::{SeenVitals, Table, in_messages, is_signed};
 use crate::net::Membership;
+use crate::net::bucket::Budget;
 use libp2p::identity::Keypair;
 use murmurate_protocol::vitals::{Heard, SignedVitals, Vitals, VitalsMessage};
 use murmurate_protocol::wire::WireError;
@@ -20,6 +21,10 @@ pub(in crate::net) const GOSSIP_EVERY: Duration = Duration::from_secs(1);
 /// Messages that may wait in the queue to one peer: own vitals, a list, and the answer to one.
 const WAITING_MAX: usize = 12;
 
+/// What one peer may cost in a burst, and per second after that: the bytes that it sends.
+const BURST_BYTES: u32 = 256 << 10;
+const BYTES_PER_SECOND: u32 = 64 << 10;
+
 /// What waits to be written to one peer.
 pub(super) type Queue = mpsc::Receiver<Arc<[u8]>>;
 
@@ -30,6 +35,7 @@ pub struct VitalsBoard(Arc<Shared>);
 struct Shared {
     identity: Keypair,
     membership: Arc<Membership>,
+    budget: Budget,
     state: Mutex<State>,
     /// Bytes sent and received on streams of vitals.
     bytes: [AtomicU64; 2],
@@ -62,6 +68,7 @@ impl VitalsBoard {
         Self(Arc::new(Shared {
             identity,
             membership,
+            budget: Budget::new(BURST_BYTES, BYTES_PER_SECOND),
             state: Mutex::new(State {
                 table,
                 queues: BTreeMap::new(),
@@ -71,6 +78,11 @@ impl VitalsBoard {
             }),
             bytes: [AtomicU64::new(0), AtomicU64::new(0)],
         }))
+    }
+
+    /// What peers may cost.
+    pub(super) fn budget(&self) -> &Budget {
+        &self.0.budget
     }
 
     /// Signs what this daemon says of itself and sends it to all linked peers. Sets its peer and its

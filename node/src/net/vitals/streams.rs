@@ -2,7 +2,6 @@
 
 use super::board::{Queue, VitalsBoard};
 use crate::net::NetEvent;
-use crate::net::bucket::Bucket;
 use crate::net::control::LinkEnd;
 use crate::net::streams::Kind;
 use futures::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
@@ -16,7 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Notify, mpsc};
 use tokio::task::AbortHandle;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{sleep, timeout};
 
 /// How long the other end may take with one message.
 const MESSAGE_WAIT: Duration = Duration::from_secs(10);
@@ -26,10 +25,6 @@ const OPEN_PAUSE: Duration = Duration::from_secs(5);
 
 /// Streams of one peer that are read at the same time: the current one and one that it replaces.
 const READERS_MAX: usize = 2;
-
-/// What one peer may cost in a burst, and per second after that: the bytes that it sends.
-const BURST_BYTES: u32 = 256 << 10;
-const BYTES_PER_SECOND: u32 = 64 << 10;
 
 /// What a list costs more than its bytes, because the answer is longer.
 const LIST_COST: f64 = 24_576.0;
@@ -138,12 +133,11 @@ pub(super) async fn read(
     board: VitalsBoard,
     events: mpsc::Sender<NetEvent>,
 ) {
-    let mut bucket = Bucket::new(BURST_BYTES, BYTES_PER_SECOND, Instant::now());
     loop {
         let taken = match read_message(&mut stream, &board).await {
             Ok(Some((message, bytes))) => {
                 let cost = bytes as f64 + cost(&message);
-                sleep(bucket.take(cost, Instant::now())).await;
+                board.budget().spend(from, cost).await;
                 board.take(from, message)
             }
             Ok(None) => return,
