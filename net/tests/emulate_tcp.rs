@@ -130,3 +130,18 @@ async fn when_the_receiver_is_gone_the_sender_hears_of_it() {
     let sending = async { while dialer.write_all(&chunk).await.is_ok() {} };
     timeout(PATIENCE, sending).await.expect("it must end");
 }
+
+#[tokio::test]
+async fn between_daemons_without_a_link_no_connection_gets_an_answer() {
+    let (relay, seats, listener, public) = pair("unlimited/0ms/0%").await;
+    let mut open = connect((seats[1].inner, 0).into(), public).await;
+    let (mut listening, _) = accept(&listener).await;
+    relay.cut(seats[1], seats[0], Duration::ZERO..Duration::MAX);
+    open.write_all(b"lost").await.unwrap();
+    let mut got = Vec::new();
+    let ended = timeout(PATIENCE, listening.read_to_end(&mut got)).await;
+    assert_eq!((ended.unwrap().unwrap(), got.len()), (0, 0));
+    let _unanswered = connect((seats[1].inner, 0).into(), public).await;
+    let silence = timeout(Duration::from_millis(300), listener.accept()).await;
+    assert!(silence.is_err(), "it was accepted");
+}

@@ -125,3 +125,38 @@ fn two_daemons_behind_symmetric_routers_exchange_bulk_through_the_relay() {
     assert!(share_of_the_middle(nodes) > 1.5, "{nodes:#?}");
     same_digest(&nodes.iter().collect::<Vec<_>>());
 }
+
+/// Runs a swarm of four in which daemons 2 and 3 cannot reach each other. They end with one model, and
+/// their link goes through a daemon that both can reach.
+fn with_a_missing_link(preset: &str) {
+    let turn = quiet_turn();
+    let args = ["--nodes", "4", "--rounds", "12", "--preset", preset];
+    let report = local(&turn, &[&args[..], &["--cut", "2-3"]].concat());
+    let nodes = nodes(&report);
+    for node in nodes {
+        assert_eq!(node["status"], "finished", "{node}");
+        assert_eq!(node["rounds"], 12, "{node}");
+    }
+    let middle = [&nodes[0]["peer"], &nodes[1]["peer"]];
+    for (from, to) in [(2, 3), (3, 2)] {
+        let peer = nodes[to]["peer"].as_str().unwrap();
+        let path = &nodes[from]["paths"][peer];
+        assert_eq!(path["kind"], "relayed", "{nodes:#?}");
+        assert!(middle.contains(&&path["relay"]), "{nodes:#?}");
+    }
+    for (from, to) in [(0, 1), (0, 2), (1, 3)] {
+        let peer = nodes[to]["peer"].as_str().unwrap();
+        assert_eq!(nodes[from]["paths"][peer]["kind"], "direct", "{nodes:#?}");
+    }
+    same_digest(&nodes.iter().collect::<Vec<_>>());
+}
+
+#[test]
+fn a_missing_link_goes_through_another_daemon() {
+    with_a_missing_link("diloco");
+}
+
+#[test]
+fn a_missing_link_goes_through_another_daemon_where_members_may_lie() {
+    with_a_missing_link("guarded");
+}

@@ -4,13 +4,13 @@ use super::offered::{self, offered};
 use clap::Args;
 use murmurate_net::emulate::{LinkSpec, NatKind};
 use murmurate_node::local::{
-    HealAt, IslandsArg, KillAt, KillEvery, LateAt, LiarAt, PartitionAt, ShardsArg, StopAt,
+    Cut, HealAt, IslandsArg, KillAt, KillEvery, LateAt, LiarAt, PartitionAt, ShardsArg, StopAt,
 };
 use std::ffi::OsString;
 use std::path::PathBuf;
 
 /// What `--demo` decides itself.
-const DEMO_DECIDES: [&str; 16] = [
+const DEMO_DECIDES: [&str; 17] = [
     "nodes",
     "islands",
     "preset",
@@ -24,6 +24,7 @@ const DEMO_DECIDES: [&str; 16] = [
     "liar",
     "partition",
     "heal",
+    "cut",
     "stop",
     "link",
     "nat",
@@ -111,6 +112,10 @@ pub(crate) struct LocalArgs {
     /// Let the sides of --partition reach each other again when they are in round S
     #[arg(long, value_name = "@round:S")]
     pub(crate) heal: Option<HealAt>,
+    /// Let daemons A and B not reach each other: A-B for the whole run, or A-B@START+LENGTH such as
+    /// 2-3@5s+10s. Their link then goes through another daemon. May be given several times
+    #[arg(long, value_name = "A-B")]
+    pub(crate) cut: Vec<Cut>,
     /// Record the inputs of daemon N's peer in DIR/N.rec, for `murmurate sim --replay`
     #[arg(long, value_name = "DIR")]
     pub(crate) record: Option<PathBuf>,

@@ -44,6 +44,7 @@ pub(crate) fn run(args: LocalArgs) -> anyhow::Result<()> {
         liars: args.liar,
         partition: args.partition,
         heal: args.heal,
+        cuts: args.cut,
         link: args.link,
         nat: args.nat,
         stranger: args.stranger,

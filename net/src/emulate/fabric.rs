@@ -2,6 +2,7 @@
 //! It takes datagrams and times and returns datagrams. It uses neither sockets nor a clock.
 
 use super::counters::LinkCounters;
+use super::cuts::Cuts;
 use super::nat::{Nat, NatKind, Ports};
 use super::shaper::Shaper;
 use super::spec::{Direction, LinkSpec};
@@ -117,6 +118,8 @@ pub(super) struct Fabric {
     by_public: BTreeMap<Ipv4Addr, usize>,
     events: BinaryHeap<Event>,
     order: u64,
+    /// The links that are missing.
+    pub(super) cuts: Cuts,
     /// For each direction of a connection, the time before which no chunk may leave each of the two
     /// links.
     floors: BTreeMap<u64, [Duration; 2]>,
@@ -215,6 +218,10 @@ impl Fabric {
         let bytes = payload.len();
         let flow = &mut seat.counters.up;
         flow.offered.add(bytes);
+        if self.cuts.parts(SeatId(sender), SeatId(receiver), now) {
+            flow.dropped_loss.add(bytes);
+            return true;
+        }
         // There is no hairpinning: a datagram to the daemon's own outer address is dropped.
         let outer = (sender != receiver).then(|| seat.nat.outbound(now, from, to, ports));
         let Some(outer) = outer.flatten() else {

@@ -32,6 +32,7 @@
 
 mod block;
 mod counters;
+mod cuts;
 mod deliver;
 mod error;
 mod fabric;

@@ -2,6 +2,7 @@
 
 use super::block::Block;
 use super::counters::{LinkCounters, Tally};
+use super::cuts::Cuts;
 use super::error::RelayError;
 use super::fabric::Fabric;
 use super::nat::NatKind;
@@ -11,6 +12,7 @@ use super::shared::{OuterPorts, Shared, State};
 use super::spec::LinkSpec;
 use super::{deliver, kernel, tcp};
 use std::net::{Ipv4Addr, SocketAddrV4};
+use std::ops::Range;
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -137,6 +139,17 @@ impl Relay {
     /// Replaces the daemon's link.
     pub fn reshape(&self, seat: Seat, link: LinkSpec) {
         self.shared.lock().fabric.reshape(seat.id, link);
+    }
+
+    /// Nothing arrives between two daemons during this time, counted from the start of the network:
+    /// datagrams are lost, and connections over TCP get no answer or end.
+    pub fn cut(&self, a: Seat, b: Seat, during: Range<Duration>) {
+        self.shared.lock().fabric.cuts.add(a.id, b.id, during);
+    }
+
+    /// All daemons can reach each other again.
+    pub fn mend(&self) {
+        self.shared.lock().fabric.cuts = Cuts::default();
     }
 
     /// The counters of the daemon's link.

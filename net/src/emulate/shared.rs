@@ -81,6 +81,12 @@ impl Shared {
         }
     }
 
+    /// Whether nothing arrives between two daemons now.
+    pub(super) fn parts(&self, a: SeatId, b: SeatId) -> bool {
+        let now = self.now();
+        self.lock().fabric.cuts.parts(a, b, now)
+    }
+
     /// Counts a connection to a port, or from an address, that no daemon has.
     pub(super) fn stranger(&self) {
         self.lock().strangers.add(0);

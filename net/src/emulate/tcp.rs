@@ -1,6 +1,9 @@
 //! TCP over emulated links. The relay terminates every connection and carries its bytes over the
 //! same links as datagrams.
 //!
+//! Between daemons without a link, a new connection gets no answer, and an open one ends with its next
+//! bytes.
+//!
 //! It emulates the rate (shared with datagrams, headers included), the delay, a queue that holds
 //! the sender back instead of dropping, and a round trip before the first byte. A lost segment
 //! delays all later bytes of the connection by a round trip. It does not emulate the senders'
@@ -14,6 +17,7 @@ use bytes::{Bytes, BytesMut};
 use std::io;
 use std::net::{SocketAddr, SocketAddrV4};
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
@@ -32,6 +36,9 @@ const PIPE_BYTES: usize = 8 << 20;
 
 /// Connections that wait to be accepted.
 const BACKLOG: u32 = 128;
+
+/// How long a connection between daemons without a link is kept without an answer.
+const SILENCE: Duration = Duration::from_secs(60);
 
 /// Listens at an outer address. A daemon may bind the same port of all addresses.
 pub(super) fn listen(address: SocketAddrV4) -> io::Result<TcpListener> {
@@ -76,6 +83,9 @@ async fn carry(
     inner: SocketAddrV4,
     shared: Arc<Shared>,
 ) {
+    if shared.parts(dialer, listener) {
+        return sleep(SILENCE).await;
+    }
     let (rtt, public) = {
         let state = shared.lock();
         let rtt = state.fabric.rtt(dialer, listener);
@@ -165,6 +175,9 @@ async fn read(mut reader: OwnedReadHalf, way: Way, pipe: u64, room: &Semaphore, 
         // A reset ends the direction, as an end of stream does.
         let count = reader.read_buf(&mut buffer).await.unwrap_or(0);
         let bytes = buffer.split().freeze();
+        if shared.parts(way.sender, way.receiver) {
+            return shared.lock().pipes.hand_over(pipe, Bytes::new());
+        }
         // The channel is closed if the other end is gone; the remaining bytes have no reader.
         let Ok(permits) = room
             .acquire_many(u32::try_from(count).unwrap_or(u32::MAX))

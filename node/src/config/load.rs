@@ -196,6 +196,7 @@ fn network(raw: &RawConfig) -> Result<NetworkConfig, Wrong> {
         join: addresses("network.join", Use::Join, &raw.network.join)?,
         mdns: raw.network.mdns,
         relay: raw.network.relay,
+        carry_links: raw.network.carry_links,
         congestion: raw.network.congestion.parse().map_err(|e| {
             let message = format!("`network.congestion`: {e}");
             Wrong::new("network.congestion", message)

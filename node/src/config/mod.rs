@@ -102,6 +102,8 @@ pub struct NetworkConfig {
     pub mdns: bool,
     /// Whether to relay for daemons of the run that cannot be dialled.
     pub relay: bool,
+    /// Whether to carry a few links of daemons of the run that cannot reach each other.
+    pub carry_links: bool,
     /// The congestion control of QUIC.
     pub congestion: Congestion,
     /// How bulk streams travel.

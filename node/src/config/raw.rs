@@ -89,6 +89,7 @@ pub(super) struct RawNetwork {
     pub(super) join: Vec<String>,
     pub(super) mdns: bool,
     pub(super) relay: bool,
+    pub(super) carry_links: bool,
     pub(super) congestion: String,
     pub(super) bulk: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -114,6 +115,7 @@ impl Default for RawNetwork {
             join: Vec::new(),
             mdns: true,
             relay: false,
+            carry_links: true,
             congestion: "bbr3".to_owned(),
             bulk: "auto".to_owned(),
             bulk_port: None,

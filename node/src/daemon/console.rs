@@ -3,6 +3,7 @@
 use crate::api::StatusHandle;
 use crate::config::Config;
 use crate::daemon::DaemonError;
+use crate::daemon::detours::Detours;
 use crate::daemon::voice::Voice;
 use crate::daemon::void_rounds::VoidRounds;
 use crate::events::EventLog;
@@ -31,6 +32,8 @@ pub(super) struct Console {
     pub(super) void_rounds: VoidRounds,
     /// The daemons that were named because they have other data.
     pub(super) other_data: Vec<PeerId>,
+    /// The links that were said to go through another daemon.
+    pub(super) detours: Detours,
     addresses: Vec<String>,
     /// The name of the run, if it is open.
     open: Option<String>,
@@ -55,6 +58,7 @@ impl Console {
             voice,
             void_rounds: VoidRounds::default(),
             other_data: Vec::new(),
+            detours: Detours::default(),
             addresses: Vec::new(),
             open,
         }

@@ -6,6 +6,7 @@ mod clock;
 mod console;
 mod contacts;
 mod control;
+mod detours;
 mod driver;
 mod elsewhere;
 mod ending;

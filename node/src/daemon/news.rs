@@ -35,9 +35,12 @@ impl Driver {
                 self.console.printer.note(&text);
             }
             NetEvent::NotListening(address) => self.console.not_listening(&address.to_string()),
-            NetEvent::Path { peer, path, reason } => {
-                self.console.status.with(|o| o.set_path(peer, path, reason));
-            }
+            NetEvent::Path {
+                peer,
+                path,
+                reason,
+                in_vain,
+            } => self.on_path(peer, path, reason, in_vain),
             NetEvent::Nat(report) => self.console.status.with(|o| o.set_nat(&report)),
             NetEvent::Notice(text) => self.console.printer.note(&text),
             NetEvent::LinkUp(peer) => {

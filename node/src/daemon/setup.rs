@@ -177,6 +177,7 @@ pub(super) fn network_config(
     net.join.clone_from(&config.network.join);
     net.mdns = config.network.mdns;
     net.relay = config.network.relay;
+    net.carry_links = config.network.carry_links;
     net.congestion = config.network.congestion;
     net.bulk = config.network.bulk;
     net.bulk_port = config.network.bulk_port;

@@ -5,6 +5,7 @@ mod base;
 mod child;
 mod child_plan;
 mod consensus;
+mod cut;
 mod demo;
 mod display;
 mod error;
@@ -33,6 +34,7 @@ mod total;
 mod view;
 
 pub use child::end_with_parent;
+pub use cut::Cut;
 pub use demo::{DEMO_ROUNDS_MIN, Told, demo};
 pub use error::LocalError;
 pub use fault_entry::FaultEntry;

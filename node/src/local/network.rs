@@ -39,12 +39,12 @@ pub struct LocalNetwork {
 }
 
 impl LocalNetwork {
-    /// Starts the network if `--link` or `--nat` was given.
+    /// Starts the network if `--link`, `--nat` or `--cut` was given.
     ///
     /// # Errors
     /// If addresses, ports or threads are not available.
     pub fn start(options: &LocalOptions) -> Result<Option<Self>, LocalError> {
-        if options.link.is_none() && options.nat.is_none() {
+        if options.link.is_none() && options.nat.is_none() && options.cuts.is_empty() {
             return Ok(None);
         }
         let mut network = Self {
@@ -64,6 +64,13 @@ impl LocalNetwork {
             place.relay = index == MEETING_PLACE && options.nat.is_some();
             network.places.push(place);
             network.nats.push(nat);
+        }
+        for cut in &options.cuts {
+            let [a, b] = cut.between.map(|index| network.relay.seats().get(index));
+            // The flags are checked later, so an index may be that of no daemon.
+            if let (Some(a), Some(b)) = (a, b) {
+                network.relay.cut(*a, *b, cut.during.clone());
+            }
         }
         Ok(Some(network))
     }

@@ -2,7 +2,7 @@
 
 use super::kill_every::KillEvery;
 use super::shards::ShardsArg;
-use super::{HealAt, KillAt, LateAt, LiarAt, LocalError, PartitionAt, StopAt};
+use super::{Cut, HealAt, KillAt, LateAt, LiarAt, LocalError, PartitionAt, StopAt};
 use crate::config::as_share;
 use crate::faults::{Fault, FaultAction};
 use crate::goal::Target;
@@ -64,6 +64,8 @@ pub struct LocalOptions {
     pub partition: Option<PartitionAt>,
     /// `--heal`.
     pub heal: Option<HealAt>,
+    /// `--cut`: daemons that cannot reach each other.
+    pub cuts: Vec<Cut>,
     /// `--record`: directory for the daemons' records.
     pub record: Option<PathBuf>,
     /// `--baseline`: seconds that the same daemons train with preset `none`; zero skips this.
@@ -157,6 +159,7 @@ impl LocalOptions {
             ("--stop", self.stops.iter().map(|s| s.node).max()),
             ("--late", self.lates.iter().map(|l| l.node).max()),
             ("--liar", self.liars.iter().map(|l| l.node).max()),
+            ("--cut", self.cuts.iter().flat_map(|c| c.between).max()),
         ];
         for (flag, node) in named {
             if let Some(node) = node.filter(|n| *n >= self.nodes) {

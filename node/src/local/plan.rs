@@ -81,6 +81,7 @@ impl LocalPlan {
         (plain.kills, plain.stops, plain.lates) = (Vec::new(), Vec::new(), Vec::new());
         plain.liars = Vec::new();
         plain.partition = None;
+        plain.cuts = Vec::new();
         plain.heal = None;
         let mut base = Base::new(&plain)?.alone()?;
         base.found_run(dir)?;
@@ -192,6 +193,14 @@ mod tests {
         assert_eq!(
             line(beyond),
             "--kill: there is no daemon 4; they are 0 to 3"
+        );
+        let missing = LocalOptions {
+            cuts: vec!["0-4".parse().unwrap()],
+            ..options()
+        };
+        assert_eq!(
+            line(missing),
+            "--cut: there is no daemon 4; they are 0 to 3"
         );
         let first = LocalOptions {
             lates: vec![LateAt { node: 0, round: 1 }],

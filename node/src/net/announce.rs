@@ -3,11 +3,15 @@
 
 use crate::net::NetEvent;
 use crate::net::ids::address_with_peer;
-use crate::net::nat::is_relayed;
+use crate::net::nat::{is_relayed, relay_of};
 use crate::net::record::is_quic;
 use crate::net::swarm::Network;
 use libp2p::Multiaddr;
 use murmurate_protocol::Locality;
+
+/// Addresses of a circuit for a missing link that this peer's record names: those who need them are linked
+/// with the relay, so they need none of its addresses.
+const CIRCUITS_TOLD: usize = 2;
 
 impl Network {
     /// Handles a new listening address: announces it, or the configured addresses with the same
@@ -20,13 +24,31 @@ impl Network {
             }
             _ => vec![address],
         };
-        if self.relays && self.announce.is_none() {
-            // Peers that reserve learn these addresses from us; no other peer confirms them.
-            for address in &told {
+        // Peers that reserve learn these addresses from us; no other peer confirms them.
+        for address in told.iter().filter(|address| !is_relayed(address)) {
+            if self.relays && self.announce.is_none() {
                 self.swarm.add_external_address(address.clone());
+            } else if self.nat.serves() {
+                let nat = &mut self.swarm.behaviour_mut().gated.inner.nat;
+                nat.serves_at(address);
             }
         }
-        self.announce_addresses(told);
+        match told.iter().any(is_relayed) && !self.nat.is_private() {
+            true => told
+                .into_iter()
+                .for_each(|circuit| self.announce_circuit(circuit)),
+            false => self.announce_addresses(told),
+        }
+    }
+
+    /// Adds the address of a circuit for a missing link to this peer's record. Others do not join there.
+    fn announce_circuit(&mut self, circuit: Multiaddr) {
+        let relay = relay_of(&circuit);
+        let same = |address: &&Multiaddr| relay_of(address) == relay;
+        let told = self.record.addresses().filter(same).count();
+        if told < CIRCUITS_TOLD && self.record.add(circuit) {
+            self.renew_record();
+        }
     }
 
     /// This peer's record says where in the network it is.

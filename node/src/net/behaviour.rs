@@ -2,7 +2,7 @@
 
 use crate::net::gate::{Gated, Members};
 use crate::net::handshakes::{Bounded, Unproven};
-use crate::net::nat::Behaviours;
+use crate::net::nat::{self, Behaviours};
 use crate::net::quic::{HANDSHAKE_WAIT, STREAMS_PER_CONNECTION_MAX};
 use crate::net::streams::Streams;
 use crate::net::wiretap::Wiretap;
@@ -134,6 +134,7 @@ fn behaviour(
         .with_max_established(Some(CONNECTIONS_PER_PEER_MAX.saturating_mul(connections)))
         .with_max_established_per_peer(Some(CONNECTIONS_PER_PEER_MAX));
     let identify = identify::Config::new("/murmurate/1".to_owned(), config.identity.public())
+        .with_agent_version(nat::agent(config))
         .with_push_listen_addr_updates(true)
         .with_hide_listen_addrs(config.announce.is_some())
         .with_cache_size(0);

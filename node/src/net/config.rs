@@ -34,6 +34,9 @@ pub struct NetConfig {
     pub mdns: bool,
     /// Whether to relay for others, which requires a public address.
     pub relay: bool,
+    /// Whether to carry a few links of members that are linked with this daemon and cannot reach each
+    /// other.
+    pub carry_links: bool,
     /// How long a silent link is kept. Short enough to notice a killed peer, long enough for a
     /// keep-alive from a busy machine.
     pub idle: Duration,
@@ -69,6 +72,7 @@ impl NetConfig {
             join: Vec::new(),
             mdns: false,
             relay: false,
+            carry_links: true,
             idle: Duration::from_secs(5),
             keep_alive: Duration::from_secs(1),
             congestion: Congestion::default(),

@@ -3,7 +3,7 @@
 use crate::net::NetEvent;
 use crate::net::behaviour::{HANDSHAKES_MAX, kad_protocol};
 use crate::net::ids::{from_libp2p, to_libp2p};
-use crate::net::nat::relay_of;
+use crate::net::nat::{is_relayed, relay_of};
 use crate::net::opener::Internal;
 use crate::net::record;
 use crate::net::resolve::{name_of, resolve};
@@ -38,6 +38,7 @@ impl Network {
         let Some(peer) = to_libp2p(&record.peer) else {
             return;
         };
+        self.seek(record);
         self.dial_all(peer, record::addresses(record).collect());
     }
 
@@ -48,15 +49,21 @@ impl Network {
         self.dial(peer, record::stages(addresses));
     }
 
-    fn dial(&mut self, peer: identity::PeerId, mut stages: VecDeque<Vec<Multiaddr>>) {
+    /// Dials a peer at these addresses, stage by stage.
+    pub(super) fn dial(&mut self, peer: identity::PeerId, mut stages: VecDeque<Vec<Multiaddr>>) {
         if peer == self.me || self.swarm.is_connected(&peer) {
             return;
         }
         let Some(first) = stages.pop_front() else {
             return;
         };
+        // A circuit does not wait for direct dials that get no answer.
+        let condition = match first.iter().all(is_relayed) {
+            true => PeerCondition::Disconnected,
+            false => PeerCondition::DisconnectedAndNotDialing,
+        };
         let options = DialOpts::peer_id(peer)
-            .condition(PeerCondition::DisconnectedAndNotDialing)
+            .condition(condition)
             .addresses(first)
             .build();
         let id = options.connection_id();

@@ -44,6 +44,8 @@ pub enum NetEvent {
         path: Path,
         /// Why this path is used.
         reason: String,
+        /// Whether direct dials were tried since the link is there, and failed.
+        in_vain: bool,
     },
     /// Reachability of this peer, sent whenever it changes.
     Nat(NatReport),

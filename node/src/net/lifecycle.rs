@@ -61,7 +61,7 @@ impl Network {
         if let (Path::Relayed(None), ConnectedPoint::Listener { local_addr, .. }) =
             (connection.path, endpoint)
         {
-            connection.path = Path::Relayed(self.nat.relay_at(local_addr));
+            connection.path = Path::Relayed(self.relay_at(local_addr));
         }
         if connection.path.is_relayed() && !connection.inbound {
             self.nat.relayed(theirs, connection.remote.clone());
@@ -96,14 +96,28 @@ impl Network {
             return;
         };
         let changed = link.settle().filter(|_| link.is_up());
+        let in_vain = link.unpunched.is_some();
         let (theirs, superseded) = (link.end.theirs, link.connections.superseded());
         let carrier = link.connections.carrier();
-        if carrier.is_some_and(|carrier| !carrier.path.is_relayed()) {
-            self.nat.direct(&theirs);
-        }
+        let direct = carrier.is_some_and(|carrier| !carrier.path.is_relayed());
+        let over = match direct {
+            true => self.nat.direct(&theirs),
+            false => {
+                self.nat.indirect(&theirs);
+                false
+            }
+        };
         self.release(theirs, superseded);
+        if over {
+            self.reconsider();
+        }
         if let Some((path, reason)) = changed {
-            self.tell(NetEvent::Path { peer, path, reason });
+            self.tell(NetEvent::Path {
+                peer,
+                path,
+                reason,
+                in_vain,
+            });
         }
     }
 
@@ -152,7 +166,8 @@ impl Network {
         }
         match self.links.disconnected(peer, connection) {
             Some(link) => {
-                self.nat.gone(&theirs);
+                let meant = self.avoided.contains_key(&theirs) || self.blocked.contains(&peer);
+                self.nat.gone(&theirs, !meant);
                 self.on_link_ended(peer, link);
                 self.forget_unlinked(peer, &theirs);
                 self.reconsider();
@@ -251,14 +266,19 @@ impl Network {
         self.outboxes
             .open(peer, queue, link.end.tally.clone(), wire);
         self.bulk.link_up(peer, &mut self.tasks);
-        let path = link.path();
+        let (path, in_vain) = (link.path(), link.unpunched.is_some());
         let role = self.gate.role_of(&peer);
         if !role.trains() {
             self.tell(NetEvent::Bystander { peer, role });
         }
         self.tell(NetEvent::LinkUp(peer));
         if let Some((path, reason)) = path {
-            self.tell(NetEvent::Path { peer, path, reason });
+            self.tell(NetEvent::Path {
+                peer,
+                path,
+                reason,
+                in_vain,
+            });
         }
         self.send_vitals(peer);
     }

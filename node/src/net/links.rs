@@ -33,7 +33,7 @@ pub(super) struct Link {
     pub(super) latch: Latch,
     /// The connections of the link.
     pub(super) connections: Connections,
-    /// Why hole punching failed, if it was tried.
+    /// Why no direct dial and no hole punching succeeded, if they were tried.
     pub(super) unpunched: Option<String>,
     /// The carrying connection, path and reason that were last reported.
     shown: Option<(ConnectionId, Path, String)>,

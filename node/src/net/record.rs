@@ -60,6 +60,11 @@ impl OwnRecord {
         old != self.locality
     }
 
+    /// Its addresses.
+    pub(super) fn addresses(&self) -> impl Iterator<Item = &Multiaddr> {
+        self.addresses.iter()
+    }
+
     /// Adds an address. Returns whether the record changed.
     pub(super) fn add(&mut self, address: Multiaddr) -> bool {
         self.addresses.insert(address)

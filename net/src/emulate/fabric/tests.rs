@@ -243,3 +243,22 @@ fn a_sender_of_a_stream_is_told_to_wait_while_the_queue_is_full() {
     assert_eq!(wait, Duration::from_nanos(4_480_000));
     assert_eq!(world.fabric.congestion(wait, a, b), Duration::ZERO);
 }
+
+#[test]
+fn between_daemons_without_a_link_everything_is_lost_and_counted() {
+    let mut world = World::new("unlimited/0ms/0%", &[NatKind::None; 3]);
+    let at = |index: usize| SocketAddrV4::new(public(index), 9);
+    let during = Duration::from_secs(5)..Duration::from_secs(15);
+    world.fabric.cuts.add(SeatId(1), SeatId(2), during);
+    let mut arrive = |from: usize, to: usize| {
+        assert!(world.send(from, at(to), b"hello"));
+        world.wait(LONG / 2).len()
+    };
+    assert_eq!(arrive(1, 2), 1, "at 0 s");
+    assert_eq!(arrive(1, 2), 0, "at 5 s");
+    assert_eq!(arrive(2, 1), 0, "at 10 s");
+    assert_eq!(arrive(2, 1), 1, "at 15 s");
+    assert_eq!(arrive(0, 2), 1);
+    let up = world.fabric.counters(SeatId(1)).up;
+    assert_eq!((up.offered.packets, up.dropped_loss.packets), (2, 1));
+}

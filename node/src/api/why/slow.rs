@@ -43,7 +43,7 @@ pub(super) fn answer(facts: &Facts<'_>, peer: Option<&str>) -> Answer {
         Some(peer) => slow.get_key_value(peer),
         None => slow.iter().max_by(|a, b| a.1.total_cmp(b.1)),
     };
-    let mut blamed = None;
+    let (mut blamed, mut relay) = (None, None);
     if let Some((name, seconds)) = named.filter(|(_, s)| **s > 0.0) {
         let share = seconds / all.max(f64::MIN_POSITIVE);
         let known = facts.status.peers.get(name);
@@ -62,10 +62,15 @@ pub(super) fn answer(facts: &Facts<'_>, peer: Option<&str>) -> Answer {
         }
         let each = seconds / points.len() as f64;
         blamed = (stands_out && linked).then(|| (short(name), each));
+        relay = known.and_then(|known| known.path.as_ref()?.relay.as_ref());
     }
     let part = |seconds: f64| seconds / whole.max(f64::MIN_POSITIVE);
     let held_up = blamed.as_ref().map_or(0.0, |(_, each)| wait.max(*each));
     match blamed {
+        Some((name, _)) if part(held_up) >= LARGE && relay.is_some() => answer.act(format!(
+            "Let daemon {name} and this one reach each other directly (a firewall or a router is in the \
+             way): their link goes through another daemon."
+        )),
         // Waits for the bytes of one peer are part of the exchange.
         Some((name, _)) if part(held_up) >= LARGE => answer.act(format!(
             "Give daemon {name} less work a round (fewer inner steps, or a fixed time for training), or a \
@@ -93,7 +98,10 @@ fn link(facts: &Facts<'_>, peer: &str) -> String {
         }
         words.extend(link.rtt_s.map(|rtt| format!("{} away", time(rtt))));
     }
-    words.extend(known.path.as_ref().map(|path| path.kind.clone()));
+    words.extend(known.path.as_ref().map(|path| match &path.relay {
+        Some(relay) => format!("{} through daemon {}", path.kind, short(relay)),
+        None => path.kind.clone(),
+    }));
     match words.is_empty() {
         true => String::new(),
         false => format!(" ({})", words.join(", ")),

@@ -6,6 +6,7 @@ mod refused;
 mod situations;
 
 use super::*;
+use crate::api::status::PathStatus;
 use crate::api::{About, Claims, ControlStatus, Counters, PeerStatus};
 use crate::net::SeenVitals;
 use murmurate_protocol::vitals::{DaemonName, Vitals};
@@ -237,6 +238,17 @@ fn slow_rounds_name_the_largest_part_and_the_peer_behind_it() {
         "{answer:?}"
     );
     assert!(answer.action.starts_with("Give daemon b0b0b0b0 less work"));
+    let bob = case.status.peers.get_mut(&BOB.to_hex()).unwrap();
+    bob.path = Some(PathStatus {
+        kind: "relayed".to_owned(),
+        relay: Some(CAROL.to_hex()),
+        reason: String::new(),
+    });
+    let answer = case.ask(Topic::Slow, None, None);
+    let detour = "(relayed through daemon cacacaca)";
+    assert!(answer.sentences[2].contains(detour), "{answer:?}");
+    let action = "Let daemon b0b0b0b0 and this one reach each other directly";
+    assert!(answer.action.starts_with(action), "{answer:?}");
     let past = case.ask(Topic::Round, Some(0), None);
     assert!(
         past.sentences[1].contains("waited the longest for daemon b0b0b0b0"),

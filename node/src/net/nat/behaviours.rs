@@ -6,16 +6,17 @@ use crate::net::nat::circuits;
 use crate::net::nat::observed::Observed;
 use crate::net::nat::quiet::Quiet;
 use libp2p::identity::PeerId;
-use libp2p::swarm::NetworkBehaviour;
+use libp2p::swarm::behaviour::ExternalAddrConfirmed;
 use libp2p::swarm::behaviour::toggle::Toggle;
-use libp2p::{autonat, dcutr, relay};
+use libp2p::swarm::{FromSwarm, NetworkBehaviour};
+use libp2p::{Multiaddr, autonat, dcutr, relay};
 
 /// The protocols for peers behind routers.
 #[derive(NetworkBehaviour)]
 pub(in crate::net) struct Behaviours {
     /// Dials, and is dialled, through relays.
     client: relay::client::Behaviour,
-    /// Relays for others, if configured.
+    /// Relays for others, unless the configuration forbids it.
     server: Toggle<relay::Behaviour>,
     /// Replaces a relayed connection by a direct one (hole punching).
     punch: Quiet<dcutr::Behaviour>,
@@ -37,7 +38,8 @@ impl Behaviours {
         members: &Members,
     ) -> Self {
         let told = config.announce.as_ref().is_some_and(|all| !all.is_empty());
-        let server = config.relay.then(|| circuits::server(me, members));
+        let bounds = circuits::bounds(config);
+        let server = bounds.map(|bounds| circuits::server(me, members, bounds));
         Self {
             client,
             server: server.into(),
@@ -45,6 +47,15 @@ impl Behaviours {
             probe: (!told).then(autonat::v2::client::Behaviour::default).into(),
             prober: autonat::v2::server::Behaviour::default(),
             observed: Observed::default(),
+        }
+    }
+
+    /// Tells those who reserve here that others can dial this daemon at `address`. libp2p confirms no
+    /// address of a daemon that no one tested.
+    pub(in crate::net) fn serves_at(&mut self, address: &Multiaddr) {
+        if let Some(server) = self.server.as_mut() {
+            let event = ExternalAddrConfirmed { addr: address };
+            server.on_swarm_event(FromSwarm::ExternalAddrConfirmed(event));
         }
     }
 }

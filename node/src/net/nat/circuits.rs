@@ -1,26 +1,44 @@
 //! The relay that a daemon runs for others, and its bounds.
 
+use crate::net::NetConfig;
 use crate::net::gate::Members;
 use libp2p::{Multiaddr, PeerId, relay};
 use murmurate_protocol::limits::VIEW_PEERS_MAX;
 use std::num::NonZeroU32;
 use std::time::{Duration, Instant};
 
-/// Peers that may be reachable through this daemon at the same time.
-const RESERVATIONS_MAX: usize = VIEW_PEERS_MAX;
+/// What a relay carries at most at the same time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Bounds {
+    /// Peers that may be reachable through this daemon.
+    reservations: usize,
+    /// Open circuits.
+    circuits: usize,
+    /// Open circuits of one peer, as source and as destination.
+    circuits_per_peer: usize,
+}
+
+/// A daemon that is there to relay. A link has two circuits if both ends dialled, so this suffices for a
+/// group of sixteen daemons of which no two can connect directly.
+pub(super) const FOR_ALL: Bounds = Bounds {
+    reservations: VIEW_PEERS_MAX,
+    circuits: 256,
+    circuits_per_peer: 32,
+};
+
+/// A daemon that takes part, and carries a few links of members that it is linked with: its own bytes
+/// come first.
+pub(super) const FOR_LINKED: Bounds = Bounds {
+    reservations: 64,
+    circuits: 32,
+    circuits_per_peer: 4,
+};
 
 /// Reservations of one peer: one per connection, and one more while a connection is replaced.
 const RESERVATIONS_PER_PEER_MAX: usize = 2;
 
 /// Lifetime of a reservation. Its holder renews it before it ends.
 const RESERVATION_LIFETIME: Duration = Duration::from_secs(3600);
-
-/// Number of open circuits. A link has two if both ends dialled, so this suffices for a group of
-/// sixteen daemons of which no two can connect directly.
-const CIRCUITS_MAX: usize = 256;
-
-/// Open circuits of one peer, as source and as destination.
-const CIRCUITS_PER_PEER_MAX: usize = 32;
 
 /// Bytes of one circuit in both directions. A circuit carries the slices of all rounds: at 400 MB
 /// per round (a hundred million parameters as f32) this lasts for 640 rounds.
@@ -35,19 +53,41 @@ const REQUESTS_BURST: NonZeroU32 = NonZeroU32::new(60).expect("60 is not zero");
 /// Time after which one more request is allowed.
 const REQUESTS_EVERY: Duration = Duration::from_secs(1);
 
+/// The bounds of the relay that a daemon runs, if it runs one. One that announces no address has none to
+/// tell those who reserve.
+pub(super) fn bounds(config: &NetConfig) -> Option<Bounds> {
+    let nowhere = config.announce.as_ref().is_some_and(Vec::is_empty);
+    match config.relay {
+        true => Some(FOR_ALL),
+        false => (config.carry_links && !nowhere).then_some(FOR_LINKED),
+    }
+}
+
+/// How a daemon describes itself to members (identify): whether it is there to relay.
+pub(in crate::net) fn agent(config: &NetConfig) -> String {
+    let agent = if config.relay { RELAY } else { MEMBER };
+    agent.to_owned()
+}
+
+/// The name of a daemon that is there to relay.
+pub(super) const RELAY: &str = "murmurate-relay";
+
+/// The name of any other daemon.
+const MEMBER: &str = "murmurate";
+
 /// A relay for `members` with these bounds.
-pub(super) fn server(me: PeerId, members: &Members) -> relay::Behaviour {
+pub(super) fn server(me: PeerId, members: &Members, bounds: Bounds) -> relay::Behaviour {
     let only = || -> Box<dyn relay::RateLimiter> {
         let members = members.clone();
         Box::new(move |peer: PeerId, _: &Multiaddr, _: Instant| members.has(&peer))
     };
     let config = relay::Config {
-        max_reservations: RESERVATIONS_MAX,
+        max_reservations: bounds.reservations,
         max_reservations_per_peer: RESERVATIONS_PER_PEER_MAX,
         reservation_duration: RESERVATION_LIFETIME,
         reservation_rate_limiters: vec![only()],
-        max_circuits: CIRCUITS_MAX,
-        max_circuits_per_peer: CIRCUITS_PER_PEER_MAX,
+        max_circuits: bounds.circuits,
+        max_circuits_per_peer: bounds.circuits_per_peer,
         max_circuit_duration: CIRCUIT_LIFETIME_MAX,
         max_circuit_bytes: CIRCUIT_BYTES_MAX,
         circuit_src_rate_limiters: vec![only()],
@@ -56,7 +96,7 @@ pub(super) fn server(me: PeerId, members: &Members) -> relay::Behaviour {
         .reservation_rate_per_peer(REQUESTS_BURST, REQUESTS_EVERY)
         .circuit_src_per_peer(REQUESTS_BURST, REQUESTS_EVERY);
     let mut server = relay::Behaviour::new(me, config);
-    // The operator knows that this daemon is reachable; libp2p would wait for a proof.
+    // Those who reserve are linked already; libp2p would wait for a proof that others can dial it.
     server.set_status(Some(relay::Status::Enable));
     server
 }

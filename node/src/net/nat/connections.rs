@@ -99,6 +99,11 @@ impl Connections {
         self.all.iter().find(|connection| connection.id == id)
     }
 
+    /// All connections.
+    pub(in crate::net) fn all(&self) -> impl Iterator<Item = &Connection> {
+        self.all.iter()
+    }
+
     /// The ids of all connections.
     pub(in crate::net) fn ids(&self) -> impl Iterator<Item = ConnectionId> {
         self.all.iter().map(|connection| connection.id)

@@ -1,15 +1,18 @@
 //! Support for peers behind routers: it determines whether others can dial this daemon, makes it
 //! reachable through a relay if not, and replaces relayed connections by direct ones through hole
-//! punching.
+//! punching. Where two members cannot reach each other and others can, one of those carries their link.
 //!
 //! [`behaviours`] contains libp2p's protocols (AutoNAT v2, circuit relay v2, DCUtR), [`reach`]
-//! evaluates their results, [`relays`] chooses where to reserve, [`connections`] chooses the
-//! connection that carries a link, and [`network`] connects these to the network's task.
+//! evaluates their results, [`relays`] chooses where to reserve, [`gaps`] says which links are
+//! missing, [`connections`] chooses the connection that carries a link, and [`network`] and [`missing`]
+//! connect these to the network's task.
 //! `murmurate_net::emulate` emulates routers for tests.
 
 mod behaviours;
 mod circuits;
 mod connections;
+mod gaps;
+mod missing;
 mod network;
 mod observed;
 mod path;
@@ -25,6 +28,7 @@ pub use reach::{Reach, Reachability};
 pub use report::{NatReport, Serving};
 
 pub(super) use behaviours::{Behaviours, BehavioursEvent};
+pub(super) use circuits::agent;
 pub(super) use connections::{Connection, Connections, Sign};
 pub(super) use path::{is_relayed, relay_of};
 pub(super) use reach::{is_global, is_loopback};

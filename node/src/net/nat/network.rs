@@ -3,7 +3,8 @@
 
 use crate::net::nat::path::without_peer;
 use crate::net::nat::reach::Reachability;
-use crate::net::nat::{BehavioursEvent, is_relayed};
+use crate::net::nat::relays::{Needs, Reaches};
+use crate::net::nat::{BehavioursEvent, circuits, is_global, is_relayed};
 use crate::net::swarm::Network;
 use crate::net::{NetEvent, from_libp2p};
 use libp2p::core::transport::ListenerId;
@@ -37,8 +38,11 @@ impl Network {
     pub(in crate::net) fn reconsider(&mut self) {
         let now = Instant::now();
         let reach = self.nat.evidence.verdict();
-        let needed = reach.state == Reachability::Private;
-        for listener in self.nat.relays.need(needed, now) {
+        let needs = Needs {
+            private: reach.state == Reachability::Private,
+            missing: self.nat.gaps.need(),
+        };
+        for listener in self.nat.relays.need(needs, now) {
             self.swarm.remove_listener(listener);
         }
         let holding = self.nat.relays.holding();
@@ -53,7 +57,8 @@ impl Network {
     /// Sends reservations to the relays that are due, and dials the circuits that are due.
     pub(in crate::net) fn traverse(&mut self) {
         let now = Instant::now();
-        for (peer, address) in self.nat.relays.due(now) {
+        self.close_gaps(now);
+        for (peer, address) in self.nat.relays.due(&self.me, now) {
             let circuit = address
                 .with_p2p(peer)
                 .unwrap_or_else(|address| address)
@@ -67,6 +72,11 @@ impl Network {
             }
         }
         for (peer, circuit) in self.nat.punches.due(now) {
+            if !self.nat.is_private() {
+                // There is no router on this side: a direct dial is worth as much.
+                self.nat.punches.failed(&peer, now);
+                continue;
+            }
             let options = DialOpts::peer_id(peer)
                 .condition(PeerCondition::Always)
                 .addresses(vec![circuit])
@@ -101,14 +111,21 @@ impl Network {
             self.nat.evidence.dialled(seen, shown(&theirs));
         }
         if info.protocols.contains(&relay::HOP_PROTOCOL_NAME) {
-            let address = match connection.inbound {
-                false => Some(connection.remote.clone()),
-                true => info.listen_addrs.iter().find(|a| !is_relayed(a)).cloned(),
+            let (inbound, remote) = (connection.inbound, connection.remote.clone());
+            let reaches = match info.agent_version == circuits::RELAY {
+                true => Reaches::All,
+                false if !inbound && is_global(&remote) => Reaches::Dialled,
+                false => Reaches::Linked,
             };
-            if let Some(address) = address {
-                self.nat
-                    .relays
-                    .offered(theirs, without_peer(address), Instant::now());
+            let listens = || info.listen_addrs.iter().find(|a| !is_relayed(a)).cloned();
+            let address = match inbound {
+                false => Some(remote),
+                // A circuit of those that are linked with both needs no address of it.
+                true => listens().or((reaches == Reaches::Linked).then_some(remote)),
+            };
+            if let Some(address) = address.map(without_peer) {
+                let now = Instant::now();
+                self.nat.relays.offered(theirs, address, reaches, now);
             }
         }
         self.reconsider();
@@ -133,6 +150,8 @@ impl Network {
     fn on_relay_client(&mut self, event: &relay::client::Event) {
         if let relay::client::Event::ReservationReqAccepted { relay_peer_id, .. } = event {
             self.nat.relays.reserved(relay_peer_id);
+            let me = self.nat.me;
+            self.nat.gaps.reserved(|peer| me < *peer, Instant::now());
         }
     }
 
@@ -192,11 +211,16 @@ impl Network {
         let Some(peer) = from_libp2p(theirs) else {
             return;
         };
-        let link = self.links.get(&peer);
-        let carrier = link.and_then(|link| link.connections.carrier());
-        if carrier.is_some_and(|carrier| carrier.path.is_relayed()) {
-            self.unpunched(peer, "no hole could be punched".to_owned());
+        if self.is_relayed(theirs) {
+            self.unpunched(peer, "no direct dial succeeds".to_owned());
         }
+    }
+
+    /// Whether the link to a peer goes through a relay.
+    pub(super) fn is_relayed(&self, theirs: &identity::PeerId) -> bool {
+        let link = from_libp2p(theirs).and_then(|peer| self.links.get(&peer));
+        let carrier = link.and_then(|link| link.connections.carrier());
+        carrier.is_some_and(|carrier| carrier.path.is_relayed())
     }
 
     /// Records a failed attempt: the link stays relayed until the next one.
@@ -217,6 +241,10 @@ impl Network {
         let address = without_peer(event.tested_addr);
         if address.is_empty() {
             // Through a relay, a peer sees only our id and no address.
+            return;
+        }
+        if failed.is_some() && self.is_relayed(&event.server) {
+            // That the two cannot reach each other is known, and says nothing of the others.
             return;
         }
         let reached = failed.is_none();

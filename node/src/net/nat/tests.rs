@@ -6,18 +6,18 @@ use crate::bulk::BulkEvent;
 use crate::bulk::tests::TestStore;
 use crate::bulk::{BulkLimits, BulkStore};
 use crate::net::tests::{WAIT, open_config};
-use crate::net::{NatReport, Net, NetEvent, Path, Reachability, from_libp2p, start};
+use crate::net::{NatReport, Net, NetConfig, NetEvent, Path, Reachability, from_libp2p, start};
 use bytes::Bytes;
 use libp2p::Multiaddr;
 use libp2p::identity::Keypair;
 use murmurate_net::emulate::{LinkSpec, NatKind, Relay, Seat};
 use murmurate_protocol::wire::PeerRecord;
 use murmurate_protocol::{FragmentId, Part, PeerId, PushOutcome, Round, SliceId, SliceMeta, Tag};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
-use tokio::time::timeout;
+use tokio::time::{timeout, timeout_at};
 
 /// Size of the slice between the two daemons behind routers: far more than all other traffic.
 const SLICE_BYTES: usize = 8 << 20;
@@ -80,16 +80,28 @@ impl Daemon {
     }
 }
 
-/// A daemon behind a router of this kind.
+/// A daemon behind a router of this kind. One without a router relays for all.
 fn daemon(network: &mut Relay, nat: NatKind, port: u16, join: &[Multiaddr]) -> Daemon {
+    seated(network, nat, port, |config| {
+        config.relay = nat == NatKind::None;
+        config.join = join.to_vec();
+    })
+}
+
+/// A daemon behind a router of this kind, whose configuration is changed by `set`.
+fn seated(
+    network: &mut Relay,
+    nat: NatKind,
+    port: u16,
+    set: impl FnOnce(&mut NetConfig),
+) -> Daemon {
     let seat = network.add(nat, LinkSpec::default()).unwrap();
     let identity = Keypair::generate_ed25519();
     let id = from_libp2p(&identity.public().to_peer_id()).unwrap();
     let at = |ip| -> Multiaddr { format!("/ip4/{ip}/udp/{port}/quic-v1").parse().unwrap() };
     let mut config = open_config(identity);
     config.listen = vec![at(seat.inner)];
-    config.relay = nat == NatKind::None;
-    config.join = join.to_vec();
+    set(&mut config);
     config.announce = Some(Vec::new());
     if nat == NatKind::None {
         network.publish_udp(seat, port).unwrap();
@@ -202,11 +214,9 @@ async fn behind_symmetric_routers_the_relay_carries_bulk() {
     let (first, second) = (one.id, two.id);
     for (end, other) in [(&mut two, first), (&mut one, second)] {
         let failed = |event: &NetEvent| match event {
-            NetEvent::Path { peer, path, reason }
-                if *peer == other && reason.contains("no direct") =>
-            {
-                Some(*path)
-            }
+            NetEvent::Path {
+                peer, path, reason, ..
+            } if *peer == other && reason.contains("no direct") => Some(*path),
             _ => None,
         };
         let path = end.until("failure", failed).await;
@@ -239,5 +249,108 @@ async fn behind_a_full_cone_router_a_daemon_learns_that_it_can_be_dialled() {
     let mut two = daemon(&mut network, NatKind::Symmetric, 4003, &join);
     two.net.dial(one.record.clone().unwrap()).unwrap();
     two.path(one.id, Path::Direct).await;
+    drop(middle);
+}
+
+/// A daemon that everyone can dial, as any member is that does nothing for others by request.
+fn member(network: &mut Relay, port: u16, join: &[Multiaddr]) -> Daemon {
+    seated(network, NatKind::None, port, |config| {
+        config.join = join.to_vec();
+    })
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_missing_link_goes_through_a_common_member_then_another_and_is_direct_when_it_is_there_again()
+ {
+    let mut network = Relay::start(1).unwrap();
+    let first = member(&mut network, 4001, &[]);
+    let second = member(&mut network, 4002, &[]);
+    let join = [first.address.clone(), second.address.clone()];
+    let mut one = member(&mut network, 4003, &join);
+    let mut two = member(&mut network, 4004, &join);
+    network.cut(one.seat, two.seat, Duration::ZERO..Duration::MAX);
+    for end in [&mut one, &mut two] {
+        let mut there = BTreeSet::from([first.id, second.id]);
+        end.until("links", |event| match event {
+            NetEvent::LinkUp(peer) => (there.remove(peer) && there.is_empty()).then_some(()),
+            _ => None,
+        })
+        .await;
+    }
+    let records = [one.record.clone().unwrap(), two.record.clone().unwrap()];
+    let (of_one, of_two) = (one.id, two.id);
+    let [to_one, to_two] = records;
+    one.net.dial(to_two.clone()).unwrap();
+    two.net.dial(to_one).unwrap();
+    let relayed = |end: PeerId| {
+        move |event: &NetEvent| match event {
+            NetEvent::Path { peer, path, .. } if *peer == end => match path {
+                Path::Relayed(Some(relay)) => Some(*relay),
+                _ => None,
+            },
+            _ => None,
+        }
+    };
+    let relay = one.until("relayed link", relayed(of_two)).await;
+    assert_eq!(two.until("relayed link", relayed(of_one)).await, relay);
+    let (carrier, other) = match relay == first.id {
+        true => (first, second),
+        false => (second, first),
+    };
+    assert_eq!(relay, carrier.id);
+    let carried = push(&network, &carrier, &mut one, of_two).await;
+    assert!(carried > SLICE_BYTES as u64, "{carried} bytes carried");
+    // The member that carries it goes away.
+    drop(carrier);
+    let relay = one.until("another relay", relayed(of_two)).await;
+    assert_eq!(relay, other.id);
+    assert_eq!(two.until("another relay", relayed(of_one)).await, relay);
+    // The two can reach each other again.
+    network.mend();
+    one.path(of_two, Path::Direct).await;
+    two.path(of_one, Path::Direct).await;
+    for end in [&mut one, &mut two] {
+        if !end.nat.relays.is_empty() {
+            end.until("end of reservations", |event| match event {
+                NetEvent::Nat(report) => report.relays.is_empty().then_some(()),
+                _ => None,
+            })
+            .await;
+        }
+        assert_eq!(end.nat.reach.state, Reachability::Public);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn where_no_member_carries_links_none_is_made_and_nothing_is_reserved() {
+    let mut network = Relay::start(1).unwrap();
+    let unwilling = |config: &mut NetConfig| config.carry_links = false;
+    let mut middle = seated(&mut network, NatKind::None, 4001, unwilling);
+    let report = |event: &NetEvent| match event {
+        NetEvent::Nat(report) => Some(report.clone()),
+        _ => None,
+    };
+    assert_eq!(middle.until("report", report).await.serving, None);
+    let join = [middle.address.clone()];
+    let mut one = member(&mut network, 4002, &join);
+    let mut two = member(&mut network, 4003, &join);
+    network.cut(one.seat, two.seat, Duration::ZERO..Duration::MAX);
+    for end in [&mut one, &mut two] {
+        let up = |event: &NetEvent| matches!(event, NetEvent::LinkUp(_)).then_some(());
+        end.until("link", up).await;
+    }
+    one.net.dial(two.record.clone().unwrap()).unwrap();
+    two.net.dial(one.record.clone().unwrap()).unwrap();
+    // Longer than a link through a willing member takes.
+    let deadline = Instant::now() + Duration::from_secs(8);
+    for end in [&mut one, &mut two] {
+        while let Ok(event) = timeout_at(deadline.into(), end.events.recv()).await {
+            match event.expect("the network runs") {
+                NetEvent::LinkUp(peer) => panic!("{peer} is linked"),
+                NetEvent::Nat(report) => assert!(report.relays.is_empty(), "{report:?}"),
+                _ => {}
+            }
+        }
+    }
     drop(middle);
 }

@@ -135,6 +135,11 @@ impl VitalsBoard {
         self.lock().table.seen(now)
     }
 
+    /// How long ago another peer said something, as far as it got here.
+    pub(in crate::net) fn heard(&self, peer: &PeerId) -> Option<Duration> {
+        self.lock().table.age_of(peer, Instant::now())
+    }
+
     /// Bytes sent and received for vitals.
     pub fn traffic(&self) -> (u64, u64) {
         let [sent, received] = &self.0.bytes;

@@ -193,6 +193,11 @@ impl Table {
         self.others.values().map(seen).collect()
     }
 
+    /// How old a peer's vitals are.
+    pub(super) fn age_of(&self, peer: &PeerId, now: Instant) -> Option<Duration> {
+        self.others.get(peer).map(|entry| entry.age(now))
+    }
+
     /// Forgets what is too old to show, and peers that are members no longer.
     pub(super) fn tidy(&mut self, now: Instant, is_member: impl Fn(&PeerId) -> bool) {
         self.others
