@@ -4,6 +4,7 @@
 //! environment to its own user only. A process cannot take back what it was started with, so it starts itself
 //! once more, as the same process.
 
+use crate::out;
 use murmurate_trust::Invite;
 use std::ffi::OsString;
 use std::io;
@@ -20,10 +21,9 @@ pub(crate) fn hide(invite: Option<&str>) {
         return;
     };
     let error = again(line);
-    tracing::warn!(
-        %error,
-        "the list of processes shows the invite: give it in a file, or in the variable MURMURATE_INVITE"
-    );
+    out::complain(format_args!(
+        "the list of processes shows the invite ({error}): give it in a file, or in the variable {VARIABLE}"
+    ));
 }
 
 #[cfg(unix)]
