@@ -6,12 +6,11 @@ use libfuzzer_sys::arbitrary::{self, Arbitrary};
 use libfuzzer_sys::fuzz_target;
 use murmurate_protocol::limits::OUTPUTS_MAX;
 use murmurate_protocol::{
-    Attempt, BytesBound, CenterPlan, Contribution, CopyPlan, DeadlinePlan, Digest, Done,
-    ExchangeKind, FetchId, FragmentId, FragmentPlan, GroupTag, Grouping, Input, LayoutHash,
-    LeadPlan, Members, Order, OrderId, Output, Part, Peer, PeerConfig, PeerId, Plan, PullAnswers,
-    PullPlan, PushOutcome, Roll, Round, RunId, SNAPSHOT_VERSION, Schedule, ServerPlan, SliceId,
-    SliceMeta, Snapshot, StateId, StepBudget, Synchronization, Tag, Time, TrainSummary, WorkError,
-    wire,
+    Attempt, BytesBound, CenterPlan, Contribution, CopyPlan, DeadlinePlan, Digest, Done, ExchangeKind, FetchId, FragmentId,
+    FragmentPlan, GroupTag, Grouping, Input, LayoutHash, LeadPlan, Members, Order, OrderId, Output, Part, Peer, PeerConfig, PeerId, Plan,
+    PullAnswers, PullPlan, PushOutcome, Roll, Round, RunId, SNAPSHOT_VERSION, Schedule, ServerPlan, SliceId, SliceMeta, Snapshot, StateId, StepBudget, Synchronization, Tag, Time,
+    TrainSummary,
+    WorkError, wire,
 };
 use murmurate_strategies::topology::TopologyKind;
 use std::time::Duration;
@@ -33,150 +32,58 @@ enum Step<'a> {
     LinkUp(u8),
     LinkDown(u8),
     /// A frame from the network. If it does not decode, the peer is told of a malformed frame.
-    Frame {
-        from: u8,
-        bytes: &'a [u8],
-    },
-    Arrived {
-        from: u8,
-        slice: Slice,
-        of: u16,
-        tag: AnyTag,
-    },
+    Frame { from: u8, bytes: &'a [u8] },
+    Arrived { from: u8, slice: Slice, of: u16, tag: AnyTag },
     /// The oldest open order, push or fetch ends, with success or failure.
-    End {
-        which: u8,
-        well: bool,
-    },
-    Measured {
-        peer: u8,
-        rtt_ms: u16,
-        rate: u64,
-    },
+    End { which: u8, well: bool },
+    Measured { peer: u8, rtt_ms: u16, rate: u64 },
     /// Time passes, and the peer checks its deadlines.
-    Pass {
-        ms: u16,
-    },
+    Pass { ms: u16 },
     Leave,
 }
 
 #[derive(Arbitrary, Clone, Copy, Debug)]
 enum AnyTag {
-    Contribution {
-        group: u64,
-    },
-    Mean {
-        group: u64,
-        members: u64,
-    },
-    Share {
-        group: u64,
-        weight: f64,
-    },
-    RowMean {
-        group: u64,
-        weight: f64,
-    },
-    Result {
-        group: u64,
-        rows: u64,
-        counted: bool,
-    },
-    Mass {
-        weight: f64,
-    },
-    Half {
-        session: u32,
-        exchange: u32,
-        share: f64,
-    },
-    Relayed {
-        up: bool,
-        peers: u32,
-    },
-    Answer {
-        round: u8,
-    },
-    Update {
-        base: u64,
-        round: u8,
-    },
-    Version {
-        version: u64,
-        round: u8,
-    },
-    Copy {
-        version: u64,
-    },
-    GroupMean {
-        round: u8,
-        parts: u32,
-        own: Option<u8>,
-    },
+    Contribution { group: u64 },
+    Mean { group: u64, members: u64 },
+    Share { group: u64, weight: f64 },
+    RowMean { group: u64, weight: f64 },
+    Result { group: u64, rows: u64, counted: bool },
+    Mass { weight: f64 },
+    Half { session: u32, exchange: u32, share: f64 },
+    Relayed { up: bool, peers: u32 },
+    Answer { round: u8 },
+    Update { base: u64, round: u8 },
+    Version { version: u64, round: u8 },
+    Copy { version: u64 },
+    GroupMean { round: u8, parts: u32, own: Option<u8> },
 }
 
 impl AnyTag {
     fn tag(self) -> Tag {
         let round = |round: u8| Round(u64::from(round));
         match self {
-            Self::Contribution { group } => Tag::Contribution {
-                group: GroupTag::from_bits(group),
-            },
+            Self::Contribution { group } => Tag::Contribution { group: GroupTag::from_bits(group) },
             Self::Mean { group, members } => {
                 let (group, members) = (GroupTag::from_bits(group), Members::from_bits(members));
                 Tag::Mean { group, members }
             }
-            Self::Share { group, weight } => Tag::Share {
-                taken: None,
-                group: GroupTag::from_bits(group),
-                weight,
-            },
-            Self::RowMean { group, weight } => Tag::RowMean {
-                group: GroupTag::from_bits(group),
-                weight,
-            },
-            Self::Result {
-                group,
-                rows,
-                counted,
-            } => {
+            Self::Share { group, weight } => Tag::Share { taken: None, group: GroupTag::from_bits(group), weight },
+            Self::RowMean { group, weight } => Tag::RowMean { group: GroupTag::from_bits(group), weight },
+            Self::Result { group, rows, counted } => {
                 let (group, rows) = (GroupTag::from_bits(group), Members::from_bits(rows));
-                Tag::Result {
-                    group,
-                    rows,
-                    counted,
-                }
+                Tag::Result { group, rows, counted }
             }
             Self::Mass { weight } => Tag::Mass { weight },
-            Self::Half {
-                session,
-                exchange,
-                share,
-            } => Tag::Half {
-                session,
-                exchange,
-                share,
-            },
+            Self::Half { session, exchange, share } => Tag::Half { session, exchange, share },
             Self::Relayed { up, peers } => Tag::Relayed { up, peers },
             Self::Answer { round: at } => Tag::Answer { round: round(at) },
-            Self::Update { base, round: at } => Tag::Update {
-                base,
-                round: round(at),
-            },
-            Self::Version { version, round: at } => Tag::Version {
-                version,
-                round: round(at),
-            },
+            Self::Update { base, round: at } => Tag::Update { base, round: round(at) },
+            Self::Version { version, round: at } => Tag::Version { version, round: round(at) },
             Self::Copy { version } => Tag::Copy { version },
-            Self::GroupMean {
-                round: at,
-                parts,
-                own,
-            } => Tag::GroupMean {
-                round: round(at),
-                parts,
-                own: own.map(round),
-            },
+            Self::GroupMean { round: at, parts, own } => {
+                Tag::GroupMean { round: round(at), parts, own: own.map(round) }
+            }
         }
     }
 }
@@ -212,17 +119,9 @@ fn exchange(which: u8) -> ExchangeKind {
         4 => ExchangeKind::Pairs,
         5 => ExchangeKind::Gathered,
         6 => ExchangeKind::Server(ServerPlan { owners }),
-        7 => ExchangeKind::Center(CenterPlan {
-            owners,
-            lead: (owners > 1).then_some(LeadPlan { least: 2, most: 5 }),
-            buffer: owners,
-        }),
+        7 => ExchangeKind::Center(CenterPlan { owners, lead: (owners > 1).then_some(LeadPlan { least: 2, most: 5 }), buffer: owners }),
         8 => {
-            let bounds = PullPlan {
-                staleness: u32::from(owners),
-                sync_every: 3,
-                ..PullPlan::FREE
-            };
+            let bounds = PullPlan { staleness: u32::from(owners), sync_every: 3, ..PullPlan::FREE };
             match owners {
                 1 => ExchangeKind::Pull(bounds),
                 2 => ExchangeKind::PullBy(bounds, PullAnswers::OfTheRound),
@@ -241,15 +140,8 @@ fn is_grid(which: u8) -> bool {
 }
 
 fn plan(exchange: ExchangeKind, fragments: u8) -> Plan {
-    let bound = BytesBound {
-        fixed: 8,
-        per_1024: 4096,
-    };
-    let fragment = FragmentPlan {
-        len: 10,
-        contribution: bound,
-        aggregate: bound,
-    };
+    let bound = BytesBound { fixed: 8, per_1024: 4096 };
+    let fragment = FragmentPlan { len: 10, contribution: bound, aggregate: bound };
     Plan {
         run: RunId::from_bytes([1; 32]),
         layout: LayoutHash::from_bytes([2; 32]),
@@ -283,38 +175,22 @@ fn plan(exchange: ExchangeKind, fragments: u8) -> Plan {
 
 /// A roll of this peer and the seven others.
 fn roll(plan: &Plan) -> Roll {
-    let record = |id| {
-        wire::PeerRecord::from(wire::RecordFields {
-            peer: id,
-            run: plan.run,
-            sequence: 0,
-            expires: Time::NEVER,
-            addresses: Vec::new(),
-            locality: murmurate_protocol::Locality::default(),
-            signature: vec![7; 64],
-        })
-    };
-    Roll::found(
-        [PeerId::from_bytes([200; 32])]
-            .into_iter()
-            .chain((0..7).map(peer))
-            .map(record),
-        2,
-        Round(0),
-    )
+    let record = |id| wire::PeerRecord::from(wire::RecordFields {
+        peer: id,
+        run: plan.run,
+        sequence: 0,
+        expires: Time::NEVER,
+        addresses: Vec::new(),
+        locality: murmurate_protocol::Locality::default(),
+        signature: vec![7; 64],
+    });
+    Roll::found([PeerId::from_bytes([200; 32])].into_iter().chain((0..7).map(peer)).map(record), 2, Round(0))
 }
 
 /// An Executor's answer; `None` if the order has no answer.
 fn answer(order: &Order, well: bool, fragments: usize) -> Option<Done> {
     let digest = Digest::of(b"some bits");
-    if matches!(
-        order,
-        Order::Settle { .. }
-            | Order::Release { .. }
-            | Order::Unpin { .. }
-            | Order::BreakOff { .. }
-            | Order::ForgetReplicas { .. }
-    ) {
+    if matches!(order, Order::Settle { .. } | Order::Release { .. } | Order::Unpin { .. } | Order::BreakOff { .. } | Order::ForgetReplicas { .. }) {
         return None;
     }
     if !well {
@@ -332,11 +208,7 @@ fn answer(order: &Order, well: bool, fragments: usize) -> Option<Done> {
                 if !inputs.is_empty() =>
             {
                 let slice = inputs[0].0;
-                WorkError::BadSlice {
-                    slice,
-                    origin: slice.origin,
-                    reason,
-                }
+                WorkError::BadSlice { slice, origin: slice.origin, reason }
             }
             Order::Load { .. } => WorkError::BadState { reason },
             Order::Save { .. } | Order::SaveBranch { .. } => WorkError::Storage { reason },
@@ -344,23 +216,19 @@ fn answer(order: &Order, well: bool, fragments: usize) -> Option<Done> {
         }));
     }
     Some(match order {
-        Order::Train { .. } => Done::Trained(TrainSummary {
-            steps: 1,
-            samples: 8,
-            ..TrainSummary::default()
-        }),
+        Order::Train { .. } => {
+            Done::Trained(TrainSummary { steps: 1, samples: 8, ..TrainSummary::default() })
+        }
         Order::Encode { slice, .. } | Order::EncodeRelayed { slice, .. } => {
             let digest = (slice.part == Part::Aggregate).then_some(digest);
             Done::Encoded { bytes: 48, digest }
         }
-        Order::Bundle { .. } | Order::EncodeJoined { .. } | Order::Keep { .. } => Done::Encoded {
-            bytes: 48,
-            digest: Some(digest),
-        },
-        Order::EncodeBasis { .. } | Order::EncodeSecond { .. } => Done::Encoded {
-            bytes: 48,
-            digest: None,
-        },
+        Order::Bundle { .. } | Order::EncodeJoined { .. } | Order::Keep { .. } => {
+            Done::Encoded { bytes: 48, digest: Some(digest) }
+        }
+        Order::EncodeBasis { .. } | Order::EncodeSecond { .. } => {
+            Done::Encoded { bytes: 48, digest: None }
+        }
         Order::Reduce { .. }
         | Order::SumRow { .. }
         | Order::Average { .. }
@@ -373,19 +241,11 @@ fn answer(order: &Order, well: bool, fragments: usize) -> Option<Done> {
         Order::Read { .. } => Done::Read { bytes: Vec::new() },
         Order::Evaluate { .. } => Done::Evaluated(murmurate_protocol::Evaluation::default()),
         Order::Save { .. } | Order::SaveBranch { .. } => Done::Saved,
-        Order::Pin { round, .. } => Done::Pinned(StateId {
-            round: *round,
-            root: digest,
-            bytes: 9,
-        }),
-        Order::Load { .. } => Done::Loaded {
-            digests: vec![digest; fragments],
-            note: Vec::new(),
-        },
-        _ => Done::Applied {
-            digest,
-            note: Vec::new(),
-        },
+        Order::Pin { round, .. } => {
+            Done::Pinned(StateId { round: *round, root: digest, bytes: 9 })
+        }
+        Order::Load { .. } => Done::Loaded { digests: vec![digest; fragments], note: Vec::new() },
+        _ => Done::Applied { digest, note: Vec::new() },
     })
 }
 
@@ -393,23 +253,12 @@ fn answer(order: &Order, well: bool, fragments: usize) -> Option<Done> {
 fn end(open: Open, well: bool, fragments: usize) -> Option<Input> {
     let digest = Some(Digest::of(b"some bits"));
     Some(match open {
-        Open::Order(order, what) => Input::Done {
-            order,
-            done: answer(&what, well, fragments)?,
-        },
+        Open::Order(order, what) => Input::Done { order, done: answer(&what, well, fragments)? },
         Open::Push(to, slice) => {
-            let outcome = if well {
-                PushOutcome::Delivered
-            } else {
-                PushOutcome::Unknown
-            };
+            let outcome = if well { PushOutcome::Delivered } else { PushOutcome::Unknown };
             Input::Pushed { to, slice, outcome }
         }
-        Open::Fetch(what) if well => Input::Fetched {
-            what,
-            meta: None,
-            digest,
-        },
+        Open::Fetch(what) if well => Input::Fetched { what, meta: None, digest },
         Open::Fetch(what) => Input::FetchFailed { what },
     })
 }
@@ -421,21 +270,10 @@ fn input(step: Step<'_>, open: &mut Vec<Open>, fragments: usize) -> Option<Input
         Step::LinkDown(id @ 192..) => Input::Observes(peer(id)),
         Step::LinkDown(id) => Input::LinkDown(peer(id)),
         Step::Frame { from, bytes } => match wire::decode(bytes) {
-            Ok(message) => Input::Received {
-                from: peer(from),
-                message,
-            },
-            Err(error) => Input::Malformed {
-                from: peer(from),
-                error,
-            },
+            Ok(message) => Input::Received { from: peer(from), message },
+            Err(error) => Input::Malformed { from: peer(from), error },
         },
-        Step::Arrived {
-            from,
-            slice,
-            of,
-            tag,
-        } => {
+        Step::Arrived { from, slice, of, tag } => {
             let part = match (slice.aggregate, slice.attempt % 4) {
                 _ if matches!(tag, AnyTag::RowMean { .. }) => Part::RowMean,
                 _ if matches!(tag, AnyTag::Result { .. }) => Part::Bundle,
@@ -455,32 +293,17 @@ fn input(step: Step<'_>, open: &mut Vec<Open>, fragments: usize) -> Option<Input
                 attempt: Attempt(slice.attempt),
             };
             let tag = tag.tag();
-            let digest = part
-                .is_decided()
-                .then(|| Digest::of(format!("{tag:?}").as_bytes()));
+            let digest = part.is_decided().then(|| Digest::of(format!("{tag:?}").as_bytes()));
             let meta = SliceMeta { of, bytes: 48, tag };
-            Input::Arrived {
-                from: peer(from),
-                slice: name,
-                meta,
-                digest,
-            }
+            Input::Arrived { from: peer(from), slice: name, meta, digest }
         }
         Step::End { which, well } if !open.is_empty() => {
             let which = usize::from(which) % open.len();
             end(open.remove(which), well, fragments)?
         }
-        Step::Measured {
-            peer: id,
-            rtt_ms,
-            rate,
-        } => {
+        Step::Measured { peer: id, rtt_ms, rate } => {
             let rtt = Duration::from_millis(u64::from(rtt_ms));
-            Input::Measured {
-                peer: peer(id),
-                rtt,
-                rate,
-            }
+            Input::Measured { peer: peer(id), rtt, rate }
         }
         Step::Pass { .. } | Step::End { .. } => Input::Timeout,
         Step::Leave => Input::Leave,
@@ -518,17 +341,11 @@ fuzz_target!(|case: Case<'_>| {
         leave_when_finished: false,
         pool: None,
     };
-    let topology = exchange
-        .has_neighbours()
-        .then(|| TopologyKind::all()[0].build(7));
+    let topology = exchange.has_neighbours().then(|| TopologyKind::all()[0].build(7));
     let mut subject = Peer::new(config, plan, topology);
     let mut now = Time::from_nanos(1);
     let mut open = Vec::new();
-    let start = Input::Start {
-        snapshot,
-        digests: vec![Digest::of(b"anchor"); fragments],
-        opened: Vec::new(),
-    };
+    let start = Input::Start { snapshot, digests: vec![Digest::of(b"anchor"); fragments], opened: Vec::new() };
     let mut next = Some(start);
     for step in case.steps.into_iter().take(INPUTS_MAX) {
         if let Some(input) = next.take() {
