@@ -62,7 +62,7 @@ async fn a_link_ends_with_its_certificate() {
     let chain = issuer.certify(&key.run(), holder, roles, now_s(), 8);
     let membership = Membership::new(me, chain, Register::new(key.run()));
     let config = listening(keys, membership, QUIC);
-    let mut b = started(config, TestStore::default()).await;
+    let b = started(config, TestStore::default()).await;
     b.net.dial(a.record.clone()).unwrap();
     a.up(b.id).await;
     let since = Instant::now();
