@@ -77,8 +77,10 @@ impl Register {
         }
         let rest = bytes.strip_prefix(MARK).ok_or(Unreadable::Damaged)?;
         let (version, rest) = rest.split_first().ok_or(Unreadable::Damaged)?;
-        if *version > VERSION {
-            return Err(Unreadable::Newer);
+        match *version {
+            VERSION => {}
+            newer if newer > VERSION => return Err(Unreadable::Newer),
+            _ => return Err(Unreadable::Damaged),
         }
         let (sum, body) = rest.split_at_checked(SUM).ok_or(Unreadable::Damaged)?;
         if Digest::of(body).as_bytes() != sum {

@@ -82,9 +82,7 @@ impl Driver {
                 address,
                 reason,
                 retry_in,
-            } => {
-                self.bootstrap_failed(&address.to_string(), &reason, retry_in);
-            }
+            } => self.bootstrap_failed(&address.to_string(), &reason, retry_in),
         }
     }
 

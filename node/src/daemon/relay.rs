@@ -94,10 +94,10 @@ impl Relay {
             NetEvent::Notice(text) => self.printer.note(&text),
             NetEvent::LinkUp(_) => self.ending.met_anyone = true,
             NetEvent::Register => self.contacts.roll.changed(),
-            NetEvent::Overused(overused) => {
-                if self.ending.told.tell(overused.invite, Instant::now()) {
-                    self.printer.note(&overused.to_string());
-                }
+            NetEvent::Overused(overused)
+                if self.ending.told.tell(overused.invite, Instant::now()) =>
+            {
+                self.printer.note(&overused.to_string());
             }
             NetEvent::Dismissed(peer) => {
                 let text = format!("daemon {peer} is no longer a member; the link to it is closed");

@@ -82,11 +82,11 @@ impl Setup {
         let restored = |checkpoint| restore(config, checkpoint, &mut executor);
         let snapshot = checkpoint.as_ref().map(restored).transpose()?;
         // The plan of the checkpoint may have another number of rounds.
-        let plan_now = |snapshot| Snapshot {
-            plan: expected.plan,
+        let plan_now = expected.plan;
+        let snapshot = snapshot.map(|snapshot| Snapshot {
+            plan: plan_now,
             ..snapshot
-        };
-        let snapshot = snapshot.map(plan_now);
+        });
         let peer = store.identity().peer();
         let progress = checkpoint.as_ref().map(|c| c.manifest().progress);
         let acquaintances = Acquaintances::load(store.dir().to_owned(), run.id, peer);

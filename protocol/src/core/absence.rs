@@ -44,8 +44,9 @@ impl Absence {
     }
 
     /// A round was decided in which the peer should have taken part. Gives the round in which it is
-    /// given another chance, if this was one absence too many.
-    pub(crate) fn note(&mut self, round: Round, came: bool) -> Option<Round> {
+    /// given another chance, if this was one absence too many: in a row, or, where a `share` of the rounds is
+    /// asked for, among the last ones.
+    pub(crate) fn note(&mut self, round: Round, came: bool, share: bool) -> Option<Round> {
         match (&mut self.away, came) {
             (None, true) => self.missed <<= 1,
             (Some((_, contributions)), true) => {
@@ -58,7 +59,7 @@ impl Absence {
             (_, false) => {
                 self.missed = self.missed << 1 | 1;
                 let too_many = self.missed.trailing_ones() >= ABSENCE_ROUNDS_MAX
-                    || self.missed.count_ones() >= ABSENCE_MISSED_MAX;
+                    || (share && self.missed.count_ones() >= ABSENCE_MISSED_MAX);
                 // Another chance ends with the first absence.
                 if self.away.is_some() || too_many {
                     return Some(self.lose(round));
@@ -90,7 +91,7 @@ mod tests {
         for round in 0..rounds {
             if !absence.is_away(Round(round)) {
                 waited.push(round);
-                absence.note(Round(round), comes(round));
+                absence.note(Round(round), comes(round), true);
             }
         }
         waited
@@ -121,29 +122,29 @@ mod tests {
         // It is absent in rounds 0 to 7 and away until 16. From then on it comes.
         let mut absence = Absence::default();
         let lost: Vec<_> = (0..8)
-            .filter_map(|r| absence.note(Round(r), false))
+            .filter_map(|r| absence.note(Round(r), false, true))
             .collect();
         assert_eq!(lost, [Round(16)]);
         assert!(absence.is_away(Round(15)) && !absence.is_away(Round(16)));
-        assert_eq!(absence.note(Round(16), true), None);
+        assert_eq!(absence.note(Round(16), true, true), None);
         assert!(absence.away.is_some());
-        assert_eq!(absence.note(Round(17), true), None);
+        assert_eq!(absence.note(Round(17), true, true), None);
         assert_eq!(absence.away, None);
         // As a member it may be absent again, but the next loss lasts for longer.
         let lost: Vec<_> = (18..26)
-            .filter_map(|r| absence.note(Round(r), false))
+            .filter_map(|r| absence.note(Round(r), false, true))
             .collect();
         assert_eq!(lost, [Round(48)]);
         // One contribution and an absence are no return.
-        assert_eq!(absence.note(Round(48), true), None);
-        assert_eq!(absence.note(Round(49), false), Some(Round(96)));
+        assert_eq!(absence.note(Round(48), true, true), None);
+        assert_eq!(absence.note(Round(49), false, true), Some(Round(96)));
     }
 
     #[test]
     fn a_chance_ends_after_some_rounds_though_the_peer_was_not_ready() {
         let mut absence = Absence::default();
         assert_eq!(absence.pass(Round(3)), None);
-        let lost = (0..8).filter_map(|r| absence.note(Round(r), false));
+        let lost = (0..8).filter_map(|r| absence.note(Round(r), false, true));
         assert_eq!(lost.count(), 1);
         assert!(!absence.has_a_chance(Round(15)) && absence.has_a_chance(Round(16)));
         let over: Vec<_> = (8..20).filter_map(|r| absence.pass(Round(r))).collect();
@@ -154,11 +155,11 @@ mod tests {
     #[test]
     fn a_contribution_while_away_counts_and_an_absence_does_not() {
         let mut absence = Absence::default();
-        let lost = (0..8).filter_map(|r| absence.note(Round(r), false));
+        let lost = (0..8).filter_map(|r| absence.note(Round(r), false, true));
         assert_eq!(lost.count(), 1);
-        assert_eq!(absence.note(Round(9), false), None);
-        absence.note(Round(10), true);
-        absence.note(Round(11), true);
+        assert_eq!(absence.note(Round(9), false, true), None);
+        absence.note(Round(10), true, true);
+        absence.note(Round(11), true, true);
         assert!(!absence.is_away(Round(12)));
     }
 }

@@ -54,7 +54,7 @@ impl Peer {
             let finished = snapshot.ahead.map_or(0, |ahead| ahead.blocks);
             self.cx.data.mine.resume(finished);
             self.life.saved_round = Some(snapshot.round);
-            if let Some(split) = snapshot.split {
+            if let Some(split) = snapshot.split.map(|split| *split) {
                 self.cx.view.split.restore(split);
             }
         }

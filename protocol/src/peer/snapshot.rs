@@ -34,7 +34,7 @@ pub struct Snapshot {
     #[serde(with = "crate::wire::raw")]
     pub ledger: Vec<u8>,
     /// The branch that the peer was in, and who was missing from it, after a split of the swarm.
-    pub split: Option<KeptSplit>,
+    pub split: Option<Box<KeptSplit>>,
 }
 
 impl Snapshot {
@@ -57,7 +57,7 @@ impl Snapshot {
         }
         let mut snapshot: Self = decode_limited::<_, SNAPSHOT_BYTES_MAX>(&bytes)?;
         snapshot.version = SNAPSHOT_VERSION;
-        snapshot.split.as_ref().map_or(Ok(()), KeptSplit::check)?;
+        snapshot.split.as_deref().map_or(Ok(()), KeptSplit::check)?;
         if !snapshot.weights.iter().all(|w| w.is_finite() && *w > 0.0) {
             return Err(WireError::OutOfRange {
                 field: "snapshot.weights".to_owned(),
@@ -84,7 +84,7 @@ impl Peer {
             ahead: self.life.ahead.taken,
             roll: self.shared().roll,
             ledger: self.shared().ledger,
-            split: self.cx.view.split.kept(),
+            split: self.cx.view.split.kept().map(Box::new),
         };
         snapshot.to_bytes()
     }
@@ -111,7 +111,7 @@ mod tests {
             ahead: None,
             roll: vec![7; ROLL_BYTES_MAX],
             ledger: vec![7; DATA_LEDGER_BYTES_MAX],
-            split: Some(KeptSplit {
+            split: Some(Box::new(KeptSplit {
                 branch: Branch {
                     bases: [Some(base); BRANCH_BASES],
                     members: 3,
@@ -119,7 +119,7 @@ mod tests {
                 },
                 missing: vec![PeerId::from_bytes([9; 32]); VIEW_PEERS_MAX],
                 heaviest: 8.0,
-            }),
+            })),
         }
     }
 

@@ -78,7 +78,7 @@ fn restarted(merges: bool, held: Base, branch: Branch, missing: &[u8]) -> One {
         ahead: None,
         roll: Vec::new(),
         ledger: Vec::new(),
-        split: Some(split),
+        split: Some(Box::new(split)),
     };
     // As a daemon reads it from its file.
     let snapshot = Snapshot::from_bytes(&snapshot.to_bytes()).expect("a snapshot");

@@ -169,6 +169,39 @@ impl RawFault {
         })
     }
 
+    fn missing_links(&self, keys: &Keys<'_, '_>, peers: usize) -> Result<Fault, ScenarioError> {
+        let ends = self.peers.clone().unwrap_or_default();
+        let share = self.share.unwrap_or(0.0);
+        let pairs = match ends[..] {
+            [] if share > 0.0 => Vec::new(),
+            [a, b] if a != b && a.max(b) < peers => vec![(a, b)],
+            _ => {
+                let reason = "must be two machines; or give a `share` of all pairs";
+                return Err(keys.refuse("peers", reason));
+            }
+        };
+        Ok(Fault::MissingLinks {
+            when: self.when(keys)?,
+            pairs,
+            share: keys.check.within(&keys.name("share"), share, (0.0, 0.9))?,
+        })
+    }
+
+    fn partition(&self, keys: &Keys<'_, '_>, peers: usize) -> Result<Fault, ScenarioError> {
+        let members = keys.need("peers", self.peers.clone())?;
+        if members.is_empty() || members.len() >= peers {
+            return Err(keys.refuse("peers", "must leave a machine on either side"));
+        }
+        for member in &members {
+            keys.check.peer(&keys.name("peers"), *member, peers)?;
+        }
+        Ok(Fault::Partition {
+            peers: members,
+            when: self.when(keys)?,
+            lasts: keys.seconds("lasts_s", keys.need("lasts_s", self.lasts_s)?)?,
+        })
+    }
+
     fn plain(self, keys: &Keys<'_, '_>, peers: usize) -> Result<Fault, ScenarioError> {
         let check = keys.check;
         let peer =
@@ -197,39 +230,8 @@ impl RawFault {
                 when: self.when(keys)?,
                 lasts: keys.seconds("lasts_s", keys.need("lasts_s", self.lasts_s)?)?,
             },
-            Kind::MissingLinks => {
-                let ends = self.peers.clone().unwrap_or_default();
-                let share = self.share.unwrap_or(0.0);
-                let pair = match ends[..] {
-                    [] if share > 0.0 => Vec::new(),
-                    [a, b] if a != b && a.max(b) < peers => vec![(a, b)],
-                    _ => {
-                        return Err(keys.refuse(
-                            "peers",
-                            "must be two machines; or give a `share` of all pairs",
-                        ));
-                    }
-                };
-                Fault::MissingLinks {
-                    when: self.when(keys)?,
-                    pairs: pair,
-                    share: check.within(&keys.name("share"), share, (0.0, 0.9))?,
-                }
-            }
-            Kind::Partition => {
-                let members = keys.need("peers", self.peers.clone())?;
-                if members.is_empty() || members.len() >= peers {
-                    return Err(keys.refuse("peers", "must leave a machine on either side"));
-                }
-                for member in &members {
-                    check.peer(&keys.name("peers"), *member, peers)?;
-                }
-                Fault::Partition {
-                    peers: members,
-                    when: self.when(keys)?,
-                    lasts: keys.seconds("lasts_s", keys.need("lasts_s", self.lasts_s)?)?,
-                }
-            }
+            Kind::MissingLinks => self.missing_links(keys, peers)?,
+            Kind::Partition => self.partition(keys, peers)?,
             Kind::Join => Fault::Join {
                 peer: peer(self.peer)?,
                 when: self.when(keys)?,

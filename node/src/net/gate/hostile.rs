@@ -37,11 +37,11 @@ const DAEMON: &str = "MURMURATE_TEST_DAEMON";
 
 /// Bytes of memory that this process has had at most.
 fn peak() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let status = std::fs::read_to_string("/proc/self/status").expect("no fault of this machine");
     let line = status.lines().find(|line| line.starts_with("VmHWM:"));
     let kib: u64 = line
         .and_then(|line| line.split_whitespace().nth(1)?.parse().ok())
-        .unwrap();
+        .expect("no fault of this machine");
     kib << 10
 }
 
@@ -52,7 +52,9 @@ async fn a_daemon_in_a_process_of_its_own() {
         return;
     }
     let mut config = owners(&birds(), QUIC);
-    config.listen.push(TCP.parse().unwrap());
+    config
+        .listen
+        .push(TCP.parse().expect("no fault of this machine"));
     let mut side: Side = started(config, TestStore::default()).await;
     for address in side.both_addresses().await {
         println!("\nat {address}");
@@ -77,7 +79,7 @@ struct Daemon {
 
 impl Daemon {
     fn start() -> Self {
-        let mut child = Command::new(std::env::current_exe().unwrap())
+        let mut child = Command::new(std::env::current_exe().expect("no fault of this machine"))
             .args([
                 "--exact",
                 "net::gate::hostile::a_daemon_in_a_process_of_its_own",
@@ -87,8 +89,8 @@ impl Daemon {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
-            .unwrap();
-        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+            .expect("no fault of this machine");
+        let lines = BufReader::new(child.stdout.take().expect("no fault of this machine")).lines();
         Self { child, lines }
     }
 
@@ -100,8 +102,11 @@ impl Daemon {
     }
 
     fn peak(&mut self) -> u64 {
-        writeln!(self.child.stdin.as_ref().unwrap()).unwrap();
-        self.says("peak ").parse().unwrap()
+        writeln!(self.child.stdin.as_ref().expect("no fault of this machine"))
+            .expect("no fault of this machine");
+        self.says("peak ")
+            .parse()
+            .expect("no fault of this machine")
     }
 }
 
@@ -116,13 +121,14 @@ fn transport(over_quic: bool) -> Boxed<(PeerId, StreamMuxerBox)> {
     let identity = Keypair::generate_ed25519();
     if over_quic {
         let config = open_config(identity);
-        let (_, transport) = quic::endpoint(&config, Members::default()).unwrap();
+        let (_, transport) =
+            quic::endpoint(&config, Members::default()).expect("no fault of this machine");
         let boxed = transport.map(|(peer, muxer), _| (peer, StreamMuxerBox::new(muxer)));
         return boxed.boxed();
     }
     tcp::tokio::Transport::new(tcp::Config::default())
         .upgrade(Version::V1Lazy)
-        .authenticate(noise::Config::new(&identity).unwrap())
+        .authenticate(noise::Config::new(&identity).expect("no fault of this machine"))
         .multiplex(yamux::Config::default())
         .map(|(peer, muxer), _| (peer, StreamMuxerBox::new(muxer)))
         .boxed()
@@ -161,14 +167,22 @@ fn flood(
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sixty_four_links_that_fill_what_they_get_cost_little() {
     let mut daemon = Daemon::start();
-    let addresses: [Multiaddr; 2] = [(); 2].map(|()| daemon.says("at ").parse().unwrap());
+    let addresses: [Multiaddr; 2] = [(); 2].map(|()| {
+        daemon
+            .says("at ")
+            .parse()
+            .expect("no fault of this machine")
+    });
     let before = daemon.peak();
     let mut links = JoinSet::new();
     for number in 0..LINKS {
         let is_udp = |at: &&Multiaddr| at.iter().any(|part| matches!(part, Protocol::Udp(_)));
         let over_quic = number % 2 == 0;
         let mut all = addresses.iter();
-        let to = all.find(|at| is_udp(at) == over_quic).unwrap().clone();
+        let to = all
+            .find(|at| is_udp(at) == over_quic)
+            .expect("no fault of this machine")
+            .clone();
         links.spawn(async move {
             let mut transport = transport(over_quic);
             let options = DialOpts {
@@ -176,7 +190,7 @@ async fn sixty_four_links_that_fill_what_they_get_cost_little() {
                 port_use: PortUse::New,
             };
             let dial = transport.dial(to, options).map_err(|e| e.to_string());
-            let Ok((_, mut muxer)) = dial.unwrap().await else {
+            let Ok((_, mut muxer)) = dial.expect("no fault of this machine").await else {
                 return false;
             };
             let mut streams = Vec::new();
@@ -185,7 +199,9 @@ async fn sixty_four_links_that_fill_what_they_get_cost_little() {
         });
     }
     // The daemon ends each of them.
-    let ended = timeout(WAIT, links.join_all()).await.unwrap();
+    let ended = timeout(WAIT, links.join_all())
+        .await
+        .expect("no fault of this machine");
     let count = ended.iter().filter(|linked| **linked).count();
     assert!(count > LINKS / 2, "{count} links");
     let cost = daemon.peak() - before;

@@ -146,7 +146,13 @@ async fn an_invite_for_one_lets_one_in() {
     b.up(a.id).await;
     let mut d = invited(&once, QUIC).await;
     d.net.dial(b.record.clone()).unwrap();
-    assert_eq!(turned_away(&mut d).await, refused);
+    // Of two certificates of one second either may be the earlier one: then d finds it out by itself.
+    let used = Refusal::InviteUsed { uses: 1 };
+    let error = turned_away(&mut d).await;
+    assert!(
+        [GateError::Refused(used), GateError::Refuses(used)].contains(&error),
+        "{error}"
+    );
 }
 
 /// Each of three is linked to the others, and knows it.

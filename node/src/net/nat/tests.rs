@@ -284,10 +284,11 @@ async fn a_missing_link_goes_through_a_common_member_then_another_and_is_direct_
     two.net.dial(to_one).unwrap();
     let relayed = |end: PeerId| {
         move |event: &NetEvent| match event {
-            NetEvent::Path { peer, path, .. } if *peer == end => match path {
-                Path::Relayed(Some(relay)) => Some(*relay),
-                _ => None,
-            },
+            NetEvent::Path {
+                peer,
+                path: Path::Relayed(Some(relay)),
+                ..
+            } if *peer == end => Some(*relay),
             _ => None,
         }
     };

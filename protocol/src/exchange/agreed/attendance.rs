@@ -2,6 +2,7 @@
 //! they go on without the same members, and count the same seats.
 
 use super::ballot::ShardVersion;
+use super::electorate::signs;
 use super::fragment::FragmentRound;
 use super::group::Group;
 use super::message::{FragmentMessage, Member, Scoped};
@@ -71,13 +72,15 @@ pub(super) fn note_replayed(cx: &mut Context, round: Round, decisions: &[Scoped]
 }
 
 fn note(cx: &mut Context, round: Round, members: &[Member], came: Members) {
+    // A machine may be slow by design; one that wants to stop the others comes just often enough.
+    let share = signs(cx);
     for (peer, came) in taking_part(cx, round, members, came) {
         let Some(remote) = cx.view.get_mut(peer) else {
             continue;
         };
         let absence = &mut remote.conduct.absence;
         let lost = match came {
-            Some(came) => absence.note(round, came),
+            Some(came) => absence.note(round, came, share),
             None => absence.pass(round),
         };
         if let Some(until) = lost {

@@ -137,6 +137,7 @@ impl Grouping {
     /// How long an attempt waits because those before it failed.
     fn backoff(&self, cx: &Context) -> Duration {
         match self.attempts {
+            _ if !signs(cx) => Duration::ZERO,
             0 | 1 => Duration::ZERO,
             failed => cx.deadlines.answer() / 8 * (1 << (failed - 2).min(4)),
         }

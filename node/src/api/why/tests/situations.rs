@@ -104,6 +104,25 @@ impl Told {
         }
     }
 
+    fn rounds(&mut self, until: u64, contributors: &'static [PeerId]) {
+        while self.round < until {
+            self.step(In(self.round, Phase::Train));
+            self.tell(&super::round(self.round, ALL, contributors));
+            self.round += 1;
+        }
+    }
+
+    fn void(&mut self, until: u64) {
+        while self.round < until {
+            self.step(In(self.round, Phase::Train));
+            let mut events = super::round(self.round, ALL, &[]);
+            let (round, fragment) = (Round(self.round), FragmentId(0));
+            events[3] = Event::Voided { round, fragment };
+            self.tell(&events);
+            self.round += 1;
+        }
+    }
+
     fn step(&mut self, step: Step) {
         self.now_s += 1;
         let now = at(self.now_s * 1000);
@@ -131,23 +150,8 @@ impl Told {
                 };
                 self.observer.set_waiting(at(NOW_S * 1000), &[waiting]);
             }
-            Rounds(until, contributors) => {
-                while self.round < until {
-                    self.step(In(self.round, Phase::Train));
-                    self.tell(&super::round(self.round, ALL, contributors));
-                    self.round += 1;
-                }
-            }
-            Void(until) => {
-                while self.round < until {
-                    self.step(In(self.round, Phase::Train));
-                    let mut events = super::round(self.round, ALL, &[]);
-                    let (round, fragment) = (Round(self.round), FragmentId(0));
-                    events[3] = Event::Voided { round, fragment };
-                    self.tell(&events);
-                    self.round += 1;
-                }
-            }
+            Rounds(until, contributors) => self.rounds(until, contributors),
+            Void(until) => self.void(until),
             RefusedBy(refusal) => self.observer.refused_by(now, BOB, refusal),
             SaveFails => self.observer.save_failed(),
             Paused => {
