@@ -80,13 +80,11 @@ impl Setup {
         parts.ema = config.daemon.watch.ema;
         let mut executor = Executor::new(trainer, parts, Box::new(WallStopwatch::new()));
         let restored = |checkpoint| restore(config, checkpoint, &mut executor);
-        let snapshot = checkpoint.as_ref().map(restored).transpose()?;
+        let mut snapshot = checkpoint.as_ref().map(restored).transpose()?;
         // The plan of the checkpoint may have another number of rounds.
-        let plan_now = expected.plan;
-        let snapshot = snapshot.map(|snapshot| Snapshot {
-            plan: plan_now,
-            ..snapshot
-        });
+        if let Some(snapshot) = &mut snapshot {
+            snapshot.plan = expected.plan;
+        }
         let peer = store.identity().peer();
         let progress = checkpoint.as_ref().map(|c| c.manifest().progress);
         let acquaintances = Acquaintances::load(store.dir().to_owned(), run.id, peer);
