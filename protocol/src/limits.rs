@@ -122,12 +122,6 @@ pub const ABSENT_ROUNDS_MAX: u64 = 8;
 /// a restart or a short partition.
 pub const LOST_MEMBER_WAIT: Duration = Duration::from_secs(60);
 
-/// Rounds with a result for which a contribution gives its peer a seat, where members sign.
-pub const SEAT_ROUNDS: usize = 8;
-
-/// Rounds after which a result says nothing of seats any more, because too many had none since.
-pub const SEAT_AGE_MAX: u64 = 64;
-
 /// Shards up to which a vote names the version of each. A vote on more shards is for a digest, so that the
 /// votes of large groups stay small; a member that cannot name the versions asks.
 pub const VOTE_NAMES_MAX: usize = 8;
@@ -139,10 +133,6 @@ pub const SEARCHES_MAX: u8 = 3;
 /// Decided rounds in a row to which a member that takes part may contribute nothing before the others
 /// go on without it.
 pub const ABSENCE_ROUNDS_MAX: u32 = 8;
-
-/// Decided rounds among the last 16 that it may miss before they go on without it, one after the other or
-/// not.
-pub const ABSENCE_MISSED_MAX: u32 = 9;
 
 /// Rounds for which the others go on without such a member, at most. The first time it is
 /// `AWAY_ROUNDS_MAX >> ABSENCE_MAX` rounds, and every time twice as many.

@@ -240,7 +240,7 @@ fn wrong_invites_and_keys_are_refused_in_one_line() {
     );
 }
 
-/// Without its register a daemon would let in whoever was revoked.
+/// Without its register a daemon would let in machines that were revoked.
 #[test]
 fn a_register_that_cannot_be_read_is_refused_in_one_line_and_kept() {
     let base = tempfile::tempdir().unwrap();

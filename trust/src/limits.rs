@@ -37,7 +37,7 @@ pub const INVITE_LINE_MAX: usize = 8192;
 /// Members that are remembered, fewer than 700 bytes each.
 pub const MEMBERS_MAX: usize = 4096;
 
-/// Members that are remembered of those that one admitter of the owner let in, and whoever these let in. It
+/// Members that are remembered of those that one admitter of the owner let in, and those that these let in. It
 /// takes eight admitters that invent members to fill a register.
 pub const ADMITTER_MEMBERS_MAX: usize = MEMBERS_MAX / 8;
 

@@ -1,8 +1,11 @@
 //! Missing links: pairs of daemons between which nothing arrives, for some time or always.
 
-use super::fabric::SeatId;
 use std::ops::Range;
 use std::time::Duration;
+
+/// Index of a daemon on the network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SeatId(pub(super) usize);
 
 /// One missing link.
 #[derive(Clone, Debug)]

@@ -3,6 +3,7 @@
 
 use super::counters::LinkCounters;
 use super::cuts::Cuts;
+pub use super::cuts::SeatId;
 use super::nat::{Nat, NatKind, Ports};
 use super::shaper::Shaper;
 use super::spec::{Direction, LinkSpec};
@@ -23,10 +24,6 @@ const TCP_HEADERS: usize = 52;
 /// Bytes in transit from one daemon, so that a link without a limit cannot use up the memory. More
 /// count as dropped by the queue. This suffices for 10 Gbit/s over 200 ms.
 const UNDER_WAY_MAX: u64 = 256 << 20;
-
-/// Index of a daemon on the network.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct SeatId(pub(super) usize);
 
 /// A unit in transit.
 #[derive(Clone, Debug, PartialEq, Eq)]

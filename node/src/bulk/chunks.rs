@@ -233,7 +233,7 @@ impl ChunkBook {
             ChunkOutcome::Good => {
                 (donor.strikes, donor.slow) = (0, false);
                 self.asked.remove(&index);
-                // What the others send of it is not waited for.
+                // The rest of what others send is not waited for.
                 for other in others {
                     if let Some(other) = self.donors.get_mut(&other) {
                         other.asked = other.asked.saturating_sub(1);

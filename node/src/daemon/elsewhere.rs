@@ -5,10 +5,6 @@
 //! one, which stays. Two that have run for long are met after a split, or are copies of a machine: after some time
 //! the one that is not ahead stops.
 
-use crate::api::Clock;
-use crate::daemon::DaemonError;
-use crate::daemon::driver::Driver;
-use crate::events::Kind;
 use crate::net::SeenElsewhere;
 use murmurate_protocol::{Phase, Round};
 use std::time::{Duration, Instant};
@@ -26,7 +22,7 @@ const LAST_WORDS: Duration = Duration::from_secs(3);
 const GONE: Duration = Duration::from_secs(60);
 
 /// What the daemon says that stays.
-const STAYS: &str = "this identity runs elsewhere: another daemon has the same identity.key, as a copied directory \
+pub(super) const STAYS: &str = "this identity runs elsewhere: another daemon has the same identity.key, as a copied directory \
                      has, and the others take the two for one; stop one of them (a copy enters the run as a new \
                      member in a new directory: `murmurate run --dir NEW --invite FILE`)";
 
@@ -101,36 +97,6 @@ impl Elsewhere {
             (false, true) => Verdict::Says,
             (false, false) => Verdict::Nothing,
         }
-    }
-}
-
-impl Driver {
-    /// Looks whether another daemon has this one's identity.
-    pub(super) fn look_elsewhere(&mut self) {
-        let seen = self.net.vitals().elsewhere();
-        let (round, at) = (self.peer.round(), Instant::now());
-        let verdict = self.ending.elsewhere.judge(seen.as_ref(), round, at);
-        let there = self.ending.elsewhere.is_there();
-        let now = self.clock.now();
-        self.console.status.with(|o| o.elsewhere(now, there));
-        match verdict {
-            Verdict::Nothing => {}
-            Verdict::Says => self.tell_elsewhere(STAYS, self.peer.phase()),
-            Verdict::Leaves => {
-                let line = format!("{}; it ends in a moment", DaemonError::Elsewhere);
-                self.tell_elsewhere(&line, Phase::Leaving);
-            }
-            Verdict::Stops => self.ending.fail(DaemonError::Elsewhere),
-        }
-    }
-
-    /// Tells the operator, the log and the other one.
-    fn tell_elsewhere(&mut self, line: &str, phase: Phase) {
-        self.console.printer.note(line);
-        let (now, round) = (self.clock.now(), self.peer.round().0);
-        self.console.log.add(now, round, Kind::Elsewhere);
-        let vitals = self.vitals_in(phase, &[]);
-        self.net.vitals().say_to_the_other(vitals);
     }
 }
 

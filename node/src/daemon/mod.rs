@@ -13,6 +13,7 @@ mod ending;
 mod error;
 mod judge;
 mod news;
+mod notices;
 mod on_request;
 mod payload;
 mod perform;

@@ -3,9 +3,12 @@
 
 use crate::Round;
 use crate::limits::{
-    ABSENCE_MAX, ABSENCE_MISSED_MAX, ABSENCE_ROUNDS_MAX, AWAY_ROUNDS_MAX, CHANCE_ROUNDS,
-    RETURN_ROUNDS,
+    ABSENCE_MAX, ABSENCE_ROUNDS_MAX, AWAY_ROUNDS_MAX, CHANCE_ROUNDS, RETURN_ROUNDS,
 };
+
+/// Decided rounds among the last 16 that it may miss before they go on without it, one after the other or
+/// not.
+const ABSENCE_MISSED_MAX: u32 = 9;
 
 /// What is remembered of a peer's contributions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -2,9 +2,15 @@
 //! members that apply a round see the same contributors, so they count the same seats, whichever links they
 //! miss and whomever they have cut off.
 
-use crate::limits::{LOST_MEMBER_WAIT, SEAT_AGE_MAX, SEAT_ROUNDS};
+use crate::limits::LOST_MEMBER_WAIT;
 use crate::{PeerId, Round, Time};
 use std::collections::{BTreeSet, VecDeque};
+
+/// Rounds with a result for which a contribution gives its peer a seat, where members sign.
+const SEAT_ROUNDS: usize = 8;
+
+/// Rounds after which a result says nothing of seats any more, because too many had none since.
+const SEAT_AGE_MAX: u64 = 64;
 
 /// The contributors of the last rounds that had a result.
 #[derive(Debug, Default)]

@@ -139,7 +139,7 @@ fn a_member_cannot_help_anybody_to_enter_with_an_invite_that_has_ended() {
     let chain = other.accept(peer(9), NOW).unwrap();
     register.admit(&chain, &peer(9), NOW).unwrap();
 
-    // The clock of a member may be behind by so much.
+    // The clock of a member may be behind by this.
     let now = END + CLOCK_SKEW_S;
     let mut before = register.clone();
     let learned = before.learn(says(vec![late.clone()]), &peer(9), now - 1);

@@ -133,7 +133,7 @@ fn vitals_of_an_earlier_life_are_not_those_of_another_daemon() {
     assert_eq!(here.elsewhere(), None);
     assert_eq!(here.take(third, told(life / 2)), Ok(()));
     assert!(here.elsewhere().is_some(), "this life did not make them");
-    // Nobody can pretend it.
+    // No other peer can pretend it.
     let here = VitalsBoard::since(Instant::now() - life, keys.clone(), membership());
     let forged = signed(&Keypair::generate_ed25519(), me, 1_000_000);
     let forged = VitalsMessage::Vitals(vec![heard(forged)]);

@@ -245,7 +245,7 @@ impl Agreed {
             match group.index(from) {
                 _ if !other => {}
                 Some(_) => {
-                    self.grouping.refuse(cx, from);
+                    self.grouping.turns.refuse(cx, from);
                     proposal.decline(cx, false);
                 }
                 None => {

@@ -19,6 +19,7 @@ use super::proposal::{self, Stated, Verdict};
 use super::quorum::Enough;
 use super::ready::Ready;
 use super::said::Said;
+use super::turns::Turns;
 use super::whereabouts::Surroundings;
 use crate::core::context::Context;
 use crate::core::timers::Timer;
@@ -35,8 +36,6 @@ pub(super) struct Grouping {
     active: bool,
     pub(super) weight: f64,
     since: Time,
-    /// Before then no group is formed, because attempts failed; and when those that are missing are given up.
-    pause: (Time, Time),
     /// How often no group came about, in this round.
     pub(super) attempts: u64,
     round: Round,
@@ -47,8 +46,7 @@ pub(super) struct Grouping {
     /// Whether enough are ready.
     enough: Enough,
     pub(super) term: u8,
-    /// Those whose turn is over: in this attempt, and in this round where members sign.
-    tried: BTreeSet<PeerId>,
+    pub(super) turns: Turns,
     pub(super) proposer: Option<PeerId>,
     pub(super) ready: BTreeMap<PeerId, Ready>,
     /// Groups of this round that it has left.
@@ -70,11 +68,8 @@ impl Grouping {
         if self.round != cx.round {
             self.attempts = 0;
             self.left.clear();
-            self.tried.clear();
+            self.turns.forget();
             self.round = cx.round;
-        }
-        if !signs(cx) {
-            self.tried.clear();
         }
         self.active = true;
         self.closed = false;
@@ -116,13 +111,7 @@ impl Grouping {
         let settled: Vec<PeerId> = settled(cx).collect();
         let allowed = allowed(cx, settled);
         let deadline = cx.wait(Wait::Group, allowed);
-        let pause = cx.now + self.backoff(cx);
-        self.pause = (pause, deadline);
-        let next = if pause > cx.now {
-            pause.min(deadline)
-        } else {
-            deadline
-        };
+        let next = self.turns.begin(cx, self.attempts, deadline);
         cx.timers.set(Timer::Exchange, next);
         self.consider(cx)
     }
@@ -130,29 +119,8 @@ impl Grouping {
     /// No group came about. Another member proposes the next one: not all may agree to what this one proposes.
     pub(super) fn alone(&mut self, cx: &mut Context) {
         self.attempts += 1;
-        self.tried.extend(self.proposer.take());
+        self.turns.over(self.proposer.take());
         self.end(cx, true);
-    }
-
-    /// How long an attempt waits because those before it failed.
-    fn backoff(&self, cx: &Context) -> Duration {
-        match self.attempts {
-            _ if !signs(cx) => Duration::ZERO,
-            0 | 1 => Duration::ZERO,
-            failed => cx.deadlines.answer() / 8 * (1 << (failed - 2).min(4)),
-        }
-    }
-
-    /// What a member proposes comes to nothing here, so it is another one's turn.
-    pub(super) fn refuse(&mut self, cx: &Context, proposer: PeerId) {
-        if signs(cx) {
-            self.tried.insert(proposer);
-        }
-    }
-
-    /// Whether a member's turn to propose is over.
-    pub(super) fn has_tried(&self, peer: PeerId) -> bool {
-        self.tried.contains(&peer)
     }
 
     /// The round has a group, or is given up.
@@ -264,7 +232,7 @@ impl Grouping {
 
     /// A proposal broke a rule: its sender proposes no more in this round.
     pub(super) fn refused(&mut self, cx: &mut Context, proposer: PeerId) -> Formed {
-        self.tried.insert(proposer);
+        self.turns.over(Some(proposer));
         if self.active && self.proposer == Some(proposer) {
             return self.next(cx);
         }
@@ -280,8 +248,8 @@ impl Grouping {
                 resync: false,
             });
         }
-        if !self.closed && cx.now < self.pause.1 && !self.enough.is_over(cx) {
-            cx.timers.set(Timer::Exchange, self.pause.1);
+        if !self.closed && self.turns.only_paused(cx.now) && !self.enough.is_over(cx) {
+            cx.timers.set(Timer::Exchange, self.turns.deadline());
             return self.consider(cx);
         }
         if self.closed {
@@ -301,7 +269,7 @@ impl Grouping {
 
     /// The proposer did not propose: the next winner.
     fn next(&mut self, cx: &mut Context) -> Formed {
-        self.tried.extend(self.proposer.take());
+        self.turns.over(self.proposer.take());
         self.term += 1;
         match self.term < TERMS_MAX {
             true => self.elect(cx),
@@ -317,7 +285,7 @@ impl Grouping {
 
     fn consider(&mut self, cx: &mut Context) -> Formed {
         let ready: Vec<PeerId> = self.all_ready(cx).into_keys().collect();
-        if self.closed || cx.now < self.pause.0 || !self.enough_for_a_group(cx, &ready) {
+        if self.closed || self.turns.pauses(cx.now) || !self.enough_for_a_group(cx, &ready) {
             return Formed::Waiting;
         }
         if !self.missing(cx).is_empty() {
@@ -362,6 +330,10 @@ impl Grouping {
         let all = self.all_ready(cx);
         let ready: Vec<PeerId> = all.keys().copied().collect();
         let enough = self.enough_for_a_group(cx, &ready);
+        let without = match enough {
+            true => Formed::NoGroup,
+            false => Formed::Alone,
+        };
         let anchor = common_anchor(&all, cx.start(), enough);
         let agreed: Vec<PeerId> = all
             .iter()
@@ -371,10 +343,7 @@ impl Grouping {
         if anchor != cx.start() {
             let liars = cx.plan.liars_of(electorate(cx, self.attempts));
             if agreed.len() <= liars {
-                return match enough {
-                    true => Formed::NoGroup,
-                    false => Formed::Alone,
-                };
+                return without;
             }
             self.end(cx, false);
             let teller = agreed.first().copied().unwrap_or(cx.me());
@@ -387,20 +356,16 @@ impl Grouping {
         if !self.enough_for_a_group(cx, &agreed) {
             // Slow does not mean gone: an agreement without a majority of the linked peers would
             // split the run. What was trained stays for the next attempt.
-            return if enough {
-                Formed::NoGroup
-            } else {
-                Formed::Alone
-            };
+            return without;
         }
         let may = |id: &PeerId| self.may_propose(cx, *id);
         let untried = proposers(cx, agreed, may).into_iter();
-        let untried = untried.filter(|id| !self.tried.contains(id));
+        let untried = untried.filter(|id| !self.turns.is_over(*id));
         let winner = untried.max_by_key(|id| (rendezvous(&cx.plan.run, cx.round, 0, *id), *id));
         self.proposer = winner;
         match winner {
             None => {
-                self.tried.clear();
+                self.turns.forget();
                 Formed::NoGroup
             }
             Some(peer) if peer == cx.me() => self.propose(cx, &all, anchor),

@@ -78,6 +78,7 @@ mod slices;
 mod state;
 mod tallies;
 mod tellers;
+mod turns;
 mod value;
 mod weights;
 mod whereabouts;

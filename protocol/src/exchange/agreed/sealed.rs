@@ -149,7 +149,7 @@ impl Grouping {
             }
         }
         if self.active() && due {
-            self.refuse(cx, from);
+            self.turns.refuse(cx, from);
         }
         proposal.decline(cx, self.active());
         Formed::Waiting
@@ -184,7 +184,7 @@ impl Grouping {
             let ready = seat.peer == cx.me() || self.is_ready(cx, seat.peer);
             rank(seat.peer) > rank(from)
                 && ready
-                && !self.has_tried(seat.peer)
+                && !self.turns.is_over(seat.peer)
                 && self.may_propose(cx, seat.peer)
                 && can_propose(cx, seat.peer)
         });
