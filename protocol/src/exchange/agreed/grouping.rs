@@ -123,7 +123,6 @@ impl Grouping {
         self.end(cx, true);
     }
 
-    /// The round has a group, or is given up.
     pub(super) fn end(&mut self, cx: &mut Context, expired: bool) {
         if self.active {
             self.active = false;
@@ -145,7 +144,6 @@ impl Grouping {
         (last == Some(round)).then_some(count)
     }
 
-    /// Another peer is ready.
     pub(super) fn ready(&mut self, cx: &mut Context, from: PeerId, ready: Ready) -> Formed {
         self.ready.insert(from, ready);
         if !self.active || ready.round != cx.round {
@@ -239,7 +237,6 @@ impl Grouping {
         Formed::Waiting
     }
 
-    /// The deadline has passed.
     pub(super) fn timeout(&mut self, cx: &mut Context) -> Formed {
         if let Some(teller) = ahead(cx, 0) {
             self.end(cx, true);
