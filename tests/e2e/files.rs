@@ -11,14 +11,14 @@ fn checkpoint(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     for entry in std::fs::read_dir(dir).unwrap() {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        let other = ["lock", "http.addr", "http-token", "peers.json"].contains(&name.as_str());
+        // Nothing reads the copy of the manifest beside the files, as long as there is a manifest.
+        let copy = name == "checkpoint.json" && dir.join("mix.safetensors").exists();
+        // The event log skips what is damaged in it, and every start adds to it.
+        let log = name.starts_with("events");
         if path.is_dir() {
             files.extend(checkpoint(&path));
-        } else if !["lock", "http.addr", "http-token", "peers.json"].contains(&name.as_str())
-            // Nothing reads the copy of the manifest beside the files, as long as there is a manifest.
-            && !(name == "checkpoint.json" && dir.join("mix.safetensors").exists())
-            // The event log skips what is damaged in it, and every start adds to it.
-            && !name.starts_with("events")
-        {
+        } else if !other && !copy && !log {
             files.insert(path.clone(), std::fs::read(&path).unwrap());
         }
     }
