@@ -112,10 +112,10 @@ fn deaths_during_the_merge_leave_one_state() {
 }
 
 /// All machines of both sides are switched off before the sides meet. Their checkpoints know of the split, so the side
-/// that is ahead does not replace the other.
+/// that is ahead does not replace the other unseen: they are merged, or the branch of one is saved.
 #[test]
-fn sides_that_are_all_restarted_are_merged() {
-    let mut merged = 0;
+fn sides_that_are_all_restarted_are_merged_or_saved() {
+    let mut kept = 0;
     let seeds = crate::common::seeds(12);
     let count = seeds.end - seeds.start;
     for seed in seeds {
@@ -138,9 +138,10 @@ fn sides_that_are_all_restarted_are_merged() {
             "seed {seed}: {} merges, {} branches saved",
             counters.merges, counters.branches_saved
         );
-        merged += u64::from(counters.merges > 0);
+        kept += u64::from(counters.merges + counters.branches_saved > 0);
     }
-    assert!(4 * merged >= 3 * count, "{merged} of {count} merged");
+    // Where the split began with the first round, there is nothing to lose.
+    assert!(10 * kept >= 9 * count, "{kept} of {count} kept");
 }
 
 /// Staggered fragments are not merged: one side takes over the other's state. Its members propose nothing
