@@ -133,6 +133,7 @@ impl AsyncUdpSocket for Batches {
         let may = self.flights.may_send(to, whole, segment);
         if may == 0 && whole > 0 {
             // As if it was lost on the way.
+            self.flights.keep_back(whole);
             return Ok(());
         }
         let transmit = &Transmit {
@@ -148,6 +149,7 @@ impl AsyncUdpSocket for Batches {
         };
         if sent.is_ok() {
             self.flights.sent(to, may);
+            self.flights.keep_back(whole - may);
         }
         sent
     }

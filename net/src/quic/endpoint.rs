@@ -195,7 +195,7 @@ impl Endpoint {
     /// UDP payload of all connections since the start.
     #[must_use]
     pub fn traffic(&self) -> Traffic {
-        self.shared.registry.traffic()
+        self.shared.traffic()
     }
 
     /// Outcomes of inbound connections since the start.

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// How many times the received bytes are sent at most.
@@ -49,9 +49,24 @@ pub(super) struct Flights {
     /// The number of those, to be read for each packet.
     watched: AtomicUsize,
     counted: Mutex<Counted>,
+    /// Bytes that quinn counts as sent and that were kept back, of all sockets of an endpoint.
+    kept_back: Arc<AtomicU64>,
 }
 
 impl Flights {
+    /// Of a socket of an endpoint that counts what is kept back.
+    pub(super) fn new(kept_back: Arc<AtomicU64>) -> Self {
+        Self {
+            kept_back,
+            ..Self::default()
+        }
+    }
+
+    /// Counts bytes that are not sent.
+    pub(super) fn keep_back(&self, bytes: usize) {
+        self.kept_back.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
     fn counted(&self) -> MutexGuard<'_, Counted> {
         // Each change is complete before the lock is released.
         self.counted.lock().unwrap_or_else(PoisonError::into_inner)

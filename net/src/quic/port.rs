@@ -9,6 +9,7 @@ use libp2p::core::transport::ListenerId;
 use quinn::{EndpointConfig, Runtime, ServerConfig, TokioRuntime};
 use socket2::{Domain, Protocol, Socket, Type};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::task::AbortHandle;
 
@@ -57,6 +58,7 @@ impl Port {
         buffer: usize,
         endpoint: EndpointConfig,
         server: Option<(ListenerId, ServerConfig)>,
+        kept_back: Arc<AtomicU64>,
     ) -> Result<Self, Error> {
         let payload_max = u16::try_from(endpoint.get_max_udp_payload_size()).unwrap_or(u16::MAX);
         let failed = |source| Error::socket(addr, source);
@@ -73,7 +75,7 @@ impl Port {
         let (listener, server) = server.unzip();
         let runtime = Arc::new(TokioRuntime);
         let socket = runtime.wrap_udp_socket(socket).map_err(failed)?;
-        let flights = Arc::<Flights>::default();
+        let flights = Arc::new(Flights::new(kept_back));
         let socket = Arc::new(Batches::new(socket, payload_max, Arc::clone(&flights)));
         let quinn = quinn::Endpoint::new_with_abstract_socket(endpoint, server, socket, runtime)
             .map_err(failed)?;
@@ -136,7 +138,13 @@ mod tests {
 
     fn bind(addr: &str) -> Result<Port, Error> {
         let endpoint = EndpointConfig::default();
-        Port::bind(addr.parse().unwrap(), 1 << 20, endpoint, None)
+        Port::bind(
+            addr.parse().unwrap(),
+            1 << 20,
+            endpoint,
+            None,
+            Arc::default(),
+        )
     }
 
     #[tokio::test]

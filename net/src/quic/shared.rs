@@ -12,6 +12,7 @@ use crate::quic::error::Error;
 use crate::quic::port::{Family, Port};
 use crate::quic::punch::Punches;
 use crate::quic::registry::{Entry, Hold, Registry};
+use crate::quic::stats::Traffic;
 use crate::quic::tls::{Tls, remote_peer_id};
 use libp2p::PeerId;
 use libp2p::core::transport::ListenerId;
@@ -19,6 +20,7 @@ use libp2p::identity::Keypair;
 use quinn::{EndpointConfig, ServerConfig, VarInt};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
@@ -45,6 +47,8 @@ pub(super) struct Shared {
     endpoint: EndpointConfig,
     server: ServerConfig,
     ports: Mutex<Ports>,
+    /// Bytes of first flights that quinn counts and that its sockets have kept back.
+    kept_back: Arc<AtomicU64>,
 }
 
 #[derive(Default)]
@@ -84,10 +88,20 @@ impl Shared {
             closed: watch::Sender::new(false),
             admission,
             ports: Mutex::default(),
+            kept_back: Arc::default(),
             config,
             tls,
         };
         Ok((Arc::new(shared), arrived))
+    }
+
+    /// UDP payload of all connections since the start.
+    pub(super) fn traffic(&self) -> Traffic {
+        let mut all = self.registry.traffic();
+        all.sent = all
+            .sent
+            .saturating_sub(self.kept_back.load(Ordering::Relaxed));
+        all
     }
 
     fn ports(&self) -> MutexGuard<'_, Ports> {
@@ -99,7 +113,13 @@ impl Shared {
         self.open()?;
         let server = Some((id, self.server.clone()));
         let buffer = self.config.socket_buffer;
-        let port = Port::bind(addr, buffer, self.endpoint.clone(), server)?;
+        let port = Port::bind(
+            addr,
+            buffer,
+            self.endpoint.clone(),
+            server,
+            Arc::clone(&self.kept_back),
+        )?;
         Ok(Arc::new(port))
     }
 
@@ -151,7 +171,13 @@ impl Shared {
         // it.
         let listening = self.listening_port(to).map(|port| port.local.ip());
         let from = listening.map_or_else(|| family.any(), |ip| (ip, 0).into());
-        let port = Arc::new(Port::bind(from, buffer, self.endpoint.clone(), None)?);
+        let port = Arc::new(Port::bind(
+            from,
+            buffer,
+            self.endpoint.clone(),
+            None,
+            Arc::clone(&self.kept_back),
+        )?);
         if reuse {
             self.ports().dialing.insert(family, Arc::clone(&port));
         }
