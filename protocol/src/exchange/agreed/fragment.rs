@@ -205,6 +205,9 @@ impl FragmentRound {
             self.start_repair(cx);
             return;
         }
+        if self.says_again(cx) {
+            return;
+        }
         let missing = match self.stage {
             FragmentStage::Collecting => self.missing_contributors(),
             // A member that has not voted may lack the same shard as this one, so only the owners

@@ -65,6 +65,11 @@ impl FragmentRound {
             let of = (self.scope.round, self.scope.fragment);
             cx.send_now(|slice| (slice.round, slice.fragment) == of);
         }
+        if let Some(signed) = &mut self.agreement.signed
+            && ballot > self.agreement.promised
+        {
+            signed.begins_ballot();
+        }
         // A promise is never taken back, also not for a lower ballot that arrives later.
         self.agreement.promised = self.agreement.promised.max(ballot);
         self.wait_for_repair(cx, cx.deadlines.answer() * 2 + self.patience());
@@ -75,6 +80,11 @@ impl FragmentRound {
         for wait in [Wait::Contributions, Wait::Agreement, Wait::Repair] {
             cx.waited_in(self.scope.fragment, wait, true);
         }
+        let allowed = match &self.agreement.signed {
+            // As long as waits are too short here, ballots that follow each other decide nothing.
+            Some(signed) => (allowed * signed.patience()).min(cx.deadlines.ceiling().max(allowed)),
+            None => allowed,
+        };
         self.deadline = cx.wait_in(self.scope.fragment, Wait::Repair, allowed);
     }
 

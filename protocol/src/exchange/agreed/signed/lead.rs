@@ -31,9 +31,9 @@ impl FragmentRound {
             lead.held.insert(me, held);
             lead.certificates.extend(own);
         }
-        self.tell_all(cx, &SignedMessage::Prepare { ballot });
         let of = self.signed_ballot(ballot);
         self.enter(cx, of);
+        self.say(cx, None, SignedMessage::Prepare { ballot });
         self.plan_if_all_promised(cx);
     }
 
@@ -162,7 +162,7 @@ impl FragmentRound {
             certificate: highest.and_then(|highest| lead.certificates.remove(&highest)),
             shards: shards.clone(),
         };
-        self.tell_all(cx, &repair);
+        self.say(cx, None, repair);
         self.follow_signed(cx, ballot, &shards);
     }
 

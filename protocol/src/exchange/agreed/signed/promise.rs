@@ -2,7 +2,6 @@
 
 use super::super::ballot::{ShardPlan, ShardVersion};
 use super::super::fragment::FragmentRound;
-use super::super::message::FragmentMessage;
 use super::super::rule::{Choice, Claim, justified};
 use super::super::signed_message::{Pledge, SignedMessage, VoteCertificate};
 use super::state::{Testimony, read, write};
@@ -75,20 +74,14 @@ impl FragmentRound {
         };
         let promised = signed.ledger.promised();
         if promised > signed.wished() {
-            self.tell_all(cx, &SignedMessage::Prepare { ballot: promised });
+            self.repeat(cx);
             self.wait_for_repair(cx, cx.deadlines.answer());
             return;
         }
-        let me = self.scope.group.me;
-        let above = promised.saturating_add(1)..BALLOTS_SIGNED_MAX;
-        let led = |ballot: &u8| {
-            let coordinator = signed.coordinator(*ballot);
-            coordinator == me || self.hopeful.has(coordinator)
-        };
-        match above.clone().find(led).or(above.clone().next()) {
-            Some(ballot) => self.join_ballot(cx, ballot),
+        match promised.saturating_add(1) {
+            ballot if ballot < BALLOTS_SIGNED_MAX => self.join_ballot(cx, ballot),
             // What the others decide is not known here, and another group has fresh ballots.
-            None => {
+            _ => {
                 if let Some(signed) = &mut self.agreement.signed {
                     signed.spent = true;
                 }
@@ -144,9 +137,8 @@ impl FragmentRound {
             versions,
             held: self.all_held(),
         };
-        let body = FragmentMessage::Signed(promise);
-        cx.send(of.coordinator, self.scope.scoped(body));
-        self.tell_all(cx, &SignedMessage::Prepare { ballot });
+        self.say(cx, Some(of.coordinator), promise);
+        self.say(cx, None, SignedMessage::Prepare { ballot });
     }
 
     /// What this peer promises; `None` where it has promised this ballot or a higher one.
@@ -233,7 +225,8 @@ impl FragmentRound {
                 .keys()
                 .for_each(|member| signed.wishes(*member, ballot));
         }
-        if ballot >= promised && self.agreement.decided.is_none() {
+        let follows = self.agreement.ballot.number >= ballot;
+        if ballot >= promised && !follows && self.agreement.decided.is_none() {
             self.follow_signed(cx, ballot, shards);
         }
         Ok(())

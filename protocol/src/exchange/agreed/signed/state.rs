@@ -9,6 +9,9 @@ use crate::wire::Held;
 use crate::{Digest, Members, PeerId, Signature, Time};
 use std::collections::{BTreeMap, BTreeSet};
 
+/// How often waits become twice as long.
+const PATIENCE_DOUBLINGS_MAX: usize = 4;
+
 /// A ballot that this peer coordinates, or could.
 #[derive(Debug, Default)]
 pub(super) struct Lead {
@@ -43,6 +46,10 @@ pub(in super::super) struct Testimony {
     pub(super) led: u8,
     /// The highest ballot that each member has asked for.
     wishes: BTreeMap<usize, u8>,
+    /// What this peer has said in the ballot that it is in, and to which member. Bounded: once of each kind.
+    pub(super) said: Vec<(Option<PeerId>, SignedMessage)>,
+    /// Whether it has said that again.
+    pub(super) said_again: bool,
     /// Whether no ballot is left.
     pub(in super::super) spent: bool,
     /// The decision with its signatures, for members that ask.
@@ -71,6 +78,8 @@ impl Testimony {
             leads: BTreeMap::new(),
             led: 0,
             wishes: BTreeMap::new(),
+            said: Vec::new(),
+            said_again: false,
             spent: false,
             proof: None,
             group: sealed,
@@ -89,10 +98,23 @@ impl Testimony {
         self.ranked.get(at).copied().unwrap_or(0)
     }
 
+    /// How many times as long the waits are as in the first ballots: twice as long each time that every member
+    /// has coordinated one.
+    pub(in super::super) fn patience(&self) -> u32 {
+        let turns = usize::from(self.ledger.promised()) / self.ranked.len().max(1);
+        1 << turns.min(PATIENCE_DOUBLINGS_MAX)
+    }
+
     /// The ballot that this peer leads, with what it was promised.
     pub(super) fn lead(&self) -> Option<(u8, &Lead)> {
         let lead = self.leads.get(&self.led)?;
         Some((self.led, lead))
+    }
+
+    /// What was said belongs to a ballot below.
+    pub(in super::super) fn begins_ballot(&mut self) {
+        self.said.clear();
+        self.said_again = false;
     }
 
     /// A member asks for a ballot.

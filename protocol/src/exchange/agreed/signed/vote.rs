@@ -32,9 +32,50 @@ impl FragmentRound {
 
     pub(super) fn tell_all(&self, cx: &mut Context, message: &SignedMessage) {
         for (_, peer) in self.scope.group.others() {
-            let body = FragmentMessage::Signed(message.clone());
-            cx.send(peer, self.scope.scoped(body));
+            self.tell(cx, peer, message);
         }
+    }
+
+    fn tell(&self, cx: &mut Context, peer: PeerId, message: &SignedMessage) {
+        let body = FragmentMessage::Signed(message.clone());
+        cx.send(peer, self.scope.scoped(body));
+    }
+
+    /// Tells a member, or all, what may have to be said again.
+    pub(super) fn say(&mut self, cx: &mut Context, to: Option<PeerId>, message: SignedMessage) {
+        match to {
+            Some(peer) => self.tell(cx, peer, &message),
+            None => self.tell_all(cx, &message),
+        }
+        if let Some(signed) = &mut self.agreement.signed {
+            signed.said.push((to, message));
+        }
+    }
+
+    /// Says again what was said in this ballot. Where no more than a quorum is there, one lost message of one
+    /// member lets a ballot fail.
+    pub(super) fn repeat(&self, cx: &mut Context) {
+        let said = self.agreement.signed.iter().flat_map(|signed| &signed.said);
+        for (to, message) in said {
+            match to {
+                Some(peer) => self.tell(cx, *peer, message),
+                None => self.tell_all(cx, message),
+            }
+        }
+    }
+
+    /// A wait has ended without a result: whether this peer says the same again, once in a ballot, and waits
+    /// for an answer.
+    pub(in super::super) fn says_again(&mut self, cx: &mut Context) -> bool {
+        let Some(signed) = &mut self.agreement.signed else {
+            return false;
+        };
+        if signed.said.is_empty() || std::mem::replace(&mut signed.said_again, true) {
+            return false;
+        }
+        self.repeat(cx);
+        self.wait_for_repair(cx, cx.deadlines.answer());
+        true
     }
 
     /// Votes in the current ballot once every shard is here in the version it is about.
@@ -67,7 +108,7 @@ impl FragmentRound {
             versions,
             signature: MINE,
         };
-        self.tell_all(cx, &vote);
+        self.say(cx, None, vote);
         self.show_votes(cx, ballot, self.scope.group.me);
     }
 
@@ -148,7 +189,7 @@ impl FragmentRound {
             versions,
             signature: MINE,
         };
-        self.tell_all(cx, &lock);
+        self.say(cx, None, lock);
         self.decide(cx);
     }
 
