@@ -16,7 +16,8 @@ pub struct PathStats {
     pub congestion_events: u64,
     /// Packets sent.
     pub sent_packets: u64,
-    /// UDP payload sent, in bytes.
+    /// UDP payload sent, in bytes. An inbound connection counts here what its socket keeps back of its first
+    /// flight; `Endpoint::traffic` does not.
     pub sent_bytes: u64,
     /// UDP payload received, in bytes.
     pub received_bytes: u64,

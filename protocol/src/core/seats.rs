@@ -7,7 +7,7 @@ use crate::{PeerId, Round, Time};
 use std::collections::{BTreeSet, VecDeque};
 
 /// Rounds with a result for which a contribution gives its peer a seat, where members sign.
-const SEAT_ROUNDS: usize = 8;
+pub(crate) const SEAT_ROUNDS: usize = 8;
 
 /// Rounds after which a result says nothing of seats any more, because too many had none since.
 const SEAT_AGE_MAX: u64 = 64;

@@ -66,10 +66,7 @@ fn swarms_that_sign_survive_crashes_churn_and_partitions() {
 #[test]
 fn no_honest_member_is_cut_off_where_messages_are_lost() {
     for seed in [115, 186] {
-        // Some stand still, because no link between daemons loses a message while it is up.
-        if let Err(failure) = run(seed, &text(seed)) {
-            assert!(failure.contains("had not finished"), "{failure}");
-        }
+        run(seed, &text(seed)).unwrap_or_else(|failure| panic!("{failure}"));
     }
 }
 

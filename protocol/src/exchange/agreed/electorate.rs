@@ -2,6 +2,7 @@
 //! said. `grouping` decides who is in the group.
 
 use crate::core::context::Context;
+use crate::core::seats::SEAT_ROUNDS;
 use crate::limits::{ABSENT_ROUNDS_MAX, LOST_MEMBER_WAIT};
 use crate::{Digest, PeerId, Remote, Round, Time, Wait};
 use core::time::Duration;
@@ -94,7 +95,9 @@ pub(super) fn seats(cx: &Context, ready: impl IntoIterator<Item = PeerId>) -> us
     let may_be_gone = cx.view.seats.stand_still(cx.now);
     let counts = |(peer, remote): &(PeerId, &Remote)| {
         let may = !remote.banned && !remote.contact.observes;
-        may && is_near(cx, *peer) && !is_away(cx, *peer)
+        // One that never catches up would have a seat at those that it is linked with, and at no others.
+        let follows = cx.round.since(remote.round) <= SEAT_ROUNDS as u64;
+        may && follows && is_near(cx, *peer) && !is_away(cx, *peer)
     };
     let near = cx.view.iter().filter(counts).map(|(peer, _)| peer);
     let mut seats = contributors;

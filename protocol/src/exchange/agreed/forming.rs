@@ -11,6 +11,7 @@ use super::message::{FormingMessage, Member, Scoped};
 use super::proven::proven;
 use super::ready::Ready;
 use super::sealed::Proposal;
+use super::signed_message::Seat;
 use super::whereabouts::Surroundings;
 use crate::core::context::Context;
 use crate::core::timers::Timer;
@@ -157,6 +158,7 @@ impl Agreed {
         let (round, anchor) = (ready.round, ready.anchor);
         if round == cx.round {
             self.grouping.late(cx, from);
+            self.has_left(cx, from, ready.seat);
         }
         // A member too may have left its group before it heard of the decision.
         if let Some(proof) = self
@@ -259,9 +261,22 @@ impl Agreed {
         self.formed(cx, formed);
     }
 
-    /// A member is not in the group. If too few are left, and this peer has signed nothing in it, the
-    /// group is given up and the round tried again. With a signature it must not join another group of
-    /// the round, because this one could still decide.
+    /// A member is ready for another attempt at the round: what it signs there is of another life.
+    fn has_left(&mut self, cx: &mut Context, from: PeerId, seat: Option<Seat>) {
+        let sealed = self.group.as_ref().and_then(|group| {
+            let words = &group.sealed.as_ref()?.words;
+            Some((group.tag, words.members.iter().find(|m| m.peer == from)?.life))
+        });
+        if let (Some((tag, life)), Some(seat)) = (sealed, seat)
+            && !seat.is_before(life)
+        {
+            self.left_by(cx, from, tag);
+        }
+    }
+
+    /// A member is not in the group. If too few are left for a decision, the group is given up and the round
+    /// tried again. A peer that has signed in this one says so in the next, which has to make sure that
+    /// this one has decided nothing.
     pub(super) fn left_by(&mut self, cx: &mut Context, from: PeerId, tag: GroupTag) {
         let group = self.group.as_ref().filter(|group| group.tag == tag);
         let Some(group) = group else {
@@ -272,11 +287,22 @@ impl Agreed {
         };
         self.declined |= Members::one(index);
         let left = group.len() - self.declined.count();
-        let bound = |b: &FragmentRound| b.over() || b.has_signed();
-        if group.decides(left) || self.outcome.is_some() || self.fragment_rounds.iter().any(bound) {
+        let fragments = &self.fragment_rounds;
+        let decided = |b: &FragmentRound| b.over() || b.agreement.decided.is_some();
+        if self.outcome.is_some() {
             return;
         }
-        self.leave_group(cx);
+        if group.decides(left) {
+            // It brings nothing to this group.
+            self.lost |= Members::one(index);
+            self.share_losses(cx);
+            return;
+        }
+        match fragments.iter().any(|b| b.over() || b.has_signed()) {
+            true if fragments.iter().all(decided) => {}
+            true => self.try_again(cx),
+            false => self.leave_group(cx),
+        }
     }
 
     /// A peer says that the round continues without this one. Once this one has a group, only as

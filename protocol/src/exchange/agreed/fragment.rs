@@ -189,7 +189,7 @@ impl FragmentRound {
 
     /// The deadline has passed.
     pub(super) fn timeout(&mut self, cx: &mut Context) {
-        self.lock_if_due(cx);
+        self.insist_if_due(cx);
         if self.over() || cx.now < self.deadline {
             return;
         }

@@ -146,6 +146,12 @@ impl SignedGroup {
 }
 
 impl Seat {
+    /// Whether it is of this life of the peer or of an attempt before: words may be overtaken.
+    pub(super) const fn is_before(&self, life: u64) -> bool {
+        // Attempts count up from a session's random start.
+        life.wrapping_sub(self.life) < 1 << 48
+    }
+
     /// The bytes of its statement, and the place of its signature.
     pub(super) fn signed(&mut self, run: &RunId, round: Round, anchor: Digest) -> Signed<'_> {
         let statement = Statement::Ready {

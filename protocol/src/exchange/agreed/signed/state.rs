@@ -48,8 +48,10 @@ pub(in super::super) struct Testimony {
     wishes: BTreeMap<usize, u8>,
     /// What this peer has said in the ballot that it is in, and to which member. Bounded: once of each kind.
     pub(super) said: Vec<(Option<PeerId>, SignedMessage)>,
-    /// Whether it has said that again.
+    /// Whether it has said all of that again.
     pub(super) said_again: bool,
+    /// When it says that again above ballot zero, where no other wait has a time for it.
+    pub(super) again_at: Option<Time>,
     /// Whether no ballot is left.
     pub(in super::super) spent: bool,
     /// The decision with its signatures, for members that ask.
@@ -80,6 +82,7 @@ impl Testimony {
             wishes: BTreeMap::new(),
             said: Vec::new(),
             said_again: false,
+            again_at: None,
             spent: false,
             proof: None,
             group: sealed,
@@ -114,7 +117,7 @@ impl Testimony {
     /// What was said belongs to a ballot below.
     pub(in super::super) fn begins_ballot(&mut self) {
         self.said.clear();
-        self.said_again = false;
+        (self.said_again, self.again_at) = (false, None);
     }
 
     /// A member asks for a ballot.
@@ -147,7 +150,7 @@ impl Testimony {
 
     /// When this member must look again.
     pub(in super::super) fn due(&self) -> Option<Time> {
-        self.lock_at
+        [self.lock_at, self.again_at].into_iter().flatten().min()
     }
 }
 

@@ -49,12 +49,18 @@ impl FragmentRound {
         }
         if let Some(signed) = &mut self.agreement.signed {
             signed.said.push((to, message));
+            signed.said_again = false;
+            let repairs = signed.ledger.promised() > 0;
+            signed.again_at = repairs.then(|| cx.now + cx.deadlines.answer());
         }
     }
 
     /// Says again what was said in this ballot. Where no more than a quorum is there, one lost message of one
     /// member lets a ballot fail.
-    pub(super) fn repeat(&self, cx: &mut Context) {
+    pub(super) fn repeat(&mut self, cx: &mut Context) {
+        if let Some(signed) = &mut self.agreement.signed {
+            (signed.said_again, signed.again_at) = (true, None);
+        }
         let said = self.agreement.signed.iter().flat_map(|signed| &signed.said);
         for (to, message) in said {
             match to {
@@ -64,13 +70,10 @@ impl FragmentRound {
         }
     }
 
-    /// A wait has ended without a result: whether this peer says the same again, once in a ballot, and waits
-    /// for an answer.
+    /// A wait has ended without a result: whether this peer says the same again, once, and waits for an answer.
     pub(in super::super) fn says_again(&mut self, cx: &mut Context) -> bool {
-        let Some(signed) = &mut self.agreement.signed else {
-            return false;
-        };
-        if signed.said.is_empty() || std::mem::replace(&mut signed.said_again, true) {
+        let signed = self.agreement.signed.as_ref();
+        if signed.is_none_or(|signed| signed.said.is_empty() || signed.said_again) {
             return false;
         }
         self.repeat(cx);
@@ -290,9 +293,13 @@ impl FragmentRound {
         Some(self.scope.scoped(FragmentMessage::Signed(proof)))
     }
 
-    /// Votes of others are overdue.
-    pub(in super::super) fn lock_if_due(&mut self, cx: &mut Context) {
+    /// Votes of others are overdue, or what they answer to what this peer said.
+    pub(in super::super) fn insist_if_due(&mut self, cx: &mut Context) {
         let now = cx.now;
+        let again = self.agreement.signed.as_ref().and_then(|s| s.again_at);
+        if again.is_some_and(|at| at <= now) {
+            self.repeat(cx);
+        }
         if let Some(signed) = &mut self.agreement.signed
             && signed.lock_at.is_some_and(|at| at <= now)
         {
