@@ -150,9 +150,12 @@ pub const RETURN_ROUNDS: u32 = 2;
 /// Ballots in one exchange before it is void: the first and one for each of three deaths.
 pub const BALLOTS_MAX: u8 = 4;
 
-/// Ballots in one exchange whose group survives liars. A ballot costs more members than may lie the wait
-/// of an answer, so that these last for minutes; then the round is tried again in another group.
-pub const BALLOTS_SIGNED_MAX: u8 = 200;
+/// Ballots in one exchange whose group survives liars, before two for each member. Their waits grow, so that
+/// they last for minutes; then the round is tried again in another group.
+pub const BALLOTS_SIGNED_MIN: u8 = 16;
+
+/// The same with two for each member of the largest group.
+pub const BALLOTS_SIGNED_MAX: u8 = BALLOTS_SIGNED_MIN + 2 * GROUP_MEMBERS_MAX as u8;
 
 /// From this ballot on a coordinator that may propose anything proposes that the round is void.
 pub const BALLOTS_UNTIL_VOID: u8 = 4;

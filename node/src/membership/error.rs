@@ -126,6 +126,15 @@ pub enum MembershipError {
         /// The directory.
         dir: PathBuf,
     },
+    /// The register has no room for another revocation of this member's.
+    #[error(
+        "the register has no room for another revocation by the member in {}: revoke with the owner's key (--key FILE)",
+        dir.display()
+    )]
+    NoMoreRevocations {
+        /// The directory.
+        dir: PathBuf,
+    },
     /// Only the owner directs.
     #[error(
         "only the owner of a run directs it: {} has a certificate and not the run key; give the key with \

@@ -143,12 +143,18 @@ impl Office {
     pub fn revoke(&self, whom: &str) -> Result<PeerId, MembershipError> {
         let key = self.key_of(whom)?;
         let revocation = self.issuer.revoke(&self.run, key, now_s());
-        let register = read_register(&self.dir, &self.run)?;
+        let mut register = read_register(&self.dir, &self.run)?;
         let of_key = |chain: &&Chain| chain.keys().any(|known| known == key);
         let chains: Vec<&Chain> = register.chains().filter(of_key).collect();
         if !chains.is_empty() && !chains.iter().any(|chain| revocation.voids(chain)) {
             return Err(MembershipError::NotYours {
                 whom: key.to_hex(),
+                dir: self.dir.clone(),
+            });
+        }
+        register.revoke(revocation.clone());
+        if !register.revocations().any(|known| known.key == key) {
+            return Err(MembershipError::NoMoreRevocations {
                 dir: self.dir.clone(),
             });
         }

@@ -5,7 +5,7 @@ use super::table::{SeenVitals, Table, in_messages, is_signed};
 use crate::net::Membership;
 use crate::net::bucket::Budget;
 use libp2p::identity::Keypair;
-use murmurate_protocol::vitals::{Heard, SignedVitals, Vitals, VitalsMessage};
+use murmurate_protocol::vitals::{Heard, Known, SignedVitals, Vitals, VitalsMessage};
 use murmurate_protocol::wire::WireError;
 use murmurate_protocol::{PeerId, Signature};
 use std::collections::BTreeMap;
@@ -92,6 +92,8 @@ impl VitalsBoard {
         let mut state = self.lock();
         state.sequence = vitals.unix_ms.max(state.sequence.saturating_add(1));
         vitals.sequence = state.sequence;
+        let sequence = state.sequence;
+        state.elsewhere.says(sequence);
         vitals.peer = self.0.membership.me();
         let statement = SignedVitals::statement(&self.0.membership.run().id, &vitals);
         // Ed25519 keys can always sign, and other kinds were refused at the start.
@@ -157,7 +159,8 @@ impl VitalsBoard {
         self.0.bytes[1].fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
-    /// Begins a queue to a linked peer, with this daemon's own vitals and a list of what it has.
+    /// Begins a queue to a linked peer, with this daemon's own vitals, those that were heard of the peer and a list
+    /// of what it has. A peer that hears of vitals that it did not make runs twice.
     pub(super) fn open(&self, peer: PeerId) -> Queue {
         let (queue, waiting) = mpsc::channel(WAITING_MAX);
         let now = Instant::now();
@@ -167,7 +170,9 @@ impl VitalsBoard {
             .mine(now)
             .map(|mine| VitalsMessage::Vitals(vec![mine]));
         let list = VitalsMessage::Known(state.table.known());
-        for message in mine.into_iter().chain([list]) {
+        let theirs = in_messages(state.table.of(&[Known::prefix(&peer)], now));
+        let theirs = theirs.into_iter().map(VitalsMessage::Vitals);
+        for message in mine.into_iter().chain(theirs).chain([list]) {
             let _ = queue.try_send(message.encode().into());
         }
         state.queues.insert(peer, queue);
@@ -247,7 +252,7 @@ impl VitalsBoard {
     /// Vitals in this daemon's own name: those that it did not make are of another one.
     fn hear_of_this_identity(&self, heard: Heard, now: Instant) -> Result<(), WireError> {
         let state = self.lock();
-        let may_be = state.elsewhere.may_be(&heard, state.sequence, now);
+        let may_be = state.elsewhere.may_be(&heard, now);
         drop(state);
         if !may_be {
             return Ok(());

@@ -112,6 +112,23 @@ fn two_daemons_with_one_identity_hear_of_each_other_through_a_third_one() {
     );
 }
 
+/// In a run of one other daemon the two replace each other's link, and the newer words are always those of the one
+/// that is linked.
+#[test]
+fn two_daemons_that_are_linked_in_turn_hear_of_each_other() {
+    let (me, [old, copy], (third_id, third)) = copied();
+    for (one, number) in [(&copy, 900), (&old, 1_000)] {
+        one.say(vitals(number));
+        let (mut there, mut back) = (one.open(third_id), third.open(me));
+        deliver([(one, me, &mut there), (&third, third_id, &mut back)]);
+        one.close(&third_id);
+        third.close(&me);
+    }
+    assert_eq!(copy.elsewhere(), None);
+    let seen = old.elsewhere().expect("the old one hears of the copy");
+    assert_eq!(seen.vitals.round, Round(900));
+}
+
 #[test]
 fn vitals_of_an_earlier_life_are_not_those_of_another_daemon() {
     let keys = Keypair::generate_ed25519();

@@ -265,7 +265,10 @@ impl Agreed {
     fn has_left(&mut self, cx: &mut Context, from: PeerId, seat: Option<Seat>) {
         let sealed = self.group.as_ref().and_then(|group| {
             let words = &group.sealed.as_ref()?.words;
-            Some((group.tag, words.members.iter().find(|m| m.peer == from)?.life))
+            Some((
+                group.tag,
+                words.members.iter().find(|m| m.peer == from)?.life,
+            ))
         });
         if let (Some((tag, life)), Some(seat)) = (sealed, seat)
             && !seat.is_before(life)

@@ -7,7 +7,6 @@ use super::super::signed_message::{Pledge, SignedMessage, VoteCertificate};
 use super::state::{Testimony, read, write};
 use crate::core::context::Context;
 use crate::exchange::broke;
-use crate::limits::BALLOTS_SIGNED_MAX;
 use crate::{Digest, Members, PeerError, PeerId, Signature};
 use std::collections::BTreeMap;
 
@@ -78,8 +77,9 @@ impl FragmentRound {
             self.wait_for_repair(cx, cx.deadlines.answer());
             return;
         }
+        let end = signed.ballots_end();
         match promised.saturating_add(1) {
-            ballot if ballot < BALLOTS_SIGNED_MAX => self.join_ballot(cx, ballot),
+            ballot if ballot < end => self.join_ballot(cx, ballot),
             // What the others decide is not known here, and another group has fresh ballots.
             _ => {
                 if let Some(signed) = &mut self.agreement.signed {

@@ -5,6 +5,7 @@ use super::super::group::{Group, Sealed};
 use super::super::rule::{Certificate, Claim, Ledger, Terms};
 use super::super::signed_message::{Pledge, SignedMessage, VoteCertificate};
 use super::super::value::value_of;
+use crate::limits::{BALLOTS_SIGNED_MAX, BALLOTS_SIGNED_MIN};
 use crate::wire::Held;
 use crate::{Digest, Members, PeerId, Signature, Time};
 use std::collections::{BTreeMap, BTreeSet};
@@ -99,6 +100,14 @@ impl Testimony {
     pub(super) fn coordinator(&self, ballot: u8) -> usize {
         let at = usize::from(ballot.saturating_sub(1)) % self.ranked.len().max(1);
         self.ranked.get(at).copied().unwrap_or(0)
+    }
+
+    /// The number after the last ballot: every member has coordinated at least two.
+    pub(super) fn ballots_end(&self) -> u8 {
+        let twice = u8::try_from(2 * self.ranked.len()).unwrap_or(u8::MAX);
+        twice
+            .saturating_add(BALLOTS_SIGNED_MIN)
+            .min(BALLOTS_SIGNED_MAX)
     }
 
     /// How many times as long the waits are as in the first ballots: twice as long each time that every member
