@@ -3,6 +3,7 @@
 //! Nothing here runs Murmurate: it reads `cargo metadata` and the files in git. Tests of behaviour live with each
 //! crate, and those of whole processes in their own test of this package.
 
+mod budgets;
 mod circles;
 mod clippy_files;
 mod deps;

@@ -118,7 +118,10 @@ fn two_daemons_with_one_identity_hear_of_each_other_through_a_third_one() {
 fn two_daemons_that_are_linked_in_turn_hear_of_each_other() {
     let (me, [old, copy], (third_id, third)) = copied();
     for (one, number) in [(&copy, 900), (&old, 1_000)] {
-        one.say(vitals(number));
+        one.say(Vitals {
+            unix_ms: number,
+            ..vitals(number)
+        });
         let (mut there, mut back) = (one.open(third_id), third.open(me));
         deliver([(one, me, &mut there), (&third, third_id, &mut back)]);
         one.close(&third_id);

@@ -205,7 +205,7 @@ impl FragmentRound {
             self.start_repair(cx);
             return;
         }
-        if self.says_again(cx) {
+        if self.repeats(cx) {
             return;
         }
         let missing = match self.stage {

@@ -24,6 +24,17 @@ pub(super) struct Lead {
     pub(super) planned: bool,
 }
 
+/// What this member has said in the ballot that it is in.
+#[derive(Debug, Default)]
+pub(super) struct Statements {
+    /// Each with the member that it is for, or for all. Bounded: once of each kind.
+    pub(super) all: Vec<(Option<PeerId>, SignedMessage)>,
+    /// Whether all of them were repeated.
+    pub(super) repeated: bool,
+    /// When they are repeated above ballot zero, where no other wait has a time for it.
+    pub(super) due: Option<Time>,
+}
+
 /// What this member has signed and heard.
 #[derive(Debug)]
 pub(in super::super) struct Testimony {
@@ -47,12 +58,8 @@ pub(in super::super) struct Testimony {
     pub(super) led: u8,
     /// The highest ballot that each member has asked for.
     wishes: BTreeMap<usize, u8>,
-    /// What this peer has said in the ballot that it is in, and to which member. Bounded: once of each kind.
-    pub(super) said: Vec<(Option<PeerId>, SignedMessage)>,
-    /// Whether it has said all of that again.
-    pub(super) said_again: bool,
-    /// When it says that again above ballot zero, where no other wait has a time for it.
-    pub(super) again_at: Option<Time>,
+    /// What must be repeated if it is not answered.
+    pub(super) statements: Statements,
     /// Whether no ballot is left.
     pub(in super::super) spent: bool,
     /// The decision with its signatures, for members that ask.
@@ -81,9 +88,7 @@ impl Testimony {
             leads: BTreeMap::new(),
             led: 0,
             wishes: BTreeMap::new(),
-            said: Vec::new(),
-            said_again: false,
-            again_at: None,
+            statements: Statements::default(),
             spent: false,
             proof: None,
             group: sealed,
@@ -125,8 +130,7 @@ impl Testimony {
 
     /// What was said belongs to a ballot below.
     pub(in super::super) fn begins_ballot(&mut self) {
-        self.said.clear();
-        (self.said_again, self.again_at) = (false, None);
+        self.statements = Statements::default();
     }
 
     /// A member asks for a ballot.
@@ -159,7 +163,10 @@ impl Testimony {
 
     /// When this member must look again.
     pub(in super::super) fn due(&self) -> Option<Time> {
-        [self.lock_at, self.again_at].into_iter().flatten().min()
+        [self.lock_at, self.statements.due]
+            .into_iter()
+            .flatten()
+            .min()
     }
 }
 

@@ -41,28 +41,29 @@ impl FragmentRound {
         cx.send(peer, self.scope.scoped(body));
     }
 
-    /// Tells a member, or all, what may have to be said again.
+    /// Makes a statement to a member, or to all, that is repeated if it is not answered.
     pub(super) fn say(&mut self, cx: &mut Context, to: Option<PeerId>, message: SignedMessage) {
         match to {
             Some(peer) => self.tell(cx, peer, &message),
             None => self.tell_all(cx, &message),
         }
         if let Some(signed) = &mut self.agreement.signed {
-            signed.said.push((to, message));
-            signed.said_again = false;
             let repairs = signed.ledger.promised() > 0;
-            signed.again_at = repairs.then(|| cx.now + cx.deadlines.answer());
+            let statements = &mut signed.statements;
+            statements.all.push((to, message));
+            statements.repeated = false;
+            statements.due = repairs.then(|| cx.now + cx.deadlines.answer());
         }
     }
 
-    /// Says again what was said in this ballot. Where no more than a quorum is there, one lost message of one
-    /// member lets a ballot fail.
+    /// Repeats the statements of this ballot. Where no more than a quorum is there, one lost message lets a ballot
+    /// fail.
     pub(super) fn repeat(&mut self, cx: &mut Context) {
         if let Some(signed) = &mut self.agreement.signed {
-            (signed.said_again, signed.again_at) = (true, None);
+            (signed.statements.repeated, signed.statements.due) = (true, None);
         }
-        let said = self.agreement.signed.iter().flat_map(|signed| &signed.said);
-        for (to, message) in said {
+        let signed = self.agreement.signed.iter();
+        for (to, message) in signed.flat_map(|signed| &signed.statements.all) {
             match to {
                 Some(peer) => self.tell(cx, *peer, message),
                 None => self.tell_all(cx, message),
@@ -70,10 +71,11 @@ impl FragmentRound {
         }
     }
 
-    /// A wait has ended without a result: whether this peer says the same again, once, and waits for an answer.
-    pub(in super::super) fn says_again(&mut self, cx: &mut Context) -> bool {
-        let signed = self.agreement.signed.as_ref();
-        if signed.is_none_or(|signed| signed.said.is_empty() || signed.said_again) {
+    /// A wait has ended without a result. Returns whether this peer repeats its statements first, once, and waits
+    /// for an answer.
+    pub(in super::super) fn repeats(&mut self, cx: &mut Context) -> bool {
+        let statements = self.agreement.signed.as_ref().map(|s| &s.statements);
+        if statements.is_none_or(|s| s.all.is_empty() || s.repeated) {
             return false;
         }
         self.repeat(cx);
@@ -293,11 +295,15 @@ impl FragmentRound {
         Some(self.scope.scoped(FragmentMessage::Signed(proof)))
     }
 
-    /// Votes of others are overdue, or what they answer to what this peer said.
+    /// Votes of others, or their answers to this peer's statements, are overdue.
     pub(in super::super) fn insist_if_due(&mut self, cx: &mut Context) {
         let now = cx.now;
-        let again = self.agreement.signed.as_ref().and_then(|s| s.again_at);
-        if again.is_some_and(|at| at <= now) {
+        let due = self
+            .agreement
+            .signed
+            .as_ref()
+            .and_then(|s| s.statements.due);
+        if due.is_some_and(|at| at <= now) {
             self.repeat(cx);
         }
         if let Some(signed) = &mut self.agreement.signed

@@ -1,0 +1,195 @@
+//! Budgets of size. Each is what there is now and may only fall: a feature pays for its lines, and a test whose
+//! budget is not used up says so, to be lowered.
+
+use crate::files::{rust_files, text};
+use crate::rust_text::code_only;
+use crate::sources::{is_tests, lines_without_tests};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Lines of each crate before its tests.
+const LINES: [(&str, usize); 14] = [
+    ("attach", 3250),
+    ("bench", 4100),
+    ("command", 6050),
+    ("net", 10_700),
+    ("node", 39_700),
+    ("otlp", 650),
+    ("protocol", 45_800),
+    ("sim", 12_850),
+    ("strategies", 39_900),
+    ("survey", 2400),
+    ("tasks", 15_300),
+    ("top", 3600),
+    ("trust", 2100),
+    ("xtask", 2900),
+];
+
+/// A budget that is not used by more than this is too large.
+const LINES_UNUSED_MAX: usize = 300;
+
+/// Files below this many lines, other than roots of modules.
+const SHORT: usize = 50;
+
+/// How many short files there are in all crates.
+const SHORT_FILES: usize = 260;
+
+/// States whose methods are spread over more than [`IMPL_FILES_MAX`] files, and over how many.
+const SPREAD: [(&str, usize); 7] = [
+    ("node::Driver", 10),
+    ("node::Network", 8),
+    ("protocol::Agreed", 7),
+    ("protocol::FragmentRound", 22),
+    ("protocol::Peer", 31),
+    ("sim::Swarm", 18),
+    ("strategies::Strategy", 11),
+];
+
+/// Files that may hold methods of one state.
+const IMPL_FILES_MAX: usize = 5;
+
+/// Modes of the agreement, by a word that names each, and the production files that have the word.
+const MODES: [(&str, &[&str], usize); 7] = [
+    ("liars", &["liars"], 49),
+    ("scoring", &["scoring", "Scoring"], 20),
+    ("merges", &["merges", "mergeable", "Merge", "merging"], 34),
+    ("two passes", &["passes", "Passes", "second_pass"], 22),
+    ("ladder", &["ladder", "Ladder"], 14),
+    ("pipeline", &["pipeline", "Pipeline"], 11),
+    ("grid", &["within", "mates", "Grid"], 76),
+];
+
+/// The production files of a crate, with their text.
+fn production(directory: &str) -> Vec<(String, String)> {
+    let files = rust_files(&[&format!("{directory}/src")]);
+    let files = files.into_iter().filter(|path| !is_tests(path));
+    files
+        .map(|path| {
+            let whole = text(&path);
+            let lines = lines_without_tests(&whole);
+            let kept: Vec<&str> = whole.lines().take(lines).collect();
+            (path, kept.join("\n"))
+        })
+        .collect()
+}
+
+fn all() -> Vec<(String, String)> {
+    LINES
+        .iter()
+        .flat_map(|(directory, _)| production(directory))
+        .collect()
+}
+
+/// The names of the types that have methods of their own in this code.
+fn implemented(code: &str) -> BTreeSet<String> {
+    let heads = code.lines().filter_map(|line| line.strip_prefix("impl"));
+    let named = heads.filter_map(|head| {
+        let head = match head.strip_prefix('<') {
+            Some(generic) => generic.split_once("> ")?.1,
+            None => head.strip_prefix(' ')?,
+        };
+        let name = head.split(['{', '<']).next()?.trim();
+        (!head.contains(" for ")).then(|| name.to_owned())
+    });
+    named.collect()
+}
+
+/// What is above its budget, and what is so far below that the budget must fall.
+fn compare(name: &str, is: usize, budget: usize, unused: usize) -> Option<String> {
+    match is {
+        is if is > budget => Some(format!("{name}: {is} where {budget} are allowed")),
+        is if is + unused < budget => Some(format!("{name}: {is}, lower the budget of {budget}")),
+        _ => None,
+    }
+}
+
+#[test]
+fn crates_grow_no_more() {
+    let bad: Vec<String> = LINES
+        .iter()
+        .filter_map(|(directory, budget)| {
+            let is = production(directory)
+                .iter()
+                .map(|(_, code)| code.lines().count())
+                .sum();
+            compare(directory, is, *budget, LINES_UNUSED_MAX)
+        })
+        .collect();
+    assert!(bad.is_empty(), "lines before tests:\n{}", bad.join("\n"));
+}
+
+#[test]
+fn short_files_become_fewer() {
+    let root = |path: &str| {
+        ["/mod.rs", "/lib.rs", "/main.rs"]
+            .iter()
+            .any(|name| path.ends_with(name))
+    };
+    let short = all()
+        .into_iter()
+        .filter(|(path, code)| code.lines().count() < SHORT && !root(path));
+    let bad = compare("files", short.count(), SHORT_FILES, 5);
+    assert!(
+        bad.is_none(),
+        "files of less than {SHORT} lines: {}",
+        bad.unwrap_or_default()
+    );
+}
+
+#[test]
+fn methods_of_a_state_are_in_few_files() {
+    let mut files: BTreeMap<(String, String), usize> = BTreeMap::new();
+    for (path, code) in all() {
+        let directory = path.split('/').next().unwrap_or_default().to_owned();
+        for name in implemented(&code_only(&code)) {
+            *files.entry((directory.clone(), name)).or_default() += 1;
+        }
+    }
+    let known: BTreeMap<&str, usize> = SPREAD.into_iter().collect();
+    let bad: Vec<String> = files
+        .into_iter()
+        .filter_map(|((directory, name), count)| {
+            let key = format!("{directory}::{name}");
+            let budget = known.get(key.as_str()).copied().unwrap_or(IMPL_FILES_MAX);
+            match budget {
+                IMPL_FILES_MAX => (count > budget).then(|| format!("{key}: {count} files")),
+                _ => compare(&key, count, budget, 0),
+            }
+        })
+        .collect();
+    assert!(bad.is_empty(), "methods of one state:\n{}", bad.join("\n"));
+}
+
+#[test]
+fn modes_are_named_in_fewer_files() {
+    let all: Vec<String> = all()
+        .into_iter()
+        .map(|(_, code)| code_only(&code))
+        .collect();
+    let bad: Vec<String> = MODES
+        .iter()
+        .filter_map(|(mode, words, budget)| {
+            let names = |code: &&String| {
+                words
+                    .iter()
+                    .any(|word| crate::rust_text::has_word(code, word))
+            };
+            compare(mode, all.iter().filter(names).count(), *budget, 2)
+        })
+        .collect();
+    assert!(
+        bad.is_empty(),
+        "files that name a mode:\n{}",
+        bad.join("\n")
+    );
+}
+
+#[test]
+fn implementations_are_found() {
+    let code =
+        "impl A {\n}\nimpl<T: B> C<T> {\n}\nimpl D for E {\n}\nimpl<'a> F<'a> {}\n    impl G {}\n";
+    let found: Vec<String> = implemented(code).into_iter().collect();
+    assert_eq!(found, ["A", "C", "F"]);
+    assert_eq!(compare("a", 5, 5, 2), None);
+    assert!(compare("a", 6, 5, 2).is_some_and(|line| line.contains("allowed")));
+    assert!(compare("a", 2, 5, 2).is_some_and(|line| line.contains("lower")));
+}
