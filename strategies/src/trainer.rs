@@ -67,7 +67,8 @@ pub struct TrainReport {
 pub enum TrainError {
     /// The loss or a gradient is NaN or infinite.
     #[error(
-        "the training loss is no longer finite (lower `strategy.inner.lr`, or try preset = \"local-adam\")"
+        "the training loss is no longer finite (lower the learning rate, which is `strategy.inner.lr` or your own \
+         loop's, or try preset = \"local-adam\")"
     )]
     NotFinite,
     /// Device or data failed.
@@ -191,9 +192,9 @@ pub trait Trainer: Send {
         });
     }
 
-    /// Hash of the values that the model holds beside the parameters of the layout and never trains, such
-    /// as the weights below adapters. Peers with other values train another model. `None` if there are
-    /// no such values.
+    /// Hash of what makes the model another one beside the parameters of the layout: values that it holds and
+    /// never trains, such as the weights below adapters, and what its inputs and outputs stand for. `None` if
+    /// there is nothing.
     fn frozen(&self) -> Option<Digest> {
         None
     }

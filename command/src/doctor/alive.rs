@@ -12,6 +12,9 @@ pub(super) fn troubles(subject: &Subject) -> Vec<Finding> {
         return ended(subject).into_iter().collect();
     }
     let status = subject.status();
+    if status.is_null() {
+        return vec![silent()];
+    }
     let found = serde_json::from_value::<Vec<Trouble>>(status["troubles"].clone());
     let found = found.unwrap_or_default();
     match (found.is_empty(), status["state"].as_str()) {
@@ -19,10 +22,23 @@ pub(super) fn troubles(subject: &Subject) -> Vec<Finding> {
             "daemon",
             format!("it runs, and nothing is wrong: {state}"),
         )],
-        // It does not answer, or is of a version that says nothing of it.
+        // It is of a version that says nothing of it.
         (true, None) => Vec::new(),
         (false, _) => found.iter().map(finding).collect(),
     }
+}
+
+/// A daemon runs that does not answer.
+fn silent() -> Finding {
+    Finding::failed(
+        "daemon",
+        Code::Silent,
+        "it runs and does not answer over HTTP",
+    )
+    .because(
+        "its process is stopped, its machine is overloaded, `daemon.http` is off, or the file `http.addr` is gone",
+    )
+    .fix("let the process continue (kill -CONT; the file `lock` has its number), or restart it")
 }
 
 fn finding(trouble: &Trouble) -> Finding {

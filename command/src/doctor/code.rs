@@ -61,6 +61,8 @@ pub(crate) enum Code {
     Trouble = 40,
     /// The daemon ended without leaving.
     Killed = 41,
+    /// The daemon runs and does not answer.
+    Silent = 42,
 }
 
 impl Code {
@@ -84,7 +86,7 @@ mod tests {
     use super::Code::*;
     use super::*;
 
-    const ALL: [Code; 29] = [
+    const ALL: [Code; 30] = [
         Configuration,
         Version,
         Directory,
@@ -114,6 +116,7 @@ mod tests {
         Register,
         Trouble,
         Killed,
+        Silent,
     ];
 
     #[test]

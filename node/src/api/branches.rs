@@ -11,12 +11,14 @@ use murmurate_protocol::{Branch, Digest, PeerId, Round, Time};
 use murmurate_trust::Refusal;
 
 impl Observer {
-    /// Stores the branch that the daemon is in, and how many peers are missing from it.
-    pub fn set_branch(&mut self, branch: Option<(Branch, usize)>) {
+    /// Stores the branch that the daemon is in, how many peers are missing from it, and whether peers of another
+    /// one are linked.
+    pub fn set_branch(&mut self, branch: Option<(Branch, usize)>, met: bool) {
         self.status.branch = branch.map(|(branch, missing)| BranchStatus {
             since_round: branch.began().0,
             weight: branch.weight,
             missing: missing as u64,
+            met,
         });
     }
 

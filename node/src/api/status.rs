@@ -159,6 +159,8 @@ pub struct BranchStatus {
     pub weight: f64,
     /// Peers that are missing from it.
     pub missing: u64,
+    /// Whether peers of another branch are linked.
+    pub met: bool,
 }
 
 /// A merge of the branches of a swarm that was split.

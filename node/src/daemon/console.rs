@@ -3,6 +3,7 @@
 use crate::api::StatusHandle;
 use crate::config::Config;
 use crate::daemon::DaemonError;
+use crate::daemon::alarms::Alarms;
 use crate::daemon::detours::Detours;
 use crate::daemon::voice::Voice;
 use crate::daemon::void_rounds::VoidRounds;
@@ -34,6 +35,8 @@ pub(super) struct Console {
     pub(super) other_data: Vec<PeerId>,
     /// The links that were said to go through another daemon.
     pub(super) detours: Detours,
+    /// What is wrong, as far as it was printed.
+    pub(super) alarms: Alarms,
     addresses: Vec<String>,
     /// The name of the run, if it is open.
     open: Option<String>,
@@ -59,6 +62,7 @@ impl Console {
             void_rounds: VoidRounds::default(),
             other_data: Vec::new(),
             detours: Detours::default(),
+            alarms: Alarms::default(),
             addresses: Vec::new(),
             open,
         }

@@ -2,6 +2,7 @@
 
 mod acquaintances;
 mod agreed;
+mod alarms;
 mod clock;
 mod console;
 mod contacts;

@@ -112,7 +112,7 @@ impl Driver {
     }
 
     /// Those that were thrown out while they were away are not missed.
-    fn forget_dismissed(&self) {
+    pub(super) fn forget_dismissed(&self) {
         let roll = &self.contacts.roll;
         self.console.status.with(|observer| {
             for peer in observer.missed() {

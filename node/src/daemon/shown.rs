@@ -63,16 +63,19 @@ impl Driver {
             self.console.printer.note(&line);
         }
         self.release_refusals(None);
+        self.forget_dismissed();
+        self.sound_alarms();
         let addresses = self.console.addresses();
         self.contacts.look(&self.net, self.peer.view(), addresses);
         self.read_traffic();
         let _round = self.trace.enter(self.peer.round());
         let status = &self.console.status;
         let branch = self.peer.branch();
+        let met = self.peer.meets_another_branch();
         let control = ControlStatus::of(&self.peer);
         let rounds = self.peer.plan().rounds;
         status.with(|observer| {
-            observer.set_branch(branch);
+            observer.set_branch(branch, met);
             observer.set_control(control, rounds);
         });
         self.trace.story.tell(|| status.status());
@@ -85,6 +88,18 @@ impl Driver {
         self.console.log.waits(now, round, &waits);
         self.show();
         self.say_vitals(&waits);
+    }
+
+    /// Prints what is wrong with the swarm, and when it is over.
+    fn sound_alarms(&mut self) {
+        let now = Instant::now();
+        if !self.console.alarms.are_due(now) {
+            return;
+        }
+        let troubles = self.console.status.status().troubles;
+        for line in self.console.alarms.lines(now, &troubles) {
+            self.console.printer.note(&line);
+        }
     }
 
     /// Updates the totals of bytes in the status.

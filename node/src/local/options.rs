@@ -170,6 +170,22 @@ impl LocalOptions {
                 );
             }
         }
+        let rounds = [
+            ("--kill", self.kills.iter().map(|k| k.round).max()),
+            ("--stop", self.stops.iter().map(|s| s.round).max()),
+            ("--late", self.lates.iter().map(|l| l.round).max()),
+            ("--partition", self.partition.as_ref().map(|p| p.round)),
+            ("--heal", self.heal.map(|h| h.round)),
+        ];
+        for (flag, round) in rounds {
+            let last = self.rounds.unwrap_or(u64::MAX);
+            if let Some(round) = round.filter(|round| last > 0 && *round >= last) {
+                return wrong(
+                    flag,
+                    format!("there is no round {round}; they are 0 to {}", last - 1),
+                );
+            }
+        }
         if (0..self.nodes).all(|node| !self.lies_of(node).is_empty()) {
             return wrong("--liar", "no daemon is honest".to_owned());
         }

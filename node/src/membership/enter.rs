@@ -182,6 +182,11 @@ fn right(
     if !config.network.join.is_empty() {
         return Err(MembershipError::NoInvite);
     }
+    if dir.join("checkpoint.json").exists() {
+        return Err(MembershipError::Lost {
+            dir: dir.to_owned(),
+        });
+    }
     let key = found(&own_key, &config.run.name)?;
     let note = format!(
         "this daemon founded a closed run. To let another machine in, run `murmurate invite {}` here and \

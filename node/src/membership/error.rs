@@ -126,6 +126,16 @@ pub enum MembershipError {
         /// The directory.
         dir: PathBuf,
     },
+    /// A directory with a checkpoint says of no run.
+    #[error(
+        "{} has a checkpoint.json and neither membership.toml nor run.key, so this daemon would found another run: \
+         restore these files and identity.key, enter the run again with --invite FILE, or give another --dir",
+        dir.display()
+    )]
+    Lost {
+        /// The directory.
+        dir: PathBuf,
+    },
     /// The register has no room for another revocation of this member's.
     #[error(
         "the register has no room for another revocation by the member in {}: revoke with the owner's key (--key FILE)",

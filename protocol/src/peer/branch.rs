@@ -45,6 +45,11 @@ impl Peer {
         Some((branch, split.missing().count()))
     }
 
+    /// Whether peers of another branch are linked.
+    pub fn meets_another_branch(&self) -> bool {
+        self.cx.view.apart().next().is_some()
+    }
+
     /// The branch whose state is lost when this peer takes over another one: none while the peers that
     /// are missing from it are away, because then the other state is of the same branch.
     fn replaced_branch(&self) -> Option<Branch> {

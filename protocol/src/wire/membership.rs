@@ -67,8 +67,9 @@ impl fmt::Display for Reason {
             Self::Leaving => "it leaves",
             Self::OtherRun => "it belongs to another run (compare `run.name` in both configs)",
             Self::OtherModel => {
-                "it trains another model (compare the `[task]` tables and the model that it starts \
-                 from; set `task.classes` if the data differ)"
+                "it trains another model (compare the `[task]` tables, the names of a table's columns and \
+                 classes, and the model that it starts from; set `task.classes` if the data differ; of attached \
+                 loops compare names, shapes and order of the parameters)"
             }
             Self::OtherPlan => {
                 "it follows another plan (compare seed, rounds and strategy in both configs)"

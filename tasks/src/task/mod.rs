@@ -18,7 +18,7 @@ use crate::init;
 use crate::{Segments, TaskError};
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};
-use murmurate_protocol::{Blocks, Participants, Pool};
+use murmurate_protocol::{Blocks, Digest, Participants, Pool};
 use murmurate_strategies::{DataReport, TensorSpec};
 use rand_chacha::ChaCha8Rng;
 use std::sync::Arc;
@@ -50,6 +50,12 @@ pub trait Task: Send {
 
     /// Builds the model. [`Task::initial`] sets its values afterwards.
     fn model(&self, device: &Device) -> Self::Model;
+
+    /// Hash of what the model's inputs and outputs stand for. Peers of which one takes for a cat what another one
+    /// takes for a dog train another model. `None` where only their number counts.
+    fn meaning(&self) -> Option<Digest> {
+        None
+    }
 
     /// Writes the initial values of one tensor. The default has the standard deviation `1 /
     /// sqrt(fan_in)` for tensors of two and more dimensions, ones for names that end with `gamma`,

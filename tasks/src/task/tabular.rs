@@ -155,6 +155,10 @@ impl Task for TabularTask {
     type Model = Perceptron;
     type Batch = (Tensor<2>, Wanted);
 
+    fn meaning(&self) -> Option<Digest> {
+        Some(self.table.meaning())
+    }
+
     fn model(&self, device: &Device) -> Perceptron {
         let outputs = match self.table.targets() {
             Targets::Labels { classes, .. } => *classes,

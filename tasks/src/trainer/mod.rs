@@ -300,7 +300,14 @@ impl<T: Task> Trainer for BurnTrainer<T> {
     }
 
     fn frozen(&self) -> Option<Digest> {
-        flat::frozen(self.model())
+        let both = [flat::frozen(self.model()), self.task.meaning()];
+        let both: Vec<Digest> = both.into_iter().flatten().collect();
+        match both.as_slice() {
+            [weights, meaning] => Some(Digest::of(
+                &[*weights.as_bytes(), *meaning.as_bytes()].concat(),
+            )),
+            one => one.first().copied(),
+        }
     }
 
     fn evaluate(&mut self) -> Result<Evaluation, TrainError> {

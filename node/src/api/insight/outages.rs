@@ -94,6 +94,12 @@ impl Outages {
         }
     }
 
+    /// Whether members refuse this daemon because it is none.
+    pub(crate) fn is_thrown_out(&self) -> bool {
+        let out = |refusal: &Refusal| matches!(refusal, Refusal::Revoked | Refusal::Banned);
+        self.refused.values().any(|(refusal, _)| out(refusal))
+    }
+
     fn enter(&mut self, round: u64) {
         self.round = round;
         self.failed = self

@@ -64,7 +64,7 @@ fn present(facts: &Facts<'_>, peer: Option<&str>) -> Answer {
 /// Adds that the sides of a split are being merged.
 fn merging(facts: &Facts<'_>, answer: Answer) -> Answer {
     let merges = facts.insight.outages.merging;
-    match facts.status.branch.filter(|_| merges) {
+    match facts.status.branch.filter(|branch| merges && branch.met) {
         Some(branch) => answer.say(format!(
             "The swarm was split in round {}; its sides are being merged.",
             branch.since_round

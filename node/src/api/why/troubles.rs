@@ -75,7 +75,9 @@ pub(crate) fn state(facts: &Facts<'_>, troubles: &[Trouble]) -> &'static str {
         (None, Some(Phase::New | Phase::Join) | None) => "starting",
         (None, Some(phase @ (Phase::Finished | Phase::Leaving | Phase::Left))) => phase.word(),
         _ if status.control.paused => Phase::Paused.word(),
-        _ if facts.insight.outages.merging && status.branch.is_some() => "merging",
+        _ if facts.insight.outages.merging && status.branch.is_some_and(|branch| branch.met) => {
+            "merging"
+        }
         _ if alone => "alone",
         _ => "training",
     }
@@ -154,6 +156,10 @@ fn isolated(facts: &Facts<'_>) -> Option<Trouble> {
     let lost = lost_peers(facts);
     let linked = facts.status.peers.values().any(|peer| peer.linked);
     let met_none = facts.status.peers.values().all(|peer| peer.round.is_none());
+    if facts.insight.outages.is_thrown_out() {
+        // Why it has no links is known.
+        return None;
+    }
     // All others may have left in order.
     let expects = !lost.is_empty() || (facts.about.expects_others && met_none);
     if linked || !begun || !expects {
@@ -244,6 +250,9 @@ fn no_result(facts: &Facts<'_>) -> Option<Trouble> {
     Some(since(found, first.unix_s.unwrap_or(facts.now)))
 }
 
+/// Seconds for which a daemon may take over rounds instead of taking part before that is called a trouble.
+const BEHIND_S: f64 = 30.0;
+
 fn left_out(facts: &Facts<'_>) -> Option<Trouble> {
     use Standing::{Absent, Kept, LeftOut};
     let me = &facts.status.peer;
@@ -251,8 +260,20 @@ fn left_out(facts: &Facts<'_>) -> Option<Trouble> {
         let mine = entry.peers.get(me).map(|share| share.standing);
         entry.trained && matches!(mine, Some(LeftOut | Kept | Absent))
     };
-    let row = row(facts, out);
+    // One that is behind takes over most of what it is too late for.
+    let taken_over = |entry: &RoundEntry| {
+        matches!(
+            entry.result,
+            Some(RoundResult::Replayed | RoundResult::Skipped)
+        )
+    };
+    let row = row(facts, |entry| out(entry) || taken_over(entry));
     let first = row.last()?;
+    let lasts_s = facts.now - first.unix_s.unwrap_or(facts.now);
+    let some_taken_over = row.iter().any(|entry| taken_over(entry));
+    if !row.iter().any(|entry| entry.trained) || (some_taken_over && lasts_s < BEHIND_S) {
+        return None;
+    }
     let text = format!(
         "The last {} rounds were decided without what this daemon trained: it came too late for each.",
         row.len()

@@ -47,6 +47,18 @@ impl Values {
         Ok(())
     }
 
+    /// What the labels stand for, in their order; none where the values are labels themselves.
+    pub(super) fn names(&self, given: Given<'_>) -> Vec<String> {
+        let mut values = self.numbers.keys();
+        match given.names {
+            Some(names) => names.to_vec(),
+            None if given.count.is_some() || values.all(|text| text.parse::<u16>().is_ok()) => {
+                Vec::new()
+            }
+            None => self.numbers.keys().cloned().collect(),
+        }
+    }
+
     /// The label of each row, and the number of classes. Given names are labels in their order; otherwise
     /// whole numbers are labels, and other values are classes in the order of their names.
     ///

@@ -10,6 +10,7 @@ pub use columns::{Column, Targets, WantedTable};
 pub use error::{CELLS_MAX, TableError};
 
 use crate::rng;
+use murmurate_protocol::Digest;
 use std::path::{Path, PathBuf};
 
 /// The rows of a table.
@@ -21,6 +22,7 @@ pub struct Table {
     cells: Vec<f32>,
     rows: usize,
     targets: Targets,
+    meaning: Digest,
 }
 
 impl Table {
@@ -41,12 +43,19 @@ impl Table {
             cells: read.cells,
             rows: read.rows,
             targets: read.targets,
+            meaning: read.meaning,
         })
     }
 
     /// The inputs, in the order of their names.
     pub fn columns(&self) -> &[Column] {
         &self.columns
+    }
+
+    /// Hash of what the inputs and outputs of a model stand for: names, scales and buckets of the columns, and
+    /// the names of the classes or the scale of the target.
+    pub const fn meaning(&self) -> Digest {
+        self.meaning
     }
 
     /// Number of inputs of the model.

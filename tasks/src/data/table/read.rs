@@ -7,6 +7,7 @@ use super::place::Place;
 use crate::data::first_bytes::{foreign_format, without_mark};
 use crate::data::text::files_of;
 use csv::{ErrorKind, ReaderBuilder, StringRecord};
+use murmurate_protocol::Digest;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -86,6 +87,7 @@ impl Opened {
 
 /// What was read.
 pub(super) struct Read {
+    pub(super) meaning: Digest,
     pub(super) columns: Vec<Column>,
     pub(super) cells: Vec<f32>,
     pub(super) rows: usize,
@@ -221,18 +223,24 @@ impl<'a> Reader<'a> {
     }
 
     pub(super) fn finish(self) -> Result<Read, TableError> {
+        let given = Given {
+            count: self.wanted.classes,
+            names: self.wanted.names,
+        };
+        let columns = self.columns.unwrap_or_default();
+        let scale = self.wanted.scale.get(self.wanted.target);
+        let classes = self.values.names(given);
+        let meaning = Digest::of(format!("{columns:?} {classes:?} {scale:?}").as_bytes());
         let targets = match self.wanted.numbers {
             true => Targets::Values(self.numbers),
             false => {
-                let (labels, classes) = self.values.labels(Given {
-                    count: self.wanted.classes,
-                    names: self.wanted.names,
-                })?;
+                let (labels, classes) = self.values.labels(given)?;
                 Targets::Labels { labels, classes }
             }
         };
         Ok(Read {
-            columns: self.columns.unwrap_or_default(),
+            meaning,
+            columns,
             cells: self.cells,
             rows: self.rows,
             targets,

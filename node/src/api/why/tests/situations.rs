@@ -188,7 +188,7 @@ impl Told {
                 members: 1,
                 weight: 5.0,
             };
-            self.observer.set_branch(Some((branch, 1)));
+            self.observer.set_branch(Some((branch, 1)), true);
         }
     }
 }
@@ -332,7 +332,7 @@ const OF_OTHERS: &[Situation] = &[
 #[rustfmt::skip]
 const OF_ITSELF: &[Situation] = &[
     (From::Round9, &[RefusedBy(Refusal::Revoked), LeftInOrder(BOB), LeftInOrder(CAROL)], "revoked", &[Kind::Revoked], THROWN_OUT, true),
-    (From::Round9, &[RefusedBy(Refusal::Revoked), Down(BOB), Down(CAROL)], "revoked", &[Kind::Revoked, Kind::Isolated], THROWN_OUT, true),
+    (From::Round9, &[RefusedBy(Refusal::Revoked), Down(BOB), Down(CAROL)], "revoked", &[Kind::Revoked], THROWN_OUT, true),
     (From::Round9, &[RefusedBy(Refusal::Revoked), In(9, Phase::Finished)], "revoked", &[Kind::Revoked], "is of no use to the run", true),
     (From::Round9, &[RefusedBy(Refusal::Revoked), Up(BOB)], "training", &[], TRAINS, false),
     (From::Round9, &[RefusedBy(ENDED)], "expired", &[Kind::Expired], "its certificate has ended", true),
