@@ -285,6 +285,9 @@ fn left_out(facts: &Facts<'_>) -> Option<Trouble> {
 }
 
 fn lost(facts: &Facts<'_>) -> Option<Trouble> {
+    if facts.insight.outages.is_thrown_out() {
+        return None;
+    }
     let lost = lost_peers(facts);
     let (name, at) = lost.first().map(|(peer, at)| (short(peer), *at))?;
     let peers: Vec<String> = lost.into_iter().map(|(peer, _)| peer).collect();
