@@ -301,8 +301,10 @@ impl Agreed {
             self.share_losses(cx);
             return;
         }
+        // Those that lie may say that they have left, and sign on in this group.
+        let liars = group.sealed.as_ref().map_or(0, |sealed| sealed.liars);
         match fragments.iter().any(|b| b.over() || b.has_signed()) {
-            true if fragments.iter().all(decided) => {}
+            true if group.decides(left + liars) || fragments.iter().all(decided) => {}
             true => self.try_again(cx),
             false => self.leave_group(cx),
         }
