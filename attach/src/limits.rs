@@ -32,6 +32,13 @@ pub(crate) const STATE_BYTES_BASE: u64 = 64 << 20;
 /// Bytes of the optimizer's state for each parameter.
 pub(crate) const STATE_BYTES_PER_VALUE: u64 = 16;
 
+/// Rounds in a row that change no parameter after which the loop is told so: a schedule may begin at a rate of
+/// zero, and a scaler of gradients skips its first steps.
+pub(crate) const UNCHANGED_TOLD: u32 = 3;
+
+/// Rounds in a row that change no parameter after which the run ends.
+pub(crate) const UNCHANGED_MAX: u32 = 20;
+
 /// An optimizer's state up to this size is kept at every cut, a larger one with every checkpoint.
 pub(crate) const STATE_AT_CUT_BYTES_MAX: u64 = 32 << 20;
 

@@ -74,6 +74,18 @@ impl Memory {
         self.news.clear();
     }
 
+    /// Whether the other slot holds what the slot in use does. Reads up to the first piece that differs.
+    pub(crate) fn is_unchanged(&self) -> bool {
+        let piece = VALUES_AT_A_TIME.min(self.values);
+        let (mut ours, mut theirs) = (vec![0.0; piece], vec![0.0; piece]);
+        (0..self.values).step_by(piece.max(1)).all(|offset| {
+            let len = piece.min(self.values - offset);
+            self.copy_out(self.current, offset, &mut ours[..len]);
+            self.copy_out(self.spare(), offset, &mut theirs[..len]);
+            ours[..len] == theirs[..len]
+        })
+    }
+
     /// What the trainer has to take over.
     pub(crate) fn news(&self) -> &[Range<usize>] {
         &self.news

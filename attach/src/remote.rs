@@ -12,7 +12,7 @@ mod watch;
 use crate::door::Door;
 use crate::gathering::{Gathering, Here};
 use crate::group::Group;
-use crate::limits::STATE_AT_CUT_BYTES_MAX;
+use crate::limits::{STATE_AT_CUT_BYTES_MAX, UNCHANGED_MAX, UNCHANGED_TOLD};
 use crate::link::{Link, Lost};
 use crate::memory::Memory;
 use crate::message::{FromTrainer, ToTrainer};
@@ -57,6 +57,8 @@ pub(crate) struct Shared {
     state: State,
     /// Inner steps of the run up to the last cut.
     steps: u64,
+    /// Rounds in a row that changed no parameter.
+    unchanged: u32,
     gathering: Arc<Gathering>,
 }
 
@@ -188,8 +190,33 @@ impl RemoteTrainer {
         {
             return Err(self.broken(&reason));
         }
+        self.notice_unchanged()?;
         self.shared.memory.swap();
         self.group.iter().for_each(|group| group.trained());
+        Ok(())
+    }
+
+    /// Notices a loop that trains nothing: its rounds would be complete, and the model what it was.
+    fn notice_unchanged(&mut self) -> Result<(), Cut> {
+        let unchanged = self.shared.memory.is_unchanged();
+        self.shared.unchanged = match unchanged {
+            true => self.shared.unchanged + 1,
+            false => 0,
+        };
+        let text = format!(
+            "the last {} rounds changed no parameter: check that the loop calls optimizer.step() before \
+             swarm.step(), that the optimizer was made for the parameters that are attached, and that its \
+             learning rate is not zero",
+            self.shared.unchanged
+        );
+        match self.shared.unchanged {
+            UNCHANGED_TOLD => (self.terms.notes)(&text),
+            UNCHANGED_MAX.. => {
+                self.refuse(&text);
+                return Err(Cut::Failed(TrainError::Backend(text)));
+            }
+            _ => {}
+        }
         Ok(())
     }
 

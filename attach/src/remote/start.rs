@@ -19,6 +19,7 @@ impl Shared {
             memory,
             state,
             steps: 0,
+            unchanged: 0,
             gathering,
         })
     }

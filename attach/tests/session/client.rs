@@ -38,6 +38,8 @@ pub(crate) struct Client {
     pub(crate) state: Vec<u8>,
     /// The factors on the learning rate that came with the orders to step.
     pub(crate) rates: Vec<f64>,
+    /// Whether its steps change no parameter.
+    pub(crate) still: bool,
     current: u8,
 }
 
@@ -67,6 +69,7 @@ impl Client {
             values: values.to_vec(),
             state: vec![0],
             rates: Vec::new(),
+            still: false,
             welcome,
         };
         if let Some(slot) = client.welcome.write {
@@ -106,7 +109,7 @@ impl Client {
                     return true;
                 }
                 Some(ToTrainer::Deal { shard }) => self.welcome.shard = shard,
-                Some(ToTrainer::Stop) | None => return false,
+                Some(ToTrainer::Stop | ToTrainer::Refuse { .. }) | None => return false,
                 Some(order) => {
                     let answer = self.perform(&order);
                     self.say(&answer);
@@ -154,7 +157,8 @@ impl Client {
 
     /// Adds one to every parameter and to the state, and says so.
     pub(crate) fn step(&mut self) {
-        self.values.iter_mut().for_each(|value| *value += 1.0);
+        let change = if self.still { 0.0 } else { 1.0 };
+        self.values.iter_mut().for_each(|value| *value += change);
         self.state[0] += 1;
         self.say(&FromTrainer::Step {
             samples: 8,

@@ -125,6 +125,25 @@ fn a_loss_that_is_not_finite_ends_the_run_before_it_reaches_the_model() {
 }
 
 #[test]
+fn a_loop_that_changes_no_parameter_is_told_so_and_ends_at_last() {
+    let (mut side, first) = Side::attach(Mode::Deltas, |socket| {
+        let mut client = Client::attach(&socket, &ZEROS);
+        client.still = true;
+        client.train()
+    });
+    for round in 1..20 {
+        side.trainer.steps(&mut Count(2)).unwrap();
+        assert_eq!(side.noted("last 3 rounds changed no parameter"), round >= 3);
+    }
+    let error = side.trainer.steps(&mut Count(2)).unwrap_err().to_string();
+    assert!(
+        error.starts_with("the last 20 rounds changed no parameter"),
+        "{error}"
+    );
+    first.join().unwrap();
+}
+
+#[test]
 fn what_is_no_step_sends_the_trainer_away() {
     let none = FromTrainer::Step {
         samples: 0,

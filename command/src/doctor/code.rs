@@ -63,6 +63,8 @@ pub(crate) enum Code {
     Killed = 41,
     /// The daemon runs and does not answer.
     Silent = 42,
+    /// The checkpoint cannot be used.
+    Checkpoint = 43,
 }
 
 impl Code {

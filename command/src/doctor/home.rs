@@ -4,6 +4,7 @@
 use super::code::Code;
 use super::finding::Finding;
 use super::subject::Subject;
+use murmurate_node::store::Checkpoint;
 use rustix::fs::{Access, access};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -89,6 +90,31 @@ pub(super) fn version(subject: &Subject) -> Finding {
                 .because("the program was replaced while the daemon ran")
                 .fix("restart the daemon; all daemons of a run need the same version")
         }
+    }
+}
+
+/// Whether a daemon can go on from the checkpoint that is here, which is read as its start reads it. None where
+/// there is no checkpoint, or a daemon runs and replaces it.
+pub(super) fn checkpoint(subject: &Subject) -> Option<Finding> {
+    if subject.runs {
+        return None;
+    }
+    let found = Checkpoint::open(&subject.dir);
+    let verified = found.and_then(|found| {
+        let whole = found.map(|found| found.verify().map(|()| found.manifest().round));
+        whole.transpose()
+    });
+    match verified.transpose()? {
+        Ok(round) => {
+            let text = format!("that of round {round} is whole");
+            Some(Finding::ok("checkpoint", text))
+        }
+        Err(error) => Some(
+            Finding::failed("checkpoint", Code::Checkpoint, error.to_string()).fix(
+                "restore its files from a copy, or start in a new directory: the daemon takes over the model of \
+                 the others",
+            ),
+        ),
     }
 }
 

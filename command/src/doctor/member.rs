@@ -107,6 +107,12 @@ fn outside(subject: &Subject) -> Finding {
     }
     let config = subject.config.as_ref();
     let has_key = config.is_some_and(|config| config.run.key.is_some());
+    let has = |file: &str| subject.dir.join(file).exists();
+    if subject.joins().is_empty() && !has_key && !has("run.key") && has("checkpoint.json") {
+        let dir = subject.dir.clone();
+        let lost = MembershipError::Lost { dir };
+        return Finding::failed("membership", Code::NoMember, lost.to_string()).fix(NEW_INVITE);
+    }
     if subject.joins().is_empty() || has_key {
         let text = match has_key {
             true => "this daemon has the key of its run",

@@ -80,6 +80,7 @@ pub(crate) fn examine(question: &Question) -> anyhow::Result<Report> {
     found.extend(machine::machine());
     found.push(home::directory(&subject));
     found.extend(home::secrets(&subject));
+    found.extend(home::checkpoint(&subject));
     found.push(home::clock(&subject));
     found.push(member::membership(&subject));
     found.extend(peers::settings(&subject.dir));

@@ -345,6 +345,13 @@ fn a_damaged_checkpoint_is_named_and_left_alone() {
     let home = dir.path().join("a");
     std::fs::create_dir(&home).unwrap();
     std::fs::write(home.join("checkpoint.json"), "{\"version\": 1").unwrap();
+    // A directory that does not know its run is refused before its checkpoint is read.
+    let line = failure_with(6, dir.path(), &["run", "--dir", "a"]);
+    assert!(
+        line.starts_with("a has a checkpoint.json and neither membership.toml nor run.key"),
+        "{line}"
+    );
+    success(dir.path(), &["run-key", "birds", "--to", "a/run.key"]);
     let line = failure(dir.path(), &["run", "--dir", "a"]);
     assert!(line.starts_with("a/checkpoint.json is damaged ("), "{line}");
     let line = failure(dir.path(), &["export", "a", "--to", "m.safetensors"]);

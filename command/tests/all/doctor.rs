@@ -266,6 +266,25 @@ fn directories_secrets_and_clocks_are_checked() {
 }
 
 #[test]
+fn a_checkpoint_is_read_as_the_start_reads_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let home = dir.path().join("a");
+    std::fs::create_dir(&home).unwrap();
+    std::fs::write(home.join("checkpoint.json"), "{\"version\": 1").unwrap();
+    let (report, exit) = doctor(dir.path(), &["a"]);
+    let text = |code| finding(&report, code)["text"].to_string();
+    assert!(text("M043").contains("a/checkpoint.json is damaged"));
+    assert!(text("M034").contains("neither membership.toml nor run.key"));
+    assert_eq!(exit, 1);
+    let key = murmurate(dir.path(), &["run-key", "birds", "--to", "a/run.key"]);
+    assert!(key.status.success());
+    let (report, _) = doctor(dir.path(), &["a"]);
+    finding(&report, "M043");
+    let all = report["findings"].as_array().unwrap();
+    assert!(all.iter().all(|found| found["code"] != "M034"));
+}
+
+#[test]
 fn a_low_limit_of_open_files_is_found() {
     let dir = tempfile::tempdir().unwrap();
     let output = Command::new("sh")

@@ -119,3 +119,36 @@ fn one_member_takes_no_ballot_and_two_take_what_both_ask_for() {
     assert_eq!(ballots(&one), BTreeSet::from([2]));
     assert_eq!(one.peer.phase(), Phase::Exchange, "it stays in its round");
 }
+
+#[test]
+fn one_that_has_signed_stays_in_a_group_that_a_liar_could_decide() {
+    let (mut one, group) = in_a_group();
+    let left = FormingMessage::Left {
+        round: Round(0),
+        group,
+        ready: true,
+    };
+    one.hear(peer(2), left.clone());
+    assert!(!ballots(&one).is_empty(), "it has signed a promise");
+    one.work(honest);
+    one.outputs.clear();
+    // One of the two may lie, and decide with the third and with what this peer has signed.
+    one.hear(peer(3), left);
+    assert!(
+        forming(&one).is_empty(),
+        "it is not ready for another group"
+    );
+    assert_eq!(one.peer.phase(), Phase::Exchange);
+    one.hear(
+        peer(1),
+        FormingMessage::Left {
+            round: Round(0),
+            group,
+            ready: true,
+        },
+    );
+    assert!(
+        !forming(&one).is_empty() || one.peer.phase() != Phase::Exchange,
+        "no one is left"
+    );
+}

@@ -1,6 +1,5 @@
 //! What a merge of branches keeps in the Executor.
 
-use super::contributions::must_be_finite;
 use super::mix_core::MixCore;
 use crate::compress::{Codec, EncodeContext, F32};
 use murmurate_protocol::{FragmentId, SliceId, WorkError};
@@ -21,10 +20,9 @@ impl Branches {
         of: u16,
         out: &mut Vec<u8>,
     ) -> Result<(), WorkError> {
-        let values = &core.anchor.values[core.places.shard(slice.fragment, slice.shard, of)];
-        must_be_finite(values, || {
-            format!("the branch in fragment {}", slice.fragment.0)
-        })?;
+        let range = core.places.shard(slice.fragment, slice.shard, of);
+        let values = &core.anchor.values[range.clone()];
+        core.places.must_be_finite(range.start, values)?;
         encode(values, out);
         Ok(())
     }

@@ -6,7 +6,7 @@ use super::common::Common;
 use super::host::Host;
 use super::local::LocalBuffer;
 use super::places::Places;
-use crate::aggregate::{Quarantined, all_finite, quarantine_change};
+use crate::aggregate::quarantine_change;
 use crate::compress::feedback;
 use murmurate_protocol::{FragmentId, SliceId, WorkError};
 use std::collections::BTreeMap;
@@ -94,9 +94,7 @@ impl Contributions {
         out: &mut Vec<u8>,
     ) -> Result<(), WorkError> {
         let range = places.shard(slice.fragment, slice.shard, of);
-        must_be_finite(values, || {
-            format!("the contribution of fragment {}", slice.fragment.0)
-        })?;
+        places.must_be_finite(range.start, values)?;
         let mut context = self.state.context(&codecs.plan, &slice, of, &range);
         context.anchor = anchor;
         if let Some(common) = common {
@@ -187,19 +185,6 @@ impl Contributions {
             }
         }
         Ok(())
-    }
-}
-
-/// Refuses values that are not finite: they come from this peer's training.
-pub(super) fn must_be_finite(
-    values: &[f32],
-    what: impl FnOnce() -> String,
-) -> Result<(), WorkError> {
-    match all_finite(values) {
-        true => Ok(()),
-        false => Err(WorkError::Training {
-            reason: format!("{}: {}", what(), Quarantined::NotFinite),
-        }),
     }
 }
 

@@ -48,14 +48,14 @@ impl MixLane {
     ) -> Self {
         let (len, mut codecs) = (anchor.len(), parts.codecs);
         let parameters = len - companion;
-        let places = Places::new(parts.fragments, parameters);
-        let fragments = places.count();
-        let codec = codecs.any();
-        let properties = codec.properties();
-        let tensors = match properties.matrices {
-            true => tensors,
+        let properties = codecs.any().properties();
+        let of_codec = match properties.matrices {
+            true => tensors.clone(),
             false => Vec::new(),
         };
+        let places = Places::new(parts.fragments, parameters, tensors);
+        let fragments = places.count();
+        let codec = codecs.any();
         let aggregate: Box<dyn crate::compress::Codec> = match parts.mixing.sends_whole_values() {
             true => Box::new(F32),
             false => codec.aggregate(),
@@ -63,7 +63,7 @@ impl MixLane {
         let gathered = parts.mixing.gathers();
         let moves_the_anchor = parts.mixing.moves_the_anchor();
         let mixer = mixers::build(parts.mixing, parts.companion, codec, &places);
-        let state = CodecState::new(properties.planes, len, tensors);
+        let state = CodecState::new(properties.planes, len, of_codec);
         let residual = parts.error_feedback.then(|| vec![0.0; len]);
         let eager = parts.overlap.eager;
         let in_halves = |late: &Late| late.blend == Blend::Estimate;

@@ -1,6 +1,7 @@
 //! Why a contribution counted, or did not.
 
 use super::answer::{Answer, Facts, Topic};
+use super::troubles::MEND;
 use super::words::{described, percent};
 use crate::api::insight::{RoundEntry, RoundResult, Share, Standing};
 
@@ -23,6 +24,15 @@ pub(super) fn answer(facts: &Facts<'_>, round: Option<u64>, peer: Option<&str>) 
         });
     };
     let answer = Answer::new(Topic::Contribution, entry.round).names(&[peer.to_owned()]);
+    let failed = facts.insight.outages.failed.as_ref();
+    if failed.is_some_and(|failed| peer == me && failed.round == entry.round) {
+        let round = entry.round;
+        return answer
+            .say(format!(
+                "Round {round} has nothing of this daemon, because its own work failed."
+            ))
+            .act(MEND);
+    }
     let answer = answer.say(sentence(facts, entry, peer));
     in_all(facts, entry, peer, answer)
 }

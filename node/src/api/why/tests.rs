@@ -202,6 +202,17 @@ fn contributions_are_explained_for_this_daemon_and_for_others() {
         "{left_out:?}"
     );
     assert!(left_out.action.contains("slower than the others"));
+    let mut failing = Case::new("train", 2);
+    failing.tell(&round(0, &[ME, BOB], &[BOB]));
+    let what = "training failed: a value is not finite in tensor `w`".to_owned();
+    failing.tell(&[Event::WorkFailed { what }]);
+    let failed = failing.ask(Topic::Contribution, None, None);
+    assert!(failed.sentences[0].ends_with("a value is not finite in tensor `w`."));
+    assert_eq!(
+        failed.sentences[1],
+        "Round 0 has nothing of this daemon, because its own work failed."
+    );
+    assert!(failed.action.starts_with("Mend what the message names"));
     let other = case.ask(Topic::Contribution, None, Some("caca"));
     assert!(other.sentences[0].contains("not in the group"), "{other:?}");
     let late = Event::Replayed {

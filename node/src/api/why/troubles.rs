@@ -26,6 +26,9 @@ const NEW_INVITE: &str = "Ask the owner of the run, or a member with the role ad
 const ONE_IDENTITY: &str = "Stop one of the two; a copied directory enters the run as a new member in a new \
                             directory: `murmurate run --dir NEW --invite FILE`.";
 
+/// What to do where this daemon's own work fails.
+pub(super) const MEND: &str = "Mend what the message names; the log of this daemon says more.";
+
 /// What to do about two daemons that train the same.
 pub(crate) const SAME_DATA_ACTION: &str = "Give each daemon data of its own: in a loop of your own ask \
                                            `swarm.shard` after `attach`, otherwise leave `shards.kind` at \
@@ -206,8 +209,7 @@ fn failing(facts: &Facts<'_>) -> Option<Trouble> {
         "This daemon's own work failed in round {}: {what}.",
         failed.round
     );
-    let action = "Mend what the message names; the log of this daemon says more.";
-    Some(trouble(TroubleKind::Failing, &[], text, action))
+    Some(trouble(TroubleKind::Failing, &[], text, MEND))
 }
 
 fn unsaved(facts: &Facts<'_>) -> Option<Trouble> {

@@ -24,7 +24,6 @@ use super::mixed::Mixed;
 use crate::aggregate::{RMS_MAX, quarantine};
 use crate::compress::Codec;
 use crate::executor::codecs::{bad_slice, bytes_are_gone};
-use crate::executor::contributions::must_be_finite;
 use crate::executor::force::End;
 use crate::executor::host::Host;
 use crate::executor::memory::Stores;
@@ -162,9 +161,7 @@ impl Differences {
     ) -> Result<(), WorkError> {
         let range = core.places.of(slice.fragment);
         let x = &core.local.values()[range.clone()];
-        must_be_finite(x, || {
-            format!("the parameters of fragment {}", slice.fragment.0)
-        })?;
+        core.places.must_be_finite(range.start, x)?;
         let key = (slice.fragment, slice.origin);
         let Some(mut own) = self.copies.remove(&key) else {
             return Err(WorkError::Storage {
@@ -213,9 +210,7 @@ impl Differences {
             .or_default();
         if own.values.is_empty() {
             let x = &core.local.values()[range.clone()];
-            must_be_finite(x, || {
-                format!("the parameters of fragment {}", slice.fragment.0)
-            })?;
+            core.places.must_be_finite(range.start, x)?;
             own.values.extend_from_slice(x);
             if self.plan == CopyPlan::Estimates {
                 own.before.extend_from_slice(x);

@@ -2,7 +2,6 @@
 
 use super::mixed::Mixed;
 use crate::executor::codecs::Codecs;
-use crate::executor::contributions::must_be_finite;
 use crate::executor::force::End;
 use crate::executor::host::Host;
 use crate::executor::memory::Stores;
@@ -47,9 +46,7 @@ impl Relayed {
         };
         let message = &mut self.message;
         message.resize(range.len(), 0.0);
-        must_be_finite(local, || {
-            format!("the parameters of fragment {}", slice.fragment.0)
-        })?;
+        core.places.must_be_finite(range.start, local)?;
         core.codecs.sum_all(message, inputs, total, host, begin)?;
         let Codecs {
             plan, contribution, ..

@@ -43,7 +43,6 @@ use super::mixed::Mixed;
 use crate::aggregate::{RMS_MAX, quarantine};
 use crate::compress::Codec;
 use crate::executor::codecs::{bad_slice, bytes_are_gone};
-use crate::executor::contributions::must_be_finite;
 use crate::executor::force::End;
 use crate::executor::host::Host;
 use crate::executor::memory::Stores;
@@ -193,9 +192,7 @@ impl Replicas {
     ) -> Result<(), WorkError> {
         let range = core.places.of(slice.fragment);
         let values = &core.local.values()[range.clone()];
-        must_be_finite(values, || {
-            format!("the parameters of fragment {}", slice.fragment.0)
-        })?;
+        core.places.must_be_finite(range.start, values)?;
         let keeps = self.keeps(slice.fragment);
         let copies = self.copies.entry((slice.fragment, peer)).or_default();
         let state = &mut core.contributions.state;
