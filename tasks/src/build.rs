@@ -1,6 +1,6 @@
 //! Builds a trainer from a configuration.
 
-use crate::config::{self, LanguageConfig};
+use crate::config::{self, DataSource, LanguageConfig};
 use crate::data::{BadRecords, Shards};
 use crate::model::Transformer;
 use crate::task::{self, CausalTask, ImagePlan, ImageTask, LanguageTask, TabularTask, Task};
@@ -23,6 +23,11 @@ pub fn build(
     shards: &Shards,
 ) -> Result<Box<dyn Trainer>, TaskError> {
     config::validate(task, shards)?;
+    if let Some(DataSource::Path(path)) = task.data()
+        && matches!(path.try_exists(), Ok(false))
+    {
+        return Err(TaskError::NoData(path.clone()));
+    }
     Ok(match task {
         TaskConfig::ImageClassifier(config) => {
             let task = ImageTask::new(config, seed, shards)?;

@@ -6,6 +6,7 @@ use crate::device::DeviceError;
 use crate::model::ModelDirError;
 use crate::weights::ModelFileError;
 use murmurate_strategies::{IslandError, TrainError};
+use std::path::PathBuf;
 
 /// Why a task cannot be built or run.
 #[derive(Debug, thiserror::Error)]
@@ -17,6 +18,9 @@ pub enum TaskError {
     /// The device is not available.
     #[error(transparent)]
     Device(#[from] DeviceError),
+    /// There are no data.
+    #[error("{}: nothing is there; set `task.data` (--data) to a file or folder", .0.display())]
+    NoData(PathBuf),
     /// Images cannot be used.
     #[error(transparent)]
     Data(#[from] DataError),

@@ -88,7 +88,10 @@ fn wrong_images_are_one_line_that_names_the_file() {
     let run = ["run", "--config", "node.toml", "--dir", "a"];
     configure(dir, IMAGES);
     let line = failure(dir, &run);
-    assert!(line.contains("pets: No such file"), "{line}");
+    assert!(
+        line.contains("pets: nothing is there; set `task.data` (--data)"),
+        "{line}"
+    );
     std::fs::create_dir(dir.join("pets")).unwrap();
     let line = failure(dir, &run);
     assert!(line.contains("DIR/CLASS/IMAGE.png"), "{line}");

@@ -10,7 +10,7 @@ use crate::membership::Roll;
 use crate::progress::duration;
 use murmurate_protocol::wire::{MembershipMessage, Message, Setting};
 use murmurate_protocol::{
-    Evaluation, Event, Input, Output, PeerId, Phase, PushOutcome, Remote, Wait,
+    Evaluation, Event, Input, Output, PeerId, Phase, PushOutcome, Remote, Round, Wait,
 };
 use std::time::Instant;
 
@@ -170,6 +170,12 @@ impl Driver {
                 "waited {:.0} s for other daemons; training goes on with those that are there, and others \
                  can still join",
                 waited.as_secs_f64()
+            )),
+            Event::CatchUp {
+                from: Round(0), to, ..
+            } => self.console.printer.note(&format!(
+                "this daemon takes over the run's model, of round {to}: the parameters that it started with are \
+                 not used"
             )),
             Event::Missing {
                 here,
