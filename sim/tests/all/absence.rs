@@ -15,7 +15,7 @@ fn text(more: &str, peers: usize, liars: usize, (lie, until_s): (&str, f64)) -> 
         "seed = 3\npeers = {peers}\nrounds = {ROUNDS}\n\
          [task]\nkind = \"quadratic\"\ndim = 64\n\
          [strategy]\npreset = \"local-sgd\"\n{more}\
-         [strategy.deadlines]\nfloor_ms = 300\ninitial_ms = 1000\nceiling_ms = 4000\n\
+         [strategy.deadlines]\nfloor_ms = 300\ninitial_ms = 1000\nceiling_ms = 60000\n\
          [network]\nlatency_ms = 10.0\njitter_ms = 3.0\nbootstrap = 32\n"
     );
     for liar in peers - liars..peers {

@@ -6,6 +6,7 @@ use super::super::fragment::FragmentRound;
 use super::super::message::{FragmentMessage, Scoped};
 use super::super::proven::proven;
 use super::super::signed_message::SignedMessage;
+use super::super::state::FragmentStage;
 use super::state::by_peer;
 use crate::core::context::Context;
 use crate::exchange::broke;
@@ -154,8 +155,12 @@ impl FragmentRound {
         // Another member misses votes: there is no point in waiting longer.
         signed.overdue |= locks;
         if !locks && ballot == 0 {
-            cx.deadlines
-                .record(Wait::Agreement, peer, cx.now.since(since));
+            // Where something is missing, others wait for it too: that is not how long one of them takes.
+            let waits = self.stage == FragmentStage::Gathering && self.missing_owners().is_empty();
+            if waits && self.transfers.overdue.is_empty() {
+                cx.deadlines
+                    .record(Wait::Agreement, peer, cx.now.since(since));
+            }
             self.compare_bytes(cx, peer, versions);
         }
         if !locks {
