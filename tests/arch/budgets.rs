@@ -8,20 +8,20 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Lines of each crate before its tests.
 const LINES: [(&str, usize); 14] = [
-    ("attach", 3250),
+    ("attach", 3290),
     ("bench", 4100),
     ("command", 6050),
-    ("net", 10_700),
+    ("net", 10_690),
     ("node", 39_900),
     ("otlp", 650),
     ("protocol", 45_800),
     ("sim", 12_850),
     ("strategies", 39_900),
-    ("survey", 2400),
+    ("survey", 2390),
     ("tasks", 15_350),
-    ("top", 3600),
+    ("top", 3570),
     ("trust", 2100),
-    ("xtask", 2900),
+    ("xtask", 2970),
 ];
 
 /// A budget that is not used by more than this is too large.

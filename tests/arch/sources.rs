@@ -4,10 +4,12 @@ use crate::files::{rust_files, text};
 use crate::rust_text::{code_only, has_word, with_braces_written_out};
 
 /// The directories with code of the crates.
-pub(crate) const SOURCES: [&str; 11] = [
+pub(crate) const SOURCES: [&str; 14] = [
     "protocol/src",
+    "trust/src",
     "strategies/src",
     "tasks/src",
+    "attach/src",
     "sim/src",
     "survey/src",
     "net/src",
@@ -16,6 +18,7 @@ pub(crate) const SOURCES: [&str; 11] = [
     "top/src",
     "bench/src",
     "command/src",
+    "xtask/src",
 ];
 
 /// Maximum number of lines of a file before its tests.

@@ -4,18 +4,43 @@
 use crate::files::{rust_files, text};
 use crate::imports::{at_top_level, closing};
 use crate::rust_text::code_only;
-use crate::sources::is_tests;
-
-/// The directories whose structs are counted.
-const COUNTED: [&str; 4] = [
-    "protocol/src",
-    "strategies/src",
-    "node/src/daemon",
-    "node/src/bulk",
-];
+use crate::sources::{SOURCES, is_tests};
 
 /// The most fields of one struct.
 const FIELDS_MAX: usize = 15;
+
+/// Structs that have more, and how many; they may only become fewer and smaller. Those of configurations, command
+/// lines and reports are as long as what they list.
+const KNOWN: [(&str, usize); 28] = [
+    ("bench/src/net/report.rs: WayReport", 21),
+    ("command/src/cli/local.rs: LocalArgs", 31),
+    ("command/src/cli/run.rs: RunArgs", 31),
+    ("net/src/congestion/bbr3/machine.rs: Machine", 28),
+    ("net/src/quic/config.rs: Config", 17),
+    ("net/src/quic/shared.rs: Shared", 17),
+    ("node/src/api/about.rs: About", 19),
+    ("node/src/api/status.rs: Status", 55),
+    ("node/src/api/swarm.rs: DaemonView", 23),
+    ("node/src/api/swarm.rs: PeerView", 16),
+    ("node/src/config/overrides.rs: Overrides", 22),
+    ("node/src/config/raw.rs: RawDaemon", 17),
+    ("node/src/local/options.rs: LocalOptions", 32),
+    ("node/src/local/swarm.rs: Swarm", 21),
+    ("node/src/local/total.rs: Total", 17),
+    ("node/src/metrics/line.rs: Line", 18),
+    ("node/src/net/config.rs: NetConfig", 19),
+    ("node/src/net/swarm.rs: Network", 26),
+    ("node/src/report.rs: NodeReport", 26),
+    ("node/src/store/checkpoint/manifest.rs: Manifest", 16),
+    ("sim/src/fault/raw.rs: RawFault", 19),
+    ("sim/src/push.rs: Transfer", 16),
+    ("sim/src/report.rs: Counters", 42),
+    ("sim/src/scenario/network.rs: RawNetwork", 16),
+    ("sim/src/scenario/spec.rs: NetworkSpec", 16),
+    ("sim/src/slot.rs: Slot", 19),
+    ("sim/src/swarm.rs: Swarm", 24),
+    ("tasks/src/config/raw.rs: RawTask", 35),
+];
 
 /// Each struct with named fields in a file, and how many it has.
 fn structs(source: &str) -> Vec<(String, usize)> {
@@ -44,19 +69,20 @@ fn structs(source: &str) -> Vec<(String, usize)> {
 
 #[test]
 fn structs_have_few_fields() {
-    let files: Vec<_> = rust_files(&COUNTED);
-    let mut bad = Vec::new();
+    let files: Vec<_> = rust_files(&SOURCES);
+    let mut large = Vec::new();
     for path in files.iter().filter(|path| !is_tests(path)) {
         for (name, fields) in structs(&text(path)) {
             if fields > FIELDS_MAX {
-                bad.push(format!("{path}: {name} has {fields}"));
+                large.push((format!("{path}: {name}"), fields));
             }
         }
     }
-    assert!(
-        bad.is_empty(),
-        "split what has more than {FIELDS_MAX} fields by meaning:\n{}",
-        bad.join("\n")
+    large.sort();
+    let known = KNOWN.map(|(name, fields)| (name.to_owned(), fields));
+    assert_eq!(
+        large, known,
+        "split what has more than {FIELDS_MAX} fields by meaning; what is split leaves the list"
     );
 }
 

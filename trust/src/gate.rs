@@ -102,6 +102,16 @@ impl Message {
     }
 }
 
+impl News {
+    /// The messages that say it.
+    pub fn messages(mut self) -> impl Iterator<Item = Message> {
+        let directives = std::mem::take(&mut self.directives);
+        let directives = (!directives.is_empty()).then_some(Message::Directives(directives));
+        let rest = (!self.are_directives()).then_some(Message::News(self));
+        rest.into_iter().chain(directives)
+    }
+}
+
 /// The tag of the dialer's first word.
 pub fn ask(run: &Run, dialer: &PeerId, listener: &PeerId) -> [u8; 32] {
     tag(run, b"ask", dialer, listener)

@@ -6,7 +6,7 @@ use crate::limits::MEMBER_LIFE_S;
 use crate::roles::{Role, Roles};
 use crate::run::Run;
 use crate::signature;
-use murmurate_protocol::PeerId;
+use murmurate_protocol::{PeerId, RunId};
 
 /// The key of a run. Anyone who holds it can let machines in.
 #[derive(Clone)]
@@ -23,6 +23,22 @@ impl core::fmt::Debug for RunKey {
             self.name,
             self.public()
         )
+    }
+}
+
+impl Run {
+    /// A run without a key of its own: everyone can compute its key from its id, so everyone can
+    /// make a certificate for itself.
+    pub fn open(id: RunId) -> (Self, RunKey) {
+        let seed = blake3::derive_key("murmurate 2026 key of an open run", id.as_bytes());
+        let key = RunKey::from_seed(String::new(), seed);
+        let run = Self {
+            id,
+            key: key.public(),
+            secret: key.secret(),
+            open: true,
+        };
+        (run, key)
     }
 }
 

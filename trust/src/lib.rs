@@ -9,7 +9,6 @@
 //! Nothing here reads a clock, draws random numbers or does IO. Times are seconds since 1970 in
 //! UTC. All parsers of bytes check lengths first and return an error for bytes that are not theirs.
 
-mod ban;
 mod certificate;
 mod chain;
 mod directive;

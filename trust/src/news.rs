@@ -2,7 +2,6 @@
 
 use crate::chain::Chain;
 use crate::directive::SignedDirective;
-use crate::gate::Message;
 use crate::revocation::Revocation;
 use murmurate_protocol::wire::WireVersion;
 use murmurate_protocol::{PeerId, Proof};
@@ -83,16 +82,8 @@ impl News {
     }
 
     /// Whether it says nothing but directives.
-    fn are_directives(&self) -> bool {
+    pub(crate) fn are_directives(&self) -> bool {
         self.members.is_empty() && self.revocations.is_empty() && self.bans.is_empty()
-    }
-
-    /// The messages that say it.
-    pub fn messages(mut self) -> impl Iterator<Item = Message> {
-        let directives = std::mem::take(&mut self.directives);
-        let directives = (!directives.is_empty()).then_some(Message::Directives(directives));
-        let rest = (!self.are_directives()).then_some(Message::News(self));
-        rest.into_iter().chain(directives)
     }
 }
 

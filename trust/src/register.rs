@@ -1,7 +1,6 @@
 //! What the members of a run remember: whom they let in, what was revoked, who lied, and what the owner
 //! directs.
 
-use crate::ban;
 use crate::chain::{Chain, Flaw};
 use crate::directive::SignedDirective;
 use crate::limits::{
@@ -128,7 +127,7 @@ impl Register {
         if self.bans.contains_key(&proof.by()) {
             return Some(false);
         }
-        if !ban::holds(&proof, &self.run) {
+        if !self.run.proves(&proof) {
             return None;
         }
         let known = self.seats.of(&proof.by()).next().is_some() && self.bans.len() < MEMBERS_MAX;

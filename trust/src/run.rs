@@ -1,7 +1,7 @@
 //! What every member of a run knows of it.
 
-use crate::key::RunKey;
-use murmurate_protocol::{Digest, PeerId, RunId};
+use crate::signature;
+use murmurate_protocol::{Digest, PeerId, Proof, RunId};
 
 /// A run as its members know it. The secret shows at the gate that a peer was told about the run;
 /// only certificates let it in.
@@ -41,18 +41,11 @@ impl Run {
         }
     }
 
-    /// A run without a key of its own: everyone can compute its key from its id, so everyone can
-    /// make a certificate for itself.
-    pub fn open(id: RunId) -> (Self, RunKey) {
-        let seed = blake3::derive_key("murmurate 2026 key of an open run", id.as_bytes());
-        let key = RunKey::from_seed(String::new(), seed);
-        let run = Self {
-            id,
-            key: key.public(),
-            secret: key.secret(),
-            open: true,
-        };
-        (run, key)
+    /// Whether a proof that a member lies is one: its signatures are the peer's, and no honest peer gives both.
+    pub(crate) fn proves(&self, proof: &Proof) -> bool {
+        proof.holds(&self.id, |by, bytes, by_them| {
+            signature::of_bytes(by, bytes, &by_them.to_bytes())
+        })
     }
 
     /// The run's secret, for the file of a member.

@@ -1,6 +1,5 @@
 //! A register as bytes, for a file: a mark, the version of the format, a checksum, and what it holds.
 
-use crate::ban;
 use crate::chain::Chain;
 use crate::directive::SignedDirective;
 use crate::limits::{MEMBERS_MAX, REGISTER_BYTES_MAX, REVOCATIONS_MAX};
@@ -101,7 +100,7 @@ impl Register {
         }
         // A banned member whose certificates have gone stays banned.
         let bans = bans.into_iter().take(MEMBERS_MAX);
-        let held = bans.filter(|proof| ban::holds(proof, &register.run));
+        let held = bans.filter(|proof| register.run.proves(proof));
         register.bans = held.map(|proof| (proof.by(), proof)).collect();
         for directive in directives.into_iter().take(DIRECTIVES_MAX) {
             register.direct(directive);

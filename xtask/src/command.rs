@@ -117,6 +117,16 @@ fn shown(program: &OsStr, arguments: &[&str]) -> String {
     text
 }
 
+/// A program that an item needs, or the package to install.
+pub(crate) fn needs(program: &str, package: &str) -> Result<(), Failure> {
+    match Command::new(program).arg("--version").output() {
+        Ok(_) => Ok(()),
+        Err(_) => Err(Failure::new(format!(
+            "{program} is not here: install {package}"
+        ))),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -11,19 +11,8 @@ pub(super) fn data(config: &Config) -> Finding {
     if let TaskConfig::Attached(_) = config.task {
         return Finding::ok("data", "the process that attaches has them: not checked");
     }
-    let built = murmurate_tasks::build_island(
-        &config.task,
-        config.strategy.inner_kind(),
-        &config.daemon.device,
-        config.run.seed,
-        (&config.shards, config.island.ranks),
-    );
-    let loaded = built.and_then(|mut trainer| match &config.run.init {
-        Some(model) => Ok(murmurate_tasks::load_model(trainer.as_mut(), model)?),
-        None => Ok(()),
-    });
-    match loaded {
-        Ok(()) => Finding::ok("data", "found; this daemon has a part to train on"),
+    match murmurate_node::daemon::built_in(config) {
+        Ok(_) => Finding::ok("data", "found; this daemon has a part to train on"),
         Err(error) => refused(&error),
     }
 }

@@ -99,23 +99,13 @@ pub(super) fn checkpoint(subject: &Subject) -> Option<Finding> {
     if subject.runs {
         return None;
     }
-    let found = Checkpoint::open(&subject.dir);
-    let verified = found.and_then(|found| {
-        let whole = found.map(|found| found.verify().map(|()| found.manifest().round));
-        whole.transpose()
-    });
-    match verified.transpose()? {
-        Ok(round) => {
-            let text = format!("that of round {round} is whole");
-            Some(Finding::ok("checkpoint", text))
-        }
-        Err(error) => Some(
-            Finding::failed("checkpoint", Code::Checkpoint, error.to_string()).fix(
-                "restore its files from a copy, or start in a new directory: the daemon takes over the model of \
-                 the others",
-            ),
-        ),
-    }
+    let found = Checkpoint::open(&subject.dir).transpose()?;
+    let whole = found.and_then(|found| found.verify().map(|()| found.manifest().round));
+    Some(match whole {
+        Ok(round) => Finding::ok("checkpoint", format!("that of round {round} is whole")),
+        Err(error) => Finding::failed("checkpoint", Code::Checkpoint, error.to_string())
+            .fix("restore its files, or start in a new directory: it takes over the others' model"),
+    })
 }
 
 /// Whether files of the daemon are from the future.

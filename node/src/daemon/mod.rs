@@ -38,6 +38,7 @@ mod void_rounds;
 pub use clock::SteadyClock;
 pub use error::{DaemonError, RefusedBy};
 pub use recording::BINARY;
+pub use trainer::built_in;
 
 use crate::api::StatusHandle;
 use crate::config::Config;

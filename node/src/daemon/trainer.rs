@@ -37,7 +37,10 @@ impl Made {
 }
 
 /// Builds the trainers of a task in this process, as one, which starts from `run.init` if that is set.
-pub(super) fn built_in(config: &Config) -> Result<Box<dyn Trainer>, TaskError> {
+///
+/// # Errors
+/// If the configuration, the data, the shard, the device or the model to start from cannot be used.
+pub fn built_in(config: &Config) -> Result<Box<dyn Trainer>, TaskError> {
     let mut trainer = murmurate_tasks::build_island(
         &config.task,
         config.strategy.inner_kind(),

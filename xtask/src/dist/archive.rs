@@ -1,7 +1,7 @@
 //! Archives with the same bytes on every machine, and checksums.
 
-use super::{Release, needs};
-use crate::command::{output, run};
+use super::release::Release;
+use crate::command::{needs, output, run};
 use crate::failure::Failure;
 use std::fs;
 use std::path::Path;

@@ -1,13 +1,15 @@
 //! The binary of a release. For Linux it is linked by zig against an old C library, so that it runs wherever
 //! that one or a newer one is.
 
-use super::{VERSION, needs};
-use crate::command::{output, run, run_with, succeeds};
+use crate::command::{needs, output, run, run_with, succeeds};
 use crate::failure::Failure;
 use crate::paths::target;
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
+
+/// The version of the workspace.
+pub(super) const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// The C library that the binary may ask for at most: that of the oldest systems which Rust supports.
 pub(super) const OLDEST: Glibc = Glibc(2, 17);

@@ -1,9 +1,9 @@
 //! The Debian package: the binary, a service with a user of its own, its configuration in /etc/murmurate.
 
-use super::binary::Binary;
+use super::binary::{Binary, VERSION};
 use super::files::{NOTICES, SHELLS, completions, manual};
-use super::{Release, VERSION, copy, needs};
-use crate::command::{output, run, run_with};
+use super::release::{Release, copy};
+use crate::command::{needs, output, run, run_with};
 use crate::failure::Failure;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

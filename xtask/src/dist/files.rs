@@ -1,7 +1,8 @@
 //! The tarball, the wheel, the Helm chart and install.sh.
 
-use super::binary::{Binary, OLDEST, python};
-use super::{Release, VERSION, archive, copy};
+use super::archive;
+use super::binary::{Binary, OLDEST, VERSION, python};
+use super::release::{Release, copy};
 use crate::command::{output, run, run_with};
 use crate::failure::Failure;
 use crate::paths::root;

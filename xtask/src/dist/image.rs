@@ -1,8 +1,10 @@
 //! The container image: a small Debian and the binary, put together without a daemon and without a context.
 
+use super::archive;
+use super::binary::VERSION;
 use super::files::NOTICES;
-use super::{Release, VERSION, archive, copy, needs};
-use crate::command::{output, run, run_with};
+use super::release::{Release, copy};
+use crate::command::{needs, output, run, run_with};
 use crate::failure::Failure;
 use std::fs;
 use std::path::Path;

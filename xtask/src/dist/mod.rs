@@ -7,19 +7,18 @@ mod binary;
 mod deb;
 mod files;
 mod image;
+mod release;
 #[cfg(test)]
 mod tests;
 
-use crate::command::{host, output, run, run_with};
+use crate::command::{output, run, run_with};
 use crate::failure::Failure;
-use crate::paths::{root, target};
+use crate::paths::root;
 use crate::tool::Tool;
-use binary::Binary;
+use binary::{Binary, VERSION};
+use release::Release;
 use std::fs;
-use std::path::{Path, PathBuf};
-
-/// The version of the workspace.
-const VERSION: &str = env!("CARGO_PKG_VERSION");
+use std::path::Path;
 
 /// What can be made.
 const ITEMS: &[Item] = &[
@@ -177,92 +176,6 @@ fn room(folder: &Path, mib: u64) -> Result<(), Failure> {
             kib >> 10
         ))),
         _ => Ok(()),
-    }
-}
-
-/// What all items of a release have in common.
-struct Release {
-    /// Where the files go.
-    out: PathBuf,
-    /// Where they are put together.
-    stage: PathBuf,
-    /// The machines that it is for, as rustc names them.
-    target: String,
-    /// The time in all archives, in seconds since 1970: that of the commit.
-    epoch: String,
-    /// If something is asked for that it goes into.
-    binary: Option<Binary>,
-}
-
-impl Release {
-    fn new(triple: Option<&str>) -> Result<Self, Failure> {
-        // Cargo builds the profile `dist` in `dist`.
-        let out = target().join("packages");
-        let stage = target().join("xtask").join("dist");
-        fs::create_dir_all(&out)?;
-        fs::create_dir_all(&stage)?;
-        let epoch = match std::env::var("SOURCE_DATE_EPOCH") {
-            Ok(set) => set,
-            Err(_) => output("git", &["log", "-1", "--format=%ct"])?
-                .trim()
-                .to_owned(),
-        };
-        let target = triple.map_or_else(host, |triple| Ok(triple.to_owned()))?;
-        Ok(Self {
-            out,
-            stage,
-            target,
-            epoch,
-            binary: None,
-        })
-    }
-
-    fn binary(&self) -> Result<&Binary, Failure> {
-        let binary = self.binary.as_ref();
-        binary.ok_or_else(|| Failure::new("there is no binary: give --binary"))
-    }
-
-    /// The name of Debian, and of images, for the processor.
-    fn debian_arch(&self) -> Result<&'static str, Failure> {
-        match self.target.split_once('-') {
-            Some(("x86_64", system)) if system.starts_with("unknown-linux") => Ok("amd64"),
-            Some(("aarch64", system)) if system.starts_with("unknown-linux") => Ok("arm64"),
-            _ => Err(Failure::new(format!(
-                "not for {}: give a Linux as --target",
-                self.target
-            ))),
-        }
-    }
-
-    /// An empty folder to put an item together in.
-    fn fresh(&self, name: &str) -> Result<PathBuf, Failure> {
-        let folder = self.stage.join(name);
-        if folder.exists() {
-            fs::remove_dir_all(&folder)?;
-        }
-        fs::create_dir_all(&folder)?;
-        Ok(folder)
-    }
-}
-
-/// Copies a file, and makes the folder that it goes to. The failure names the file.
-fn copy(from: impl AsRef<Path>, to: &Path) -> Result<(), Failure> {
-    let from = from.as_ref();
-    let failed = |error| Failure::new(format!("{} to {}: {error}", from.display(), to.display()));
-    fs::create_dir_all(to.parent().unwrap_or(to)).map_err(failed)?;
-    fs::copy(from, to).map(drop).map_err(failed)
-}
-
-/// A program that an item needs, or the package to install.
-fn needs(program: &str, package: &str) -> Result<(), Failure> {
-    match std::process::Command::new(program)
-        .arg("--version")
-        .output()
-    {
-        Ok(_) => Ok(()),
-        Err(_) => Err(Failure::new(format!(
-            "{program} is not here: install {package}"
-        ))),
     }
 }
 

@@ -2,7 +2,8 @@
 
 use super::binary::Glibc;
 use super::files::stamped;
-use super::{Options, Release, archive, room};
+use super::release::Release;
+use super::{Options, archive, room};
 use crate::paths::target;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
