@@ -119,6 +119,9 @@ impl Driver {
             telemetry.observe(event, || status.with(|observer| observer.figures()));
         }
         self.console.log.observe(now, self.peer.round().0, event);
+        if let Some(text) = note(event) {
+            self.console.printer.note(&text);
+        }
         self.tell(event);
         if let Some(text) = self.console.void_rounds.observe(event) {
             self.console.printer.note(&text);
@@ -160,7 +163,6 @@ impl Driver {
             Event::TrainerFailed { what } => {
                 self.ending.stopped.get_or_insert_with(|| what.clone());
             }
-            Event::WorkFailed { what } => self.console.printer.note(what),
             Event::Waited {
                 wait: Wait::Peers,
                 waited,
@@ -171,12 +173,6 @@ impl Driver {
                  can still join",
                 waited.as_secs_f64()
             )),
-            Event::CatchUp {
-                from: Round(0), to, ..
-            } => self.console.printer.note(&format!(
-                "this daemon takes over the run's model, of round {to}: the parameters that it started with are \
-                 not used"
-            )),
             Event::Missing {
                 here,
                 wanted,
@@ -185,11 +181,6 @@ impl Driver {
                 let text = self.missing(*here, *wanted, waited.as_secs_f64());
                 self.console.printer.note(&text);
             }
-            Event::Unconfirmed { round } => self.console.printer.note(&format!(
-                "too few daemons confirm the checkpoint of round {round}, or any other that is here; training \
-                 goes on when more of them are started (if the others are lost, give this daemon's \
-                 checkpoint to more daemons)"
-            )),
             // Of a proven lie the network tells when the member is banned, but an open run bans no one.
             Event::Lied {
                 peer, proven, what, ..
@@ -197,21 +188,11 @@ impl Driver {
                 let text = format!("daemon {peer} lies: {what}; this daemon cuts it off");
                 self.console.printer.note(&text);
             }
-            Event::Absent { peer, until } => self.console.printer.note(&format!(
-                "daemon {peer} takes part but contributes nothing: rounds go on without it until round \
-                 {until}"
-            )),
             Event::BranchesMet { .. }
             | Event::Merged { .. }
             | Event::NotMerged { .. }
             | Event::BranchSaved { .. } => self.tell_of_branches(event),
             Event::Directed { directive, .. } => self.directed(directive),
-            Event::ClockOff { peer, ahead } => self.console.printer.note(&clock_off(*peer, *ahead)),
-            Event::Finished { rounds, .. } => {
-                self.console
-                    .printer
-                    .note(&format!("all {rounds} rounds are complete"));
-            }
             event => {
                 if let Some(refused) = refusal(event) {
                     self.refused(refused);
@@ -315,6 +296,28 @@ impl Driver {
         self.ending
             .refused(refused, self.peer.phase() == Phase::Join);
     }
+}
+
+/// The line about an event that needs nothing but the event.
+fn note(event: &Event) -> Option<String> {
+    Some(match event {
+        Event::WorkFailed { what } => what.clone(),
+        Event::CatchUp {
+            from: Round(0), to, ..
+        } => format!(
+            "this daemon takes over the run's model, of round {to}: the parameters that it started with are not used"
+        ),
+        Event::Unconfirmed { round } => format!(
+            "too few daemons confirm the checkpoint of round {round}, or any other that is here; training goes on \
+             when more of them are started (if the others are lost, give this daemon's checkpoint to more daemons)"
+        ),
+        Event::Absent { peer, until } => format!(
+            "daemon {peer} takes part but contributes nothing: rounds go on without it until round {until}"
+        ),
+        Event::ClockOff { peer, ahead } => clock_off(*peer, *ahead),
+        Event::Finished { rounds, .. } => format!("all {rounds} rounds are complete"),
+        _ => return None,
+    })
 }
 
 /// What to say about a clock. `ahead` is by how many seconds the others' clocks are ahead.
