@@ -88,7 +88,7 @@ mod tests {
     use super::Code::*;
     use super::*;
 
-    const ALL: [Code; 30] = [
+    const ALL: [Code; 31] = [
         Configuration,
         Version,
         Directory,
@@ -119,6 +119,7 @@ mod tests {
         Trouble,
         Killed,
         Silent,
+        Checkpoint,
     ];
 
     #[test]
