@@ -198,11 +198,11 @@ impl RemoteTrainer {
 
     /// Notices a loop that trains nothing: its rounds would be complete, and the model what it was.
     fn notice_unchanged(&mut self) -> Result<(), Cut> {
-        let unchanged = self.shared.memory.is_unchanged();
-        self.shared.unchanged = match unchanged {
-            true => self.shared.unchanged + 1,
-            false => 0,
-        };
+        if !self.shared.memory.is_unchanged() {
+            self.shared.unchanged = 0;
+            return Ok(());
+        }
+        self.shared.unchanged += 1;
         let text = format!(
             "the last {} rounds changed no parameter: check that the loop calls optimizer.step() before \
              swarm.step(), that the optimizer was made for the parameters that are attached, and that its \

@@ -61,7 +61,7 @@ fn ended(subject: &Subject) -> Option<Finding> {
                 format!("it ended without leaving: its log ends in round {round} with `{kind}`");
             Finding::warning("daemon", Code::Killed, text)
                 .because("it was killed, or its machine failed")
-                .fix("start it again in the same directory: it goes on from its last checkpoint")
+                .fix("start it again in the same directory")
         }
     })
 }

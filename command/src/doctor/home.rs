@@ -93,16 +93,16 @@ pub(super) fn version(subject: &Subject) -> Finding {
     }
 }
 
-/// Whether a daemon can go on from the checkpoint that is here, which is read as its start reads it. None where
-/// there is no checkpoint, or a daemon runs and replaces it.
+/// Whether a start can go on from the checkpoint, which is read as the start reads it; nothing while a daemon runs.
 pub(super) fn checkpoint(subject: &Subject) -> Option<Finding> {
-    if subject.runs {
-        return None;
-    }
-    let found = Checkpoint::open(&subject.dir).transpose()?;
-    let whole = found.and_then(|found| found.verify().map(|()| found.manifest().round));
-    Some(match whole {
-        Ok(round) => Finding::ok("checkpoint", format!("that of round {round} is whole")),
+    let round = |found: Checkpoint| found.verify().map(|()| Some(found.manifest().round));
+    let whole = || Checkpoint::open(&subject.dir)?.map_or(Ok(None), round);
+    (!subject.runs).then(|| match whole() {
+        Ok(Some(round)) => Finding::ok("checkpoint", format!("that of round {round} is whole")),
+        Ok(None) => Finding::ok(
+            "checkpoint",
+            "none yet: it begins with the others' model, or afresh",
+        ),
         Err(error) => Finding::failed("checkpoint", Code::Checkpoint, error.to_string())
             .fix("restore its files, or start in a new directory: it takes over the others' model"),
     })
