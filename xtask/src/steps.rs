@@ -193,6 +193,13 @@ pub(crate) const STEPS: &[Step] = &[
         check: fuzz::all,
     },
     Step {
+        name: "interop",
+        what: "our QUIC with libp2p's own",
+        lane: Lane::Slow,
+        inputs: &["Cargo.toml", "interop", "net", "protocol"],
+        check: interop,
+    },
+    Step {
         name: "features",
         what: "cargo check with wgpu, cuda and otlp",
         lane: Lane::Slow,
@@ -270,6 +277,13 @@ fn seeds() -> Result<(), Failure> {
         .chain(packages)
         .collect();
     run_with("cargo", &arguments, &[("MURMURATE_SEEDS", "long")])
+}
+
+fn interop() -> Result<(), Failure> {
+    let to = crate::paths::target();
+    let to = to.to_string_lossy();
+    let test = ["test", "--locked", "--manifest-path", "interop/Cargo.toml"];
+    run("cargo", &[&test[..], &["--target-dir", &to]].concat())
 }
 
 fn features() -> Result<(), Failure> {

@@ -1,99 +1,16 @@
-//! Interoperation with libp2p's own QUIC in both directions, and the transport's contract with
-//! libp2p.
+//! The transport's contract with libp2p. `interop/` has the tests with libp2p's own QUIC.
 
-use crate::echo::Echoed;
-use crate::support::{
-    Behaviour, BehaviourEvent, listen_on, node, our_swarm, stock_swarm, swarm_address, within,
-};
+use crate::support::{listen_on, node, our_swarm, swarm_address, talk, within};
 use futures::StreamExt;
 use futures::future::poll_fn;
+use libp2p::Multiaddr;
 use libp2p::core::transport::{ListenerId, TransportError, TransportEvent};
 use libp2p::core::{Endpoint as Role, Transport as _};
 use libp2p::identity::Keypair;
 use libp2p::multiaddr::Protocol;
-use libp2p::swarm::{DialError, Swarm, SwarmEvent};
-use libp2p::{Multiaddr, PeerId, identify};
+use libp2p::swarm::{DialError, SwarmEvent};
 use murmurate_net::quic::{Config, Error, QuicAddr};
 use std::pin::Pin;
-
-/// The protocols that one end has completed with the other.
-#[derive(Debug, Default, PartialEq, Eq)]
-struct Seen {
-    identified: Option<PeerId>,
-    pinged: bool,
-    echoed: Option<Echoed>,
-}
-
-impl Seen {
-    fn everything(&self) -> bool {
-        self.identified.is_some() && self.pinged && self.echoed.is_some()
-    }
-
-    fn note(&mut self, event: SwarmEvent<BehaviourEvent>) {
-        match event {
-            SwarmEvent::Behaviour(BehaviourEvent::Identify(identify::Event::Received {
-                peer_id,
-                ..
-            })) => self.identified = Some(peer_id),
-            SwarmEvent::Behaviour(BehaviourEvent::Ping(ping)) => {
-                ping.result.expect("the ping comes back");
-                self.pinged = true;
-            }
-            SwarmEvent::Behaviour(BehaviourEvent::Echo(echoed)) => self.echoed = Some(echoed),
-            SwarmEvent::ConnectionClosed { cause, .. } => panic!("closed: {cause:?}"),
-            SwarmEvent::OutgoingConnectionError { error, .. } => panic!("{error}"),
-            SwarmEvent::IncomingConnectionError { error, .. } => panic!("{error}"),
-            _ => {}
-        }
-    }
-}
-
-async fn talk(mut dialer: Swarm<Behaviour>, mut listener: Swarm<Behaviour>, addr: &str) {
-    let address = swarm_address(&mut listener, addr).await;
-    let (from, to) = (*dialer.local_peer_id(), *listener.local_peer_id());
-    dialer.dial(address.with(Protocol::P2p(to))).unwrap();
-    let (mut here, mut there) = (Seen::default(), Seen::default());
-    while !(here.everything() && there.everything()) {
-        tokio::select! {
-            event = dialer.select_next_some() => here.note(event),
-            event = listener.select_next_some() => there.note(event),
-        }
-    }
-    assert_eq!(here.identified, Some(to));
-    assert_eq!(there.identified, Some(from));
-    assert_eq!(here.echoed, Some(Echoed::GotBack));
-    assert_eq!(there.echoed, Some(Echoed::Answered));
-}
-
-#[tokio::test]
-async fn we_dial_stock_libp2p() {
-    within(talk(
-        our_swarm(),
-        stock_swarm(),
-        "/ip4/127.0.0.1/udp/0/quic-v1",
-    ))
-    .await;
-}
-
-#[tokio::test]
-async fn stock_libp2p_dials_us() {
-    within(talk(
-        stock_swarm(),
-        our_swarm(),
-        "/ip4/127.0.0.1/udp/0/quic-v1",
-    ))
-    .await;
-}
-
-#[tokio::test]
-async fn stock_libp2p_dials_a_wildcard_listener() {
-    within(talk(
-        stock_swarm(),
-        our_swarm(),
-        "/ip4/0.0.0.0/udp/0/quic-v1",
-    ))
-    .await;
-}
 
 /// Always over IPv4, and over IPv6 if the machine has it.
 #[tokio::test]
@@ -114,7 +31,7 @@ async fn we_dial_ourselves_over_both_ip_versions() {
 #[tokio::test]
 async fn another_peer_than_the_address_names_is_refused() {
     within(async {
-        let mut there = stock_swarm();
+        let mut there = our_swarm();
         let address = swarm_address(&mut there, "/ip4/127.0.0.1/udp/0/quic-v1").await;
         let somebody = Keypair::generate_ed25519().public().to_peer_id();
         let mut here = our_swarm();
