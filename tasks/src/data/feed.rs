@@ -1,11 +1,10 @@
 //! The windows of tokens that one peer trains, from memory or as a stream, and what is held out.
 
 use super::encoder::Encoder;
+use super::error::{DataError, Problem, at};
 use super::source::{Format, Source};
 use super::stream::{Sizes, Stream, split};
-use super::{
-    BadRecords, Corpus, Dealt, Passes, ShardError, ShardKind, Shards, TextError, Tokens, corpus,
-};
+use super::{BadRecords, Corpus, Dealt, Passes, ShardError, ShardKind, Shards, Tokens, corpus};
 use crate::TaskError;
 use murmurate_protocol::{Blocks, Digest, Participants, Pool};
 use std::path::Path;
@@ -47,7 +46,7 @@ pub(crate) struct Memory {
 }
 
 impl Reading<'_> {
-    fn encoder(self) -> Result<Encoder, TextError> {
+    fn encoder(self) -> Result<Encoder, DataError> {
         let mut source = Source::open(self.path, self.column)?;
         source.bad = self.bad;
         Ok(Encoder {
@@ -62,7 +61,7 @@ impl Reading<'_> {
     ///
     /// # Errors
     /// If the text cannot be read or encoded.
-    pub(crate) fn held_size(self) -> Result<Option<(usize, usize)>, TextError> {
+    pub(crate) fn held_size(self) -> Result<Option<(usize, usize)>, DataError> {
         let held_out = self.held_out;
         let encoder = self.encoder()?;
         let (source, tokens) = (&encoder.source, &encoder.tokens);
@@ -110,8 +109,8 @@ impl Feed {
             (false, true) => Some("what is held out"),
         };
         if let Some(part) = short {
-            let file = encoder.source.path().into();
-            return Err(TextError::NoWindow { file, part, window }.into());
+            let short = Problem::NoWindow { part, window };
+            return Err(at(encoder.source.path())(short).into());
         }
         let stream = Stream::new(encoder, train, sizes, shards, seed, window)?;
         Ok((Self::Stream(Box::new(stream)), held))
@@ -165,7 +164,7 @@ impl Feed {
     ///
     /// # Errors
     /// If the text cannot be read or encoded.
-    pub(crate) fn batch(&mut self, number: u64, batch: usize) -> Result<Vec<u32>, TextError> {
+    pub(crate) fn batch(&mut self, number: u64, batch: usize) -> Result<Vec<u32>, DataError> {
         match self {
             Self::Memory(memory) => Ok(memory.batch(number)),
             Self::Stream(stream) => stream.next(batch),

@@ -4,8 +4,8 @@ use super::{Score, Task};
 use crate::config::{Augmentation, Classes, DataSource, ImageConfig, ImageModel};
 use crate::data::idx::ImageShape;
 use crate::data::{
-    BadRecords, DECODED_IN_MEMORY_MAX, DataError, Dealt, ImageData, Passes, PictureError,
-    ShardKind, Shards, WantedImages,
+    BadRecords, DECODED_IN_MEMORY_MAX, DataError, Dealt, ImageData, Passes, Problem, ShardKind,
+    Shards, WantedImages,
 };
 use crate::model::{CNN_SIDE_MIN, Classifier, Cnn, Mlp, ResNet18, ResNetShape};
 use crate::{Segments, TaskError, init, loss, rng};
@@ -243,7 +243,7 @@ impl Task for ImageTask {
         let train = &mut self.data.train;
         let taken = train.take(&indices, &mut next)?;
         if taken.images.is_empty() {
-            return Err(DataError::Picture(PictureError::NoneLeft).into());
+            return Err(DataError::nowhere(Problem::NoneLeft).into());
         }
         let mut rng = rng::stream(self.seed, rng::BATCHES, number);
         let shift = self.augmentation.shift_px();

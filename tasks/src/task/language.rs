@@ -2,7 +2,7 @@
 
 use super::{Score, Task};
 use crate::config::{DataSource, LanguageConfig};
-use crate::data::{BadRecords, Dealt, ShardKind, Shards, TextError, read_text, split_text};
+use crate::data::{BadRecords, Dealt, Problem, ShardKind, Shards, at, read_text, split_text};
 use crate::model::{Transformer, TransformerShape};
 use crate::{Segments, TaskError, init, loss, rng};
 use burn::tensor::{Device, Int, Tensor, TensorData};
@@ -73,13 +73,9 @@ impl LanguageTask {
         if train.len() < window || held.len() < window {
             let share = config.held_out.min(1.0 - config.held_out);
             let needed = (window as f64 / share).ceil() as usize;
-            let file = String::from(config.data.clone()).into();
-            return Err(TextError::TooShort {
-                file,
-                found: text.len(),
-                needed,
-            }
-            .into());
+            let found = text.len();
+            let file = String::from(config.data.clone());
+            return Err(at(file.as_ref())(Problem::TooShort { found, needed }).into());
         }
         let mine = shards.range(train.len(), window)?;
         let blocks = (mine.len() / (BLOCK_WINDOWS * window)).max(1);

@@ -40,11 +40,11 @@ impl Met {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::TextError;
+    use crate::data::{Problem, at};
 
     fn bad(row: u64) -> TaskError {
-        let (file, column) = ("a.parquet".into(), "text".to_owned());
-        TextError::NotTextRow { file, column, row }.into()
+        let column = "text".to_owned();
+        at("a.parquet".as_ref())(Problem::NotTextRow { column, row }).into()
     }
 
     #[test]

@@ -3,7 +3,8 @@
 use super::files::{Format, Source};
 use super::piece::Piece;
 use crate::data::BadRecords;
-use crate::data::text::{TEXT_BYTES_MAX, TextError, read_files};
+use crate::data::error::{DataError, Problem, TEXT_BYTES_MAX, at};
+use crate::data::text::read_files;
 use std::path::Path;
 
 /// Bytes of a passage while all of them are read.
@@ -19,14 +20,14 @@ pub fn read_text(
     path: &Path,
     column: Option<&str>,
     bad: &BadRecords,
-) -> Result<Vec<u8>, TextError> {
+) -> Result<Vec<u8>, DataError> {
     let mut source = Source::open(path, column)?;
     source.bad = bad.clone();
     if source.format() == Format::Text {
         return read_files(path);
     }
     if source.bytes() > TEXT_BYTES_MAX {
-        return Err(TextError::TooLarge(path.into()));
+        return Err(at(path)(Problem::TooLarge));
     }
     let mut all = Vec::new();
     source.read(&source.passages(PASSAGE), None, &mut |_, piece| {

@@ -6,9 +6,9 @@ mod position;
 mod told;
 
 use super::encoder::Encoder;
+use super::error::{DataError, Problem, at};
 use super::pooled::name_of;
 use super::source::Passage;
-use super::text::TextError;
 use super::{Dealt, ShardError, ShardKind, Shards};
 use crate::rng;
 use ahead::Ahead;
@@ -142,7 +142,7 @@ impl Stream {
     ///
     /// # Errors
     /// If the source cannot be read or encoded, or has less than a window.
-    pub(crate) fn next(&mut self, windows: usize) -> Result<Vec<u32>, TextError> {
+    pub(crate) fn next(&mut self, windows: usize) -> Result<Vec<u32>, DataError> {
         let mut tokens = Vec::with_capacity(windows * self.window);
         // The pass of a first leg without a window. One complete pass of such legs will have none.
         let mut barren = None;
@@ -159,11 +159,9 @@ impl Stream {
                     self.advance()?;
                     let pass = self.position.leg.pass;
                     if pass > *barren.get_or_insert(pass) + 1 {
-                        return Err(TextError::NoWindow {
-                            file: self.encoder.source.path().into(),
-                            part: "each leg of this daemon",
-                            window: self.window,
-                        });
+                        let (part, window) = ("each leg of this daemon", self.window);
+                        let short = Problem::NoWindow { part, window };
+                        return Err(at(self.encoder.source.path())(short));
                     }
                 }
             }
@@ -201,7 +199,7 @@ impl Stream {
         }
     }
 
-    fn advance(&mut self) -> Result<(), TextError> {
+    fn advance(&mut self) -> Result<(), DataError> {
         let leg = self.upcoming();
         self.leg_is_read();
         let ahead = self.ahead.take();

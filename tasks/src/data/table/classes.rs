@@ -1,7 +1,7 @@
 //! From the values of a target to labels.
 
-use super::error::TableError;
 use super::place::Place;
+use crate::data::error::DataError;
 use std::collections::BTreeMap;
 
 /// The most classes, as labels are 16 bits.
@@ -28,7 +28,7 @@ impl Values {
     ///
     /// # Errors
     /// If there are too many different values.
-    pub(super) fn push(&mut self, text: &str, place: impl Fn() -> Place) -> Result<(), TableError> {
+    pub(super) fn push(&mut self, text: &str, place: impl Fn() -> Place) -> Result<(), DataError> {
         let number = match self.numbers.get(text) {
             Some(number) => *number,
             None if self.places.len() == CLASSES_MAX => {
@@ -64,7 +64,7 @@ impl Values {
     ///
     /// # Errors
     /// If a value is none of the given classes.
-    pub(super) fn labels(self, given: Given<'_>) -> Result<(Vec<u16>, usize), TableError> {
+    pub(super) fn labels(self, given: Given<'_>) -> Result<(Vec<u16>, usize), DataError> {
         let mut labels = vec![0; self.places.len()];
         let all = || self.numbers.iter().map(|(text, n)| (text, *n as usize));
         let whole = |text: &String| text.parse::<u16>().ok();
@@ -94,7 +94,7 @@ impl Values {
 
     /// Number of classes: the given one, or one more than the largest label, if at least half of the labels
     /// occur.
-    fn count(&self, labels: &[u16], given: Option<usize>) -> Result<usize, TableError> {
+    fn count(&self, labels: &[u16], given: Option<usize>) -> Result<usize, DataError> {
         let largest = labels.iter().enumerate().max_by_key(|(_, label)| **label);
         let Some((n, &label)) = largest else {
             return Ok(given.unwrap_or_default());

@@ -1,6 +1,6 @@
 //! Where a cell is, for errors.
 
-use super::error::TableError;
+use crate::data::error::{DataError, Problem, at};
 use std::path::PathBuf;
 
 /// The most characters of a value that an error shows.
@@ -16,13 +16,12 @@ pub(super) struct Place {
 
 impl Place {
     /// An error about the cell.
-    pub(super) fn wrong(&self, reason: &str) -> TableError {
-        TableError::Cell {
-            file: self.file.clone(),
-            line: self.line,
+    pub(super) fn wrong(&self, reason: &str) -> DataError {
+        let cell = Problem::Cell {
             column: self.column.clone(),
             value: self.value.escape_debug().take(SHOWN).collect(),
             reason: reason.to_owned(),
-        }
+        };
+        at(format!("{}:{}", self.file.display(), self.line).as_ref())(cell)
     }
 }
