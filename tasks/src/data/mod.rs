@@ -3,6 +3,7 @@
 mod bad_records;
 mod bundled;
 mod corpus;
+mod dataset;
 mod dealt;
 mod division;
 mod encoder;
@@ -16,7 +17,6 @@ mod labels;
 pub mod parquet;
 mod passes;
 mod pictures;
-mod pooled;
 mod shard;
 mod source;
 mod stream;
@@ -26,6 +26,8 @@ mod tokens;
 
 pub use bad_records::BadRecords;
 pub use corpus::Corpus;
+pub use dataset::Dataset;
+pub(crate) use dataset::Units;
 pub use dealt::Dealt;
 pub use division::{BLOCKS_MAX, Division};
 pub use error::{CELLS_MAX, DataError, TEXT_BYTES_MAX};

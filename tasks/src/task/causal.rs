@@ -4,7 +4,7 @@ use super::{Score, Task};
 use crate::config::{
     Architecture, BYTES, CausalConfig, CausalModel, ConfigError, DataSource, FreshModel, nearest,
 };
-use crate::data::{BadRecords, Feed, Reading, Shards, Tokens};
+use crate::data::{BadRecords, Dataset, Feed, Reading, Shards, Tokens};
 use crate::model::{
     CausalLm, CausalShape, Gpt2Shape, LlamaShape, Lora, ModelDirError, Rope, Stretch, dropout_of,
     end_of_text, initial, read_shape,
@@ -12,7 +12,6 @@ use crate::model::{
 use crate::weights::load_module;
 use crate::{Segments, TaskError, loss};
 use burn::tensor::{Device, Int, Tensor, TensorData};
-use murmurate_protocol::{Blocks, Participants, Pool};
 use murmurate_strategies::{DataReport, TensorSpec};
 use rand_chacha::ChaCha8Rng;
 use std::path::{Path, PathBuf};
@@ -261,20 +260,12 @@ impl Task for CausalTask {
         }
     }
 
-    fn deal(&mut self, participants: &Participants) {
-        self.feed.deal(participants);
+    fn dataset(&self) -> Option<&dyn Dataset> {
+        Some(self.feed.dataset())
     }
 
-    fn pool(&self) -> Option<Pool> {
-        self.feed.pool()
-    }
-
-    fn train_blocks(&mut self, blocks: &Blocks) {
-        self.feed.train_blocks(blocks);
-    }
-
-    fn finished_blocks(&self) -> u64 {
-        self.feed.finished_blocks()
+    fn dataset_mut(&mut self) -> Option<&mut dyn Dataset> {
+        Some(self.feed.dataset_mut())
     }
 
     fn samples(&self) -> u64 {
@@ -295,17 +286,6 @@ impl Task for CausalTask {
         let tokens = self.feed.batch(number, self.batch)?;
         let starts: Vec<usize> = (0..tokens.len()).step_by(window).collect();
         Ok(tensors(&tokens, &starts, context, device))
-    }
-
-    fn position(&self) -> Vec<u8> {
-        self.feed.position()
-    }
-
-    fn seek(&mut self, position: &[u8]) -> Result<(), TaskError> {
-        match self.feed.seek(position) {
-            true => Ok(()),
-            false => Err(TaskError::Position),
-        }
     }
 
     fn loss(&self, model: &CausalLm, batch: Self::Batch) -> Tensor<1> {

@@ -2,11 +2,11 @@
 
 use super::{Score, Task};
 use crate::config::{DataSource, LanguageConfig};
-use crate::data::{BadRecords, Dealt, Problem, ShardKind, Shards, at, read_text, split_text};
+use crate::data::{BadRecords, Dataset, Dealt, Problem, Shards, Units, at, read_text, split_text};
 use crate::model::{Transformer, TransformerShape};
 use crate::{Segments, TaskError, init, loss, rng};
 use burn::tensor::{Device, Int, Tensor, TensorData};
-use murmurate_protocol::{Digest, Participants};
+use murmurate_protocol::Digest;
 use murmurate_strategies::{DataReport, TensorSpec};
 use rand_chacha::ChaCha8Rng;
 use std::ops::Range;
@@ -28,9 +28,8 @@ pub struct LanguageTask {
     batch: usize,
     train: Vec<u8>,
     held: Vec<u8>,
-    seed: u64,
-    /// Only where the peers divide the text.
-    dealt: Option<Dealt>,
+    /// Its blocks of text.
+    units: Units,
     bad: BadRecords,
 }
 
@@ -79,18 +78,15 @@ impl LanguageTask {
         }
         let mine = shards.range(train.len(), window)?;
         let blocks = (mine.len() / (BLOCK_WINDOWS * window)).max(1);
-        let dealt = (shards.kind == ShardKind::Dealt)
-            .then(|| {
-                Dealt::new(blocks, shards.seed, Digest::of(&text[mine.clone()])).for_rank(shards)
-            })
-            .transpose()?;
+        let batch = config.batch as usize;
+        let fingerprint = || Digest::of(&text[mine.clone()]);
+        let units = Units::new(blocks, batch, shards, seed, fingerprint)?;
         Ok(Self {
-            dealt,
+            units,
             shape: shape(config),
-            batch: config.batch as usize,
+            batch,
             train: text[mine].to_vec(),
             held: text[held].to_vec(),
-            seed: shards.order_seed(seed),
             bad: BadRecords::default(),
         })
     }
@@ -139,19 +135,12 @@ impl Task for LanguageTask {
         init::fan_in(tensor, gain, values, rng);
     }
 
-    fn deal(&mut self, participants: &Participants) {
-        let Some(dealt) = &mut self.dealt else { return };
-        if dealt.deal(participants) {
-            self.seed = dealt.order_seed();
-        }
+    fn dataset(&self) -> Option<&dyn Dataset> {
+        Some(&self.units)
     }
 
-    fn dealt(&self) -> Option<&Dealt> {
-        self.dealt.as_ref()
-    }
-
-    fn dealt_mut(&mut self) -> Option<&mut Dealt> {
-        self.dealt.as_mut()
+    fn dataset_mut(&mut self) -> Option<&mut dyn Dataset> {
+        Some(&mut self.units)
     }
 
     fn samples(&self) -> u64 {
@@ -159,16 +148,13 @@ impl Task for LanguageTask {
     }
 
     fn batch(&mut self, number: u64, device: &Device) -> Result<Self::Batch, TaskError> {
-        let mut rng = rng::stream(self.seed, rng::BATCHES, number);
+        let mut rng = rng::stream(self.units.seed(), rng::BATCHES, number);
         let window = self.shape.context + 1;
         let starts = (self.train.len() - window + 1) as u64;
         let times = BLOCK_WINDOWS as u64;
-        let told = self
-            .dealt
-            .as_mut()
-            .and_then(|dealt| dealt.next(self.batch, times));
+        let told = self.units.of_blocks(self.batch, times);
         let windows = (0..self.batch).map(|row| {
-            let start = match &self.dealt {
+            let start = match self.units.dealt() {
                 Some(dealt) => {
                     let unit = told.as_ref().map(|units| units[row]);
                     start_in(dealt, unit, starts, &mut rng)
