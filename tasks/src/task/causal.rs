@@ -2,7 +2,7 @@
 
 use super::{Score, Task};
 use crate::config::{
-    Architecture, BYTES, CausalConfig, CausalModel, ConfigError, DataSource, FreshModel, nearest,
+    Architecture, BYTES, CausalConfig, CausalModel, ConfigError, FreshModel, NO_TEXT, nearest,
 };
 use crate::data::{BadRecords, Dataset, Feed, Reading, Shards, Tokens};
 use crate::model::{
@@ -178,15 +178,8 @@ pub(crate) fn reading<'a>(
     tokens: Tokens,
     bad: BadRecords,
 ) -> Result<Reading<'a>, ConfigError> {
-    let DataSource::Path(path) = &config.data else {
-        return Err(ConfigError::Missing {
-            table: "task",
-            key: "data",
-            hint: "no text is bundled: give a text file or a folder of them",
-        });
-    };
     Ok(Reading {
-        path,
+        path: config.data.path(NO_TEXT)?,
         column: config.column.as_deref(),
         end: plan.end,
         vocabulary: plan.shape.vocabulary(),

@@ -8,7 +8,7 @@ use crate::data::{
     WantedImages,
 };
 use crate::model::{CNN_SIDE_MIN, Classifier, Cnn, Mlp, ResNet18, ResNetShape};
-use crate::{Segments, TaskError, init, loss, rng};
+use crate::{Segments, TaskError, loss, rng};
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use murmurate_strategies::{DataReport, TensorSpec};
 use rand_chacha::ChaCha8Rng;
@@ -178,10 +178,10 @@ impl Task for ImageTask {
         let is_scale = tensor.name.ends_with(".weight") && !tensor.name.ends_with("bn2.weight");
         match tensor.shape.len() {
             2.. if !is_output => {
-                init::fan_in(tensor, std::f32::consts::SQRT_2, values, rng);
+                rng::fan_in(tensor, std::f32::consts::SQRT_2, values, rng);
             }
-            1 if is_scale => init::ones(values),
-            _ => init::zeros(values),
+            1 if is_scale => rng::ones(values),
+            _ => rng::zeros(values),
         }
     }
 

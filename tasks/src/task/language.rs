@@ -1,10 +1,10 @@
 //! Byte-level language modelling on any text: windows of a peer's range of bytes.
 
 use super::{Score, Task};
-use crate::config::{DataSource, LanguageConfig};
+use crate::config::{LanguageConfig, NO_TEXT};
 use crate::data::{BadRecords, Dataset, Dealt, Problem, Shards, Units, at, read_text, split_text};
 use crate::model::{Transformer, TransformerShape};
-use crate::{Segments, TaskError, init, loss, rng};
+use crate::{Segments, TaskError, loss, rng};
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use murmurate_protocol::Digest;
 use murmurate_strategies::{DataReport, TensorSpec};
@@ -39,18 +39,7 @@ impl LanguageTask {
     /// # Errors
     /// If the text or the shard is invalid.
     pub fn new(config: &LanguageConfig, seed: u64, shards: &Shards) -> Result<Self, TaskError> {
-        let DataSource::Path(path) = &config.data else {
-            let (key, hint) = (
-                "data",
-                "no text is bundled: give a text file or a folder of them",
-            );
-            return Err(crate::config::ConfigError::Missing {
-                table: "task",
-                key,
-                hint,
-            }
-            .into());
-        };
+        let path = config.data.path(NO_TEXT)?;
         let bad = BadRecords::new(config.on_bad_record);
         let text = read_text(path, config.column.as_deref(), &bad)?;
         let task = Self::of_text(config, &text, seed, shards)?;
@@ -124,7 +113,7 @@ impl Task for LanguageTask {
     fn initial(&self, tensor: &TensorSpec, values: &mut [f32], rng: &mut ChaCha8Rng) {
         let ends = ["join.weight", "narrow.weight", "output.weight"];
         if ends.iter().any(|end| tensor.name.ends_with(end)) {
-            return init::zeros(values);
+            return rng::zeros(values);
         }
         let table = matches!(tensor.name.as_str(), "embed" | "position");
         let gain = if table {
@@ -132,7 +121,7 @@ impl Task for LanguageTask {
         } else {
             1.0
         };
-        init::fan_in(tensor, gain, values, rng);
+        rng::fan_in(tensor, gain, values, rng);
     }
 
     fn dataset(&self) -> Option<&dyn Dataset> {

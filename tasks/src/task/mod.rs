@@ -14,7 +14,7 @@ pub(crate) use language::shape;
 pub use tabular::{TabularTask, Wanted};
 
 use crate::data::Dataset;
-use crate::init;
+use crate::rng;
 use crate::{Segments, TaskError};
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};
@@ -62,9 +62,9 @@ pub trait Task: Send {
     /// zeros for the rest.
     fn initial(&self, tensor: &TensorSpec, values: &mut [f32], rng: &mut ChaCha8Rng) {
         match tensor.shape.len() {
-            2.. => init::fan_in(tensor, 1.0, values, rng),
-            _ if tensor.name.ends_with("gamma") => init::ones(values),
-            _ => init::zeros(values),
+            2.. => rng::fan_in(tensor, 1.0, values, rng),
+            _ if tensor.name.ends_with("gamma") => rng::ones(values),
+            _ => rng::zeros(values),
         }
     }
 

@@ -1,10 +1,10 @@
 //! Classification and regression on the rows of a table.
 
 use super::{Score, Task};
-use crate::config::{Classes, ConfigError, DataSource, Objective, TabularConfig};
+use crate::config::{Classes, NO_TABLE, Objective, TabularConfig};
 use crate::data::{BadRecords, Dataset, Shards, Table, Targets, Units, WantedTable};
 use crate::model::Perceptron;
-use crate::{Segments, TaskError, init, loss};
+use crate::{Segments, TaskError, loss, rng};
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use murmurate_protocol::Digest;
 use murmurate_strategies::{DataReport, TensorSpec};
@@ -44,14 +44,7 @@ impl TabularTask {
     /// # Errors
     /// If the configuration, the table or the shard is invalid.
     pub fn new(config: &TabularConfig, seed: u64, shards: &Shards) -> Result<Self, TaskError> {
-        let DataSource::Path(path) = &config.data else {
-            return Err(ConfigError::Missing {
-                table: "task",
-                key: "data",
-                hint: "no table is bundled: give a CSV file or a folder of them",
-            }
-            .into());
-        };
+        let path = config.data.path(NO_TABLE)?;
         let bad = BadRecords::new(config.on_bad_record);
         let table = Table::read(
             path,
@@ -169,9 +162,9 @@ impl Task for TabularTask {
     fn initial(&self, tensor: &TensorSpec, values: &mut [f32], rng: &mut ChaCha8Rng) {
         match tensor.shape.len() {
             2 if !tensor.name.starts_with("output.") => {
-                init::fan_in(tensor, std::f32::consts::SQRT_2, values, rng);
+                rng::fan_in(tensor, std::f32::consts::SQRT_2, values, rng);
             }
-            _ => init::zeros(values),
+            _ => rng::zeros(values),
         }
     }
 

@@ -1,6 +1,6 @@
 //! The forward pass over the next batch, which may begin while its parameters are still exchanged.
 
-use super::gated::{Begun, Place};
+use super::next::{Begun, Place};
 use super::{BurnTrainer, MODEL, gated};
 use crate::data::{DataError, Problem};
 use crate::{Segments, Task, TaskError};

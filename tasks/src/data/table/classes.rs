@@ -1,11 +1,34 @@
-//! From the values of a target to labels.
+//! The cells of a target, and from their values to labels.
 
-use super::place::Place;
-use crate::data::error::DataError;
+use crate::data::error::{DataError, Problem, at};
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 /// The most classes, as labels are 16 bits.
 const CLASSES_MAX: usize = 1 << 16;
+
+/// The most characters of a value that an error shows.
+const SHOWN: usize = 40;
+
+/// One cell of a file.
+pub(super) struct Place {
+    pub(super) file: PathBuf,
+    pub(super) line: u64,
+    pub(super) column: String,
+    pub(super) value: String,
+}
+
+impl Place {
+    /// An error about the cell.
+    pub(super) fn wrong(&self, reason: &str) -> DataError {
+        let cell = Problem::Cell {
+            column: self.column.clone(),
+            value: self.value.escape_debug().take(SHOWN).collect(),
+            reason: reason.to_owned(),
+        };
+        at(format!("{}:{}", self.file.display(), self.line).as_ref())(cell)
+    }
+}
 
 /// The different values of a target in the order of their first rows.
 #[derive(Default)]

@@ -2,7 +2,6 @@
 
 mod classes;
 mod columns;
-mod place;
 mod read;
 
 pub use columns::{Column, Targets, WantedTable};

@@ -1,8 +1,7 @@
 //! Reads CSV files cell by cell.
 
-use super::classes::{Given, Values};
+use super::classes::{Given, Place, Values};
 use super::columns::{Column, Targets, WantedTable, number, scaled};
-use super::place::Place;
 use crate::data::error::{CELLS_MAX, DataError, Problem, at};
 use crate::data::first_bytes::{foreign_format, without_mark};
 use crate::data::text::files_of;
