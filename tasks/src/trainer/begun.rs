@@ -1,8 +1,8 @@
 //! The forward pass over the next batch, which may begin while its parameters are still exchanged.
 
-use super::gated::{Begun, Place};
+use super::next::{Begun, Place};
 use super::{BurnTrainer, MODEL, gated};
-use crate::data::{DataError, PictureError};
+use crate::data::{DataError, Problem};
 use crate::{Segments, Task, TaskError};
 use burn::tensor::Tensor;
 use murmurate_strategies::{Gate, TrainError};
@@ -86,11 +86,11 @@ impl<T: Task> BurnTrainer<T> {
             self.batches += 1;
             match batch {
                 Ok(batch) => return Ok(batch),
-                Err(TaskError::Data(DataError::Picture(PictureError::NoneLeft))) => {}
+                Err(TaskError::Data(error)) if matches!(error.problem(), Problem::NoneLeft) => {}
                 Err(error) => self.met.keep(error)?,
             }
         }
-        Err(DataError::Picture(PictureError::NoneLeft).into())
+        Err(DataError::nowhere(Problem::NoneLeft).into())
     }
 
     /// One forward pass over the next batch.

@@ -2,13 +2,11 @@
 //! on flat slices where the host can access the device's memory, otherwise on the device.
 
 mod begun;
-mod edits;
 pub(crate) mod flat;
 mod gated;
 mod inner;
-mod met;
+mod next;
 mod on_device;
-mod tensors;
 mod transfer;
 mod whole;
 
@@ -18,15 +16,14 @@ use burn::optim::{GradientsAccumulator, GradientsParams};
 use burn::tensor::Device;
 pub use whole::{parameters, take_steps};
 
-use edits::{Initial, Visit};
-use gated::Begun;
+use flat::{Initial, Visit};
 use inner::Inner;
-use met::Met;
 use murmurate_protocol::{Blocks, Digest, Evaluation, InnerStep, Participants, Pool, Round};
 use murmurate_strategies::inner::InnerKind;
 use murmurate_strategies::state::{StateError, StateSink, StateSource};
 use murmurate_strategies::{DataReport, Gate, Layout, Proceed};
 use murmurate_strategies::{StepControl, TrainError, TrainReport, Trainer};
+use next::{Begun, Met};
 use std::ops::Range;
 use std::sync::Arc;
 use whole::{Uncorrected, add};

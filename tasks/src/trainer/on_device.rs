@@ -2,7 +2,7 @@
 //! gradients and moments stay there. Moments are stored in the flat order of the host's optimizers, so
 //! a checkpoint moves from one device to another.
 
-use super::tensors::FLOATS;
+use super::transfer::FLOATS;
 use burn::tensor::{Device, Tensor, TensorData};
 use murmurate_strategies::Layout;
 use murmurate_strategies::inner::{InnerKind, StepRule};

@@ -1,6 +1,7 @@
 //! Parts of a source, and the pieces of documents in them.
 
 use crate::data::BadRecords;
+use crate::data::error::Problem;
 use std::ops::Range;
 
 /// A part of a source: lines of a text or JSON file, or rows of a row group of a Parquet file.
@@ -50,5 +51,14 @@ impl Wanted<'_> {
             _ => Err(at),
         };
         Some(tokens.iter().enumerate().map(token).collect())
+    }
+
+    /// The problem of a token at this row or line that the model does not have.
+    pub(super) fn unknown(&self, place: String, token: i64) -> Problem {
+        Problem::Token {
+            place,
+            token,
+            vocabulary: self.vocabulary.unwrap_or_default(),
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! The columns of a table: which are inputs, and what their cells become.
 
 use crate::data::BadRecords;
-use crate::data::text::OR_SKIP;
+use crate::data::error::OR_SKIP;
 use crate::rng;
 use std::collections::BTreeMap;
 

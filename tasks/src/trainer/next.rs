@@ -1,6 +1,23 @@
-//! A record of the data that a trainer could not read.
+//! What a trainer keeps of its next batch: its place, a forward pass over it that has begun, and a record that
+//! could not be read.
 
-use crate::TaskError;
+use crate::{Segments, TaskError};
+use burn::tensor::Tensor;
+
+/// What a forward pass has computed, and where the data was before it.
+pub(super) struct Begun {
+    pub(super) value: f64,
+    pub(super) loss: Tensor<1>,
+    pub(super) segments: Segments,
+    pub(super) before: Place,
+}
+
+/// Where the next batch is.
+#[derive(Clone)]
+pub(super) struct Place {
+    pub(super) batches: u64,
+    pub(super) position: Vec<u8>,
+}
 
 /// A record that cannot be read ends the training of the peer that meets it. Where peers are told blocks, it
 /// ends one round later: the block then counts as done. Otherwise it would be dealt to the next peer, which
@@ -40,11 +57,11 @@ impl Met {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::TextError;
+    use crate::data::{Problem, at};
 
     fn bad(row: u64) -> TaskError {
-        let (file, column) = ("a.parquet".into(), "text".to_owned());
-        TextError::NotTextRow { file, column, row }.into()
+        let column = "text".to_owned();
+        at("a.parquet".as_ref())(Problem::NotTextRow { column, row }).into()
     }
 
     #[test]
