@@ -48,6 +48,39 @@ pub fn without_vectors<R>(f: impl FnOnce() -> R) -> R {
     f()
 }
 
+/// Declares functions whose bodies are [`Kernel`]s: compiled for every level of vector instructions, of which
+/// a call takes the widest. What they call in their loops is `#[inline(always)]`.
+macro_rules! kernel {
+    (@output) => { () };
+    (@output $output:ty) => { $output };
+    ($(
+        $(#[$docs:meta])*
+        $visible:vis fn $name:ident<$life:lifetime $(, $generic:ident: $bound:path)?>(
+            $($value:ident: $type:ty),* $(,)?
+        ) $(-> $output:ty)? $body:block
+    )*) => {$(
+        $(#[$docs])*
+        $visible fn $name<$life $(, $generic: $bound)?>($($value: $type),*) $(-> $output)? {
+            struct Work<$life $(, $generic: $bound)?> {
+                $($value: $type,)*
+            }
+            impl<$life $(, $generic: $bound)?> $crate::compress::simd::Kernel
+                for Work<$life $(, $generic)?>
+            {
+                type Output = $crate::compress::simd::kernel!(@output $($output)?);
+
+                #[inline(always)]
+                fn run(self) -> Self::Output {
+                    let Self { $($value),* } = self;
+                    $body
+                }
+            }
+            $crate::compress::simd::vectorized(Work { $($value),* })
+        }
+    )*};
+}
+pub(crate) use kernel;
+
 struct Call<K>(K);
 
 impl<K: Kernel> WithSimd for Call<K> {

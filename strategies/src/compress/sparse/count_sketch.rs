@@ -7,7 +7,7 @@ use super::pick::{DENSITY, kept};
 use super::select::Source;
 use crate::compress::header::Header;
 use crate::compress::random::Random;
-use crate::compress::raw::{expect_finite, expect_len, push_f32s, take};
+use crate::compress::raw::{expect_finite, expect_len, f32s, push_f32s, take};
 use crate::compress::spec::{CodecSpec, Parameter, Range};
 use crate::compress::{Codec, CodecError, CodecKind, CodecProperties, EncodeContext, Sparse};
 use core::cell::RefCell;
@@ -220,8 +220,7 @@ impl Codec for CountSketch {
         let scratch = &mut *self.scratch.borrow_mut();
         let mut table = core::mem::take(&mut scratch.table);
         table.clear();
-        let values = sums.as_chunks::<4>().0.iter();
-        table.extend(values.map(|four| f32::from_le_bytes(*four)));
+        table.extend(f32s(sums));
         let within = table.iter().all(|sum| sum.abs() <= SUM_MAX);
         if within {
             self.recover(&table, u64::from_le_bytes(seed), acc.len(), scratch);
