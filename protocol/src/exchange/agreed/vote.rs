@@ -1,20 +1,77 @@
 //! Agreement: a strict majority of the group must hold, and vote for, the same versions.
 //!
-//! What was promised, voted and decided is in `agreement`. Here members send and take votes, fetch
-//! what they lack of the decided versions, and end the exchange.
+//! What was promised, voted and decided is in `agreement`. Here a fragment's round hears its members, votes, fetches
+//! what it lacks of the decided versions, and ends. This is where it asks whether members sign: in groups that
+//! survive liars they vote in `signed`, in others here and in `repair`.
 
-use super::ballot::Versions;
-use super::ballot::{Ballot, ShardVersion};
+use super::ballot::{Ballot, ShardVersion, Versions, vote_of};
 use super::fragment::FragmentRound;
 use super::message::{FragmentMessage, Scoped};
 use super::state::FragmentStage;
-use super::value::vote_of;
-use crate::core::FetchId;
 use crate::core::context::Context;
+use crate::exchange::broke;
 use crate::limits::{SEARCHES_MAX, VOTE_NAMES_MAX};
-use crate::{Attempt, Digest, Members, Output, PeerError, PeerId, Wait};
+use crate::{Attempt, Digest, Members, PeerError, PeerId, Wait};
 
 impl FragmentRound {
+    /// A message of a member, which is answered where the exchange has ended.
+    ///
+    /// # Errors
+    /// When its sender broke a rule.
+    pub(in crate::exchange) fn hear(
+        &mut self,
+        cx: &mut Context,
+        from: PeerId,
+        body: &FragmentMessage,
+    ) -> Result<(), PeerError> {
+        if self.over() {
+            self.answer(cx, from, body);
+            return Ok(());
+        }
+        let signs = self.agreement.signed.is_some();
+        match body {
+            FragmentMessage::Reduced { shard, version } => {
+                return self.on_reduced(cx, from, *shard, *version);
+            }
+            FragmentMessage::Signed(signed) if signs => return self.on_signed(cx, from, signed),
+            FragmentMessage::Signed(_) => {
+                return broke("a signed message in a group that signs nothing");
+            }
+            // An answer about a round that the sender replayed has no proof.
+            _ if signs => {}
+            FragmentMessage::Vote { ballot, versions } => {
+                return self.on_vote(cx, from, *ballot, versions);
+            }
+            FragmentMessage::VoteFor { ballot, value } => {
+                return self.note_vote(cx, from, *ballot, (*value, None));
+            }
+            FragmentMessage::Query { .. } => self.answer(cx, from, body),
+            FragmentMessage::Prepare { ballot } => return self.on_prepare(cx, from, *ballot),
+            FragmentMessage::Promise(promise) => return self.on_promise(cx, from, promise),
+            FragmentMessage::Repair {
+                ballot,
+                alive,
+                shards,
+            } => return self.on_repair(cx, from, *ballot, *alive, shards),
+            FragmentMessage::Void { ballot } => self.on_void(cx, from, *ballot),
+            FragmentMessage::EmptyRow if self.scope.within.is_some() => {
+                if let Some(index) = self.scope.group.index(from) {
+                    self.brings_nothing(index);
+                    self.advance(cx);
+                }
+            }
+            FragmentMessage::EmptyRow => return broke("an empty row in a group that has none"),
+            FragmentMessage::Tally(entries) => return self.scope.on_tally(from, entries),
+            FragmentMessage::Collected { .. } => {
+                return broke("the results of columns in a group that has none");
+            }
+            FragmentMessage::Decided {
+                ballot, versions, ..
+            } => self.on_decided(cx, from, *ballot, versions),
+        }
+        Ok(())
+    }
+
     /// Votes in the current ballot once every shard is here in the version it is about.
     pub(super) fn vote(&mut self, cx: &mut Context) {
         if self.agreement.signed.is_some() {
@@ -28,57 +85,44 @@ impl FragmentRound {
         let ballot = self.agreement.ballot;
         // All or nothing: a vote tells the others that this peer can serve every one of these
         // bytes.
-        let versions: Option<Versions> = (0..self.scope.of).map(|s| self.fitting(s)).collect();
-        let Some(versions) = versions else { return };
+        let Some(versions) = self.all_fitting() else {
+            return;
+        };
         self.agreement.voted = Some((ballot, versions.clone()));
         let value = vote_of(&versions);
-        for (_, peer) in self.scope.group.others() {
-            let vote = match versions.len() <= VOTE_NAMES_MAX {
-                true => FragmentMessage::Vote {
-                    ballot,
-                    versions: versions.clone(),
-                },
-                false => FragmentMessage::VoteFor { ballot, value },
-            };
-            cx.send(peer, self.scope.scoped(vote));
-        }
         let group = &self.scope.group;
         self.agreement
             .count(ballot, group.me, (value, Some(&versions)), group.quorum);
+        let vote = if versions.len() <= VOTE_NAMES_MAX {
+            FragmentMessage::Vote { ballot, versions }
+        } else {
+            FragmentMessage::VoteFor { ballot, value }
+        };
+        self.scope.send_all(cx, &vote);
+    }
+
+    /// The versions that the current ballot is about, if all of them are here.
+    pub(super) fn all_fitting(&self) -> Option<Versions> {
+        (0..self.scope.of).map(|s| self.fitting(s)).collect()
     }
 
     /// Another member's vote, with the versions that it is for.
-    pub(super) fn on_vote(
+    fn on_vote(
         &mut self,
         cx: &mut Context,
         from: PeerId,
         ballot: Ballot,
         versions: &[ShardVersion],
     ) -> Result<(), PeerError> {
-        if versions.len() != usize::from(self.scope.of) {
-            return Err(PeerError::Unexpected {
-                what: format!(
-                    "a vote on {} shards instead of {}",
-                    versions.len(),
-                    self.scope.of
-                ),
-            });
+        let (count, of) = (versions.len(), self.scope.of);
+        if count != usize::from(of) {
+            return broke(&format!("a vote on {count} shards instead of {of}"));
         }
         let named = (vote_of(versions), Some(versions));
         self.note_vote(cx, from, ballot, named)
     }
 
-    /// Another member's vote for a value.
-    pub(super) fn on_vote_for(
-        &mut self,
-        cx: &mut Context,
-        from: PeerId,
-        ballot: Ballot,
-        value: Digest,
-    ) -> Result<(), PeerError> {
-        self.note_vote(cx, from, ballot, (value, None))
-    }
-
+    /// Another member's vote for a value, with its versions where it names them.
     fn note_vote(
         &mut self,
         cx: &mut Context,
@@ -93,9 +137,7 @@ impl FragmentRound {
         // the same versions would be spread over all of them.
         let unled = ballot.number == 0 && ballot.coordinator != self.scope.group.peer(0);
         if unled || self.scope.group.index(ballot.coordinator).is_none() {
-            return Err(PeerError::Unexpected {
-                what: "a vote in a ballot that no member of the group coordinates".to_owned(),
-            });
+            return broke("a vote in a ballot that no member of the group coordinates");
         }
         if self.stage != FragmentStage::Repairing {
             let since = if self.stage == FragmentStage::Gathering {
@@ -128,12 +170,12 @@ impl FragmentRound {
         if let Some(voter) = voters.iter().min_by_key(after) {
             let peer = group.peer(voter);
             self.transfers.asked = Some(peer);
-            cx.send(peer, self.scope.scoped(FragmentMessage::Query { value }));
+            self.scope.send(cx, peer, FragmentMessage::Query { value });
         }
     }
 
     /// Tells a member what it asks for: the versions that a value stands for, or how the exchange ended.
-    pub(super) fn answer(&self, cx: &mut Context, from: PeerId, body: &FragmentMessage) {
+    fn answer(&self, cx: &mut Context, from: PeerId, body: &FragmentMessage) {
         let answer = match body {
             FragmentMessage::Query { value } => self.own_vote(*value).or_else(|| self.decision()),
             body if body.asks() => self.decision(),
@@ -152,8 +194,27 @@ impl FragmentRound {
         Some(self.scope.scoped(vote))
     }
 
+    /// The decision as a message, once there is one and all of it is here.
+    pub(super) fn decision(&self) -> Option<Scoped> {
+        if self.agreement.signed.is_some() {
+            return self.proof();
+        }
+        self.plain_decision()
+    }
+
+    /// The decision as a message without a proof.
+    pub(super) fn plain_decision(&self) -> Option<Scoped> {
+        let (ballot, versions) = self.agreement.decided.clone()?;
+        let signs = self.agreement.signed.is_some();
+        Some(self.scope.scoped(FragmentMessage::Decided {
+            ballot: if signs { 0 } else { ballot },
+            members: self.scope.group.members.clone(),
+            versions,
+        }))
+    }
+
     /// A member that has ended the exchange says how.
-    pub(super) fn on_decided(
+    fn on_decided(
         &mut self,
         cx: &mut Context,
         from: PeerId,
@@ -161,7 +222,8 @@ impl FragmentRound {
         versions: &[ShardVersion],
     ) {
         if versions.len() == usize::from(self.scope.of) && self.agreement.decided.is_none() {
-            self.agreement.told(from, ballot, versions.to_vec());
+            self.agreement.decided = Some((ballot, versions.to_vec()));
+            self.agreement.told_by = Some(from);
             self.fetch_missing(cx, from);
         }
         self.advance(cx);
@@ -175,9 +237,7 @@ impl FragmentRound {
         };
         let lacking = self.lacking(&versions);
         if lacking.is_empty() {
-            for wait in [Wait::Contributions, Wait::Agreement, Wait::Repair] {
-                cx.waited_in(self.scope.fragment, wait, false);
-            }
+            self.stop_waiting(cx, false);
             self.apply(cx, number, &versions);
             return;
         }
@@ -207,34 +267,28 @@ impl FragmentRound {
         let told_by = self.agreement.told_by.filter(|p| !holders.contains(p));
         let holders: Vec<PeerId> = holders.into_iter().chain(told_by).collect();
         self.transfers.searches += 1;
-        for wait in [Wait::Contributions, Wait::Agreement, Wait::Repair] {
-            cx.waited_in(self.scope.fragment, wait, true);
-        }
+        self.stop_waiting(cx, true);
         let next = holders.get(usize::from(self.transfers.searches) % holders.len().max(1));
-        if self.transfers.searches > SEARCHES_MAX || next.is_none() {
+        let Some(holder) = next.filter(|_| self.transfers.searches <= SEARCHES_MAX) else {
             let first = holders.first().copied();
-            self.missed = first.or_else(|| self.scope.group.others().map(|(_, p)| p).next());
+            self.missed = first.or_else(|| self.scope.group.other_peers().next());
             if self.missed.is_none() {
                 self.void(cx);
             }
             return;
-        }
+        };
         self.deadline = cx.wait_in(self.scope.fragment, Wait::Repair, cx.deadlines.ceiling());
-        if let Some(holder) = next {
-            self.fetch_missing(cx, *holder);
-        }
+        self.fetch_missing(cx, *holder);
     }
 
+    /// Decided versions whose bytes are not here.
     fn lacking(&self, versions: &[ShardVersion]) -> Vec<(u16, ShardVersion)> {
         let here = |shard: u16, v: &ShardVersion| {
-            self.held
-                .get(&shard)
-                .is_some_and(|versions| versions.contains(v))
+            let held = self.held.get(&shard);
+            held.is_some_and(|versions| versions.contains(v))
         };
-        (0u16..)
-            .zip(versions)
-            .filter(|(s, v)| !here(*s, v) && !self.scope.left_out(v))
-            .map(|(s, v)| (s, *v))
+        let all = (0u16..).zip(versions.iter().copied());
+        all.filter(|(s, v)| !here(*s, v) && !self.scope.left_out(v))
             .collect()
     }
 
@@ -253,25 +307,6 @@ impl FragmentRound {
         };
         for (shard, version) in self.lacking(&versions) {
             self.fetch(cx, shard, &version, holder);
-        }
-    }
-
-    /// Fetches one version from a member that holds it.
-    pub(super) fn fetch(
-        &mut self,
-        cx: &mut Context,
-        shard: u16,
-        version: &ShardVersion,
-        holder: PeerId,
-    ) {
-        let slice = self.scope.aggregate(shard, version);
-        if self.transfers.fetching.insert(slice) {
-            let deadline = cx.now + cx.deadlines.ceiling();
-            cx.put(Output::Fetch {
-                what: FetchId::Slice(slice),
-                from: vec![holder],
-                deadline,
-            });
         }
     }
 }
