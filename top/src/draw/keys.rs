@@ -1,5 +1,6 @@
-//! The keys and signs, over the rest.
+//! The keys: in the last line, where the filter is typed too, and with all signs over the rest.
 
+use super::frame::{Origin, View, flowed};
 use crate::theme::{Theme, Tone};
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Constraint, Rect};
@@ -25,8 +26,39 @@ const LINES: [&str; 15] = [
     "Any key closes this help. `murmurate why` explains more.",
 ];
 
+/// The keys, or the filter.
+pub(super) fn foot(view: &View<'_>, area: Rect, buffer: &mut Buffer) {
+    let choice = view.choice;
+    if choice.typing {
+        let text = format!("/{}▏  Enter keeps the filter, Esc clears it", choice.filter);
+        return Line::styled(text, view.theme.style(Tone::Chosen)).render(area, buffer);
+    }
+    let mut keys = vec![
+        "? help",
+        "q quit",
+        "s sort",
+        "r reverse",
+        "/ filter",
+        "↑↓ peer",
+        "p pause",
+    ];
+    if matches!(view.origin, Origin::Recorded(_)) {
+        keys.extend(["←→ 5 s", "+- speed"]);
+    }
+    keys.push("e events");
+    let mut keys: Vec<String> = keys.into_iter().map(str::to_owned).collect();
+    if !choice.filter.is_empty() {
+        keys.insert(0, format!("filter: {}", choice.filter));
+    }
+    if choice.selected.is_some() {
+        keys.insert(0, "Esc closes the peer".to_owned());
+    }
+    let line = flowed(&keys, area.width, 1).into_iter().next();
+    Line::styled(line.unwrap_or_default(), view.theme.style(Tone::Quiet)).render(area, buffer);
+}
+
 /// The help in the middle of an area.
-pub(super) fn popup(theme: Theme, area: Rect, buffer: &mut Buffer) {
+pub(super) fn help(theme: Theme, area: Rect, buffer: &mut Buffer) {
     let width = LINES
         .iter()
         .map(|line| line.chars().count())
