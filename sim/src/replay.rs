@@ -1,8 +1,8 @@
 //! Repeats the recording of a daemon's peer: passes the same inputs at the same times to a `Peer`,
 //! without an Executor, and compares its outputs with the daemon's bit by bit.
 
-use crate::lines::Lines;
 use crate::names;
+use crate::trace::Lines;
 use murmurate_protocol::record::{Entry, RecordError, RecordHeader, RecordReader, Replay};
 use murmurate_protocol::{Event, Output, Time, Topology, wire};
 use murmurate_strategies::topology::TopologyKind;

@@ -1,27 +1,17 @@
 //! The faults of a scenario and their times.
 //!
-//! Here the kinds are data. The effect of each kind is in the file with its name.
+//! Here the kinds are data. `effects` has what they do to machines, `liar` what a lying machine says.
 
-mod byzantine;
-mod crash;
-mod directive;
+mod effects;
 mod forger;
 mod liar;
-mod lie;
-mod missing;
-mod partition;
-mod pause;
-mod random;
 mod raw;
-mod restart;
-mod straggler;
 
 pub(crate) use forger::Forger;
-pub use lie::Lie;
-pub(crate) use lie::Lying;
-pub(crate) use random::RandomCrashes;
+pub(crate) use liar::Speaker;
 pub(crate) use raw::RawFault;
 
+use crate::random::{Purpose, Random};
 use core::time::Duration;
 use murmurate_protocol::{Directive, Phase, Round, Time};
 
@@ -179,5 +169,75 @@ impl Fault {
             Self::Partition { peers, when, .. } => Some((*when, peers.first().copied()?)),
             Self::RandomCrashes { .. } | Self::ClockSkew { .. } => None,
         }
+    }
+}
+
+/// What a Byzantine machine sends instead of a slice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Lie {
+    /// The same number of random bytes.
+    Garbage,
+    /// The first half of the bytes.
+    Truncated,
+    /// The bytes with one bit of the last byte flipped, which may still decode.
+    FlippedBit,
+    /// Anything that it can sign: other votes, promises and proposals for every receiver, false
+    /// decisions and repairs, false calls to catch up, and silence.
+    Anything,
+    /// No slices, though it votes.
+    Withhold,
+    /// An absurd loss of its training: enormous, negative, infinite or not a number.
+    Loss,
+    /// Scores of contributions with the wrong sign.
+    Scores,
+    /// No slices and no messages, except that it says that it takes part.
+    Silent,
+    /// True slices, and in place of its votes it asks for the last ballot that it coordinates and promises the
+    /// last one of the receiver.
+    Ballots,
+    /// All as it should be in one round of seven, and as [`Lie::Withhold`] in the others.
+    Rare,
+}
+
+/// A lie and its end.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Lying {
+    pub(crate) lie: Lie,
+    pub(crate) until: Time,
+}
+
+/// One process of random crashes.
+#[derive(Debug)]
+pub(crate) struct RandomCrashes {
+    mean: Duration,
+    restart_after: Option<Duration>,
+    until: Time,
+    down_max: usize,
+    random: Random,
+}
+
+impl RandomCrashes {
+    /// From a scenario's fault. `number` gives each process a separate random stream.
+    pub(crate) fn new(
+        seed: u64,
+        number: usize,
+        (mean, restart_after): (Duration, Option<Duration>),
+        (until, down_max): (Time, usize),
+    ) -> Self {
+        let random = Random::new(seed.wrapping_add(number as u64), Purpose::Faults);
+        Self {
+            mean,
+            restart_after,
+            until,
+            down_max,
+            random,
+        }
+    }
+
+    fn next(&mut self, now: Time) -> Option<Time> {
+        let gap = self.random.exponential(self.mean.as_secs_f64());
+        let at = now + Duration::from_secs_f64(gap);
+        (at < self.until).then_some(at)
     }
 }

@@ -1,10 +1,10 @@
 //! A `[[fault]]` table as written, and its conversion to a valid [`Fault`].
 
-use super::directive::RawDirective;
 use super::{Fault, Lie, When};
 use crate::scenario::{Checker, ScenarioError};
 use core::time::Duration;
-use murmurate_protocol::{Phase, Round, Time};
+use murmurate_protocol::{Change, Directive, Phase, RateFactor, Round, Time};
+use murmurate_strategies::compress::CODECS;
 use serde::Deserialize;
 
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
@@ -339,5 +339,70 @@ impl RawFault {
             }
         }
         Ok(())
+    }
+}
+
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
+enum RawChange {
+    Pause,
+    Resume,
+    Rounds,
+    InnerSteps,
+    LearningRate,
+    Codec,
+}
+
+/// The `directive` of a fault as written.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawDirective {
+    change: RawChange,
+    from: Option<u64>,
+    value: Option<f64>,
+    codec: Option<String>,
+}
+
+impl RawDirective {
+    /// The directive with this number, which the key `name` describes.
+    fn numbered(
+        self,
+        number: usize,
+        check: &Checker<'_>,
+        name: &str,
+    ) -> Result<Directive, ScenarioError> {
+        let value = || {
+            let given = self.value.filter(|value| *value >= 0.0);
+            given.ok_or_else(|| check.refuse(name, "needs a `value` of at least zero"))
+        };
+        let change = match self.change {
+            RawChange::Pause => Change::Pause,
+            RawChange::Resume => Change::Resume,
+            RawChange::Rounds => Change::Rounds(value()? as u64),
+            RawChange::InnerSteps => Change::InnerSteps(value()? as u32),
+            RawChange::LearningRate => Change::LearningRate(
+                RateFactor::new(value()?)
+                    .ok_or_else(|| check.refuse(name, "needs a `value` from 0.000001 to 1000"))?,
+            ),
+            RawChange::Codec => Change::Codec(match self.codec.as_deref() {
+                None => None,
+                Some(name) => {
+                    let found = CODECS.iter().find(|spec| spec.name == name);
+                    let unknown = || {
+                        check.refuse(
+                            name,
+                            "needs a `codec` that exists, or none for that of the strategy",
+                        )
+                    };
+                    Some(found.ok_or_else(unknown)?.tag)
+                }
+            }),
+        };
+        Ok(Directive {
+            number: number as u32 + 1,
+            at_s: 0,
+            from: Round(self.from.unwrap_or(0)),
+            change,
+        })
     }
 }
