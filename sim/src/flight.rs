@@ -1,4 +1,4 @@
-//! What is under way between machines: pushed slices, and fetches by number. A serial tells one use of a number
+//! Transfers under way between machines: pushed slices, and fetches by number. A serial tells one use of a number
 //! from the next.
 
 use crate::net::Fate;
@@ -9,15 +9,15 @@ use murmurate_protocol::{FetchId, PushOutcome, SliceId, SliceMeta, Time};
 /// A pushed slice in flight.
 #[derive(Clone, Debug)]
 pub(crate) struct Transfer {
-    pub(crate) from: u32,
+    pub(crate) from: usize,
     pub(crate) from_life: u32,
-    pub(crate) to: u32,
+    pub(crate) to: usize,
     pub(crate) connection: u32,
     pub(crate) slice: SliceId,
     pub(crate) meta: SliceMeta,
     pub(crate) bytes: Bytes,
     pub(crate) deadline: Time,
-    /// Whether its deadline is on the calendar.
+    /// Set once its deadline is on the calendar.
     pub(crate) may_be_late: bool,
     /// Distinguishes different uses of the same number.
     pub(crate) serial: u32,
@@ -27,7 +27,7 @@ pub(crate) struct Transfer {
     pub(crate) extra: Duration,
     pub(crate) fate: Fate,
     pub(crate) outcome: PushOutcome,
-    /// Whether the sender still waits for the outcome.
+    /// Set while the sender waits for the outcome.
     pub(crate) open: bool,
     /// Push-sum mass in flight.
     pub(crate) flying: f64,
@@ -53,29 +53,29 @@ pub(crate) struct Fetching {
 #[derive(Debug, Default)]
 pub(crate) struct Fetches {
     pub(crate) open: Vec<Option<Fetching>>,
-    pub(crate) free: Vec<u32>,
+    pub(crate) free: Vec<usize>,
     pub(crate) serials: u32,
 }
 
 impl Fetches {
-    pub(crate) fn keep(&mut self, fetching: Fetching) -> (u32, u32) {
+    pub(crate) fn keep(&mut self, fetching: Fetching) -> (usize, u32) {
         self.serials = self.serials.wrapping_add(1);
         let serial = self.serials;
         let fetching = Some(Fetching { serial, ..fetching });
         match self.free.pop() {
             Some(number) => {
-                self.open[number as usize] = fetching;
+                self.open[number] = fetching;
                 (number, serial)
             }
             None => {
                 self.open.push(fetching);
-                ((self.open.len() - 1) as u32, serial)
+                (self.open.len() - 1, serial)
             }
         }
     }
 
-    pub(crate) fn get(&mut self, number: u32, serial: u32) -> Option<&mut Fetching> {
-        let slot = self.open.get_mut(number as usize)?;
+    pub(crate) fn get(&mut self, number: usize, serial: u32) -> Option<&mut Fetching> {
+        let slot = self.open.get_mut(number)?;
         slot.as_mut().filter(|fetching| fetching.serial == serial)
     }
 
@@ -83,14 +83,14 @@ impl Fetches {
     pub(crate) fn replace(&mut self, host: usize, life: u32, what: &FetchId) -> Option<u32> {
         let same = |f: &Fetching| f.host == host && f.life == life && f.what == *what;
         let mut open = self.open.iter();
-        let number = open.position(|slot| slot.as_ref().is_some_and(same))? as u32;
-        let serial = self.open[number as usize].as_ref()?.serial;
+        let number = open.position(|slot| slot.as_ref().is_some_and(same))?;
+        let serial = self.open[number].as_ref()?.serial;
         self.take(number, serial)?.flow
     }
 
-    pub(crate) fn take(&mut self, number: u32, serial: u32) -> Option<Fetching> {
+    pub(crate) fn take(&mut self, number: usize, serial: u32) -> Option<Fetching> {
         self.get(number, serial)?;
         self.free.push(number);
-        self.open[number as usize].take()
+        self.open[number].take()
     }
 }

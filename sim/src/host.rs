@@ -14,6 +14,7 @@ use murmurate_protocol::{
     PeerId, Round, SealMemory, SiteFinder, SliceId, SliceMeta, Snapshot, StepBudget, Tag, Time,
 };
 use murmurate_strategies::executor::Executor;
+use murmurate_strategies::slices::SliceStore;
 use murmurate_strategies::state::MemoryState;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -44,7 +45,7 @@ pub(crate) struct Host {
     pub(crate) peer: Peer,
     pub(crate) stores: Stores,
     /// Pushes whose outcome the peer does not know, by number.
-    pub(crate) open_pushes: Vec<u32>,
+    pub(crate) open_pushes: Vec<usize>,
     worker: Worker,
     lanes: [LaneState; 2],
     /// How far its next forward pass is.
@@ -58,7 +59,7 @@ pub(crate) struct Host {
     pub(crate) finder: Option<Box<SiteFinder>>,
 }
 
-/// What is known of a slice beside its bytes.
+/// Facts of a slice beside its bytes.
 #[derive(Clone, Copy, Debug, Default)]
 struct Head {
     /// The header of an aggregate that others may fetch.
@@ -260,7 +261,7 @@ pub(crate) struct Slot {
     pub(crate) drift: Drift,
     /// Offset of its clock.
     pub(crate) ahead: Duration,
-    /// What it sends instead of its slices while it lies.
+    /// Its lie, and until when.
     pub(crate) lying: Option<Lying>,
     /// The last round in which it signed something.
     pub(crate) signed: Option<Round>,
@@ -272,7 +273,7 @@ pub(crate) struct Slot {
     pub(crate) directives: Directives,
     /// Signatures that it made and checked.
     pub(crate) memory: SealMemory,
-    /// What it knows that helps it to lie.
+    /// Material for its lies.
     pub(crate) forger: Forger,
     /// Records that it made in this life.
     pub(crate) records: u64,
@@ -282,7 +283,7 @@ pub(crate) struct Slot {
     pub(crate) paused_until: Time,
     pub(crate) finished: bool,
     /// Faults that wait for a phase of this machine.
-    pub(crate) waiting_faults: Vec<u32>,
+    pub(crate) waiting_faults: Vec<usize>,
 }
 
 /// The last snapshot that a machine saved.

@@ -53,9 +53,8 @@ mod transfer;
 mod work;
 
 pub use data::DataReport;
-pub use error::SimError;
-pub use fault::{Fault, Lie, When};
-pub use invariants::Violation;
+pub use error::{SimError, Violation};
+pub use fault::{Effect, Fault, Lie, When};
 pub use net::Transport;
 pub use replay::{ReplayDifference, ReplayError, ReplayReport, replay_file};
 pub use report::{Counters, FaultNote, Report, Sample, consensus_distance};

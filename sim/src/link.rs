@@ -43,9 +43,9 @@ impl Swarm<'_> {
         self.queue.push(
             self.now + self.net.dialling(index, other),
             Due::Up {
-                host: other as u32,
+                host: other,
                 life: self.slots[other].life,
-                other: index as u32,
+                other: index,
                 other_life: self.slots[index].life,
                 answer: false,
             },
@@ -83,9 +83,9 @@ impl Swarm<'_> {
             let back = self.now + self.net.latency(host, other);
             self.net.hold_back(host, other, back);
             let due = Due::Up {
-                host: other as u32,
+                host: other,
                 life: other_life,
-                other: host as u32,
+                other: host,
                 other_life: life,
                 answer: true,
             };
@@ -158,13 +158,13 @@ impl Swarm<'_> {
         };
         self.net.bring_down(index, other);
         let at = self.now + self.net.latency(index, other);
-        let due = |host: usize, other: usize| Due::Down {
-            host: host as u32,
-            other: other as u32,
+        self.net.hold_back(index, other, at);
+        let due = Due::Down {
+            host: other,
+            other: index,
             connection,
         };
-        self.net.hold_back(index, other, at);
-        self.queue.push(at, due(other, index));
+        self.queue.push(at, due);
         // The peer's pushes over the link end with it.
         self.pushes_of_closed_link(index, other);
     }
@@ -190,16 +190,13 @@ impl Swarm<'_> {
         *of_name += bytes as u64;
         match self.net.message(self.now, index, other, bytes) {
             Some(at) => {
-                let (from, to) = (index as u32, other as u32);
-                self.queue.push(
-                    at,
-                    Due::Message {
-                        from,
-                        to,
-                        connection,
-                        letter,
-                    },
-                );
+                let due = Due::Message {
+                    from: index,
+                    to: other,
+                    connection,
+                    letter,
+                };
+                self.queue.push(at, due);
             }
             None => self.counters.messages_lost += 1,
         }
@@ -346,7 +343,7 @@ impl Swarm<'_> {
             return;
         }
         let due = Due::Directives {
-            host: other as u32,
+            host: other,
             directives,
         };
         self.queue

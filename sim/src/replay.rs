@@ -81,7 +81,7 @@ pub struct ReplayReport {
     pub peer: String,
     /// The plan's hash, hexadecimal.
     pub plan: String,
-    /// Whether all outputs with a recorded mark were the same.
+    /// Set if all outputs with a recorded mark were the same.
     pub equal: bool,
     /// `end` (the daemon left), `cut` (recording stopped) or `torn` (the daemon was killed).
     pub closed: String,

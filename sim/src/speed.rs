@@ -1,7 +1,7 @@
 //! Differences between machines: their speeds and clocks from the start, and speeds that drift, for example because
 //! of other work, heat, or other tenants of a cloud machine. `fault/` changes machines while they run.
 
-use crate::fault::Fault;
+use crate::fault::Effect;
 use crate::random::Random;
 use crate::scenario::Scenario;
 use core::time::Duration;
@@ -9,8 +9,8 @@ use murmurate_protocol::Time;
 
 /// The offset of a machine's clock.
 pub(crate) fn ahead(scenario: &Scenario, index: usize) -> Duration {
-    let skew = scenario.faults.iter().find_map(|fault| match fault {
-        Fault::ClockSkew { peer, ahead } if *peer == index => Some(*ahead),
+    let skew = scenario.faults.iter().find_map(|fault| match fault.effect {
+        Effect::ClockSkew { ahead } if fault.peer == index => Some(ahead),
         _ => None,
     });
     skew.unwrap_or_default()

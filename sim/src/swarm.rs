@@ -39,7 +39,7 @@ pub(crate) struct Swarm<'a> {
     pub(crate) slots: Vec<Slot>,
     pub(crate) net: Network,
     pub(crate) transfers: Vec<Transfer>,
-    pub(crate) free_transfers: Vec<u32>,
+    pub(crate) free_transfers: Vec<usize>,
     pub(crate) fetches: Fetches,
     pub(crate) snapshots: Snapshots,
     pub(crate) setup: Random,
@@ -47,7 +47,7 @@ pub(crate) struct Swarm<'a> {
     pub(crate) drifts: Random,
     pub(crate) random_crashes: Vec<RandomCrashes>,
     /// Joins that wait for a round of any machine.
-    pub(crate) waiting_joins: Vec<u32>,
+    pub(crate) waiting_joins: Vec<usize>,
     pub(crate) sides: u32,
     pub(crate) live: usize,
     pub(crate) finished: usize,
@@ -117,10 +117,9 @@ impl<'a> Swarm<'a> {
         };
         swarm.plan_faults();
         for (number, change) in scenario.network.changes.iter().enumerate() {
-            let change_due = Due::Capacity {
-                change: number as u32,
-            };
-            swarm.queue.push(change.at, change_due);
+            swarm
+                .queue
+                .push(change.at, Due::Capacity { change: number });
         }
         swarm
     }
@@ -164,7 +163,7 @@ impl<'a> Swarm<'a> {
         }
     }
 
-    /// Whether the run may end: after an all-reduce all live peers hold the same bits.
+    /// The condition for an end: after an all-reduce all live peers hold the same bits.
     fn agreed(&self) -> bool {
         if !self.recipe.plan().exchange.agrees() {
             return true;
@@ -202,33 +201,33 @@ impl<'a> Swarm<'a> {
 
     fn take(&mut self, due: Due) -> Result<(), SimError> {
         match due {
-            Due::Start { host } => self.start(host as usize),
-            Due::Timeout { host, life } => self.timeout(host as usize, life),
+            Due::Start { host } => self.start(host),
+            Due::Timeout { host, life } => self.timeout(host, life),
             Due::Message {
                 from,
                 to,
                 connection,
                 letter,
-            } => self.message(from as usize, to as usize, connection, letter),
+            } => self.message(from, to, connection, letter),
             Due::Up {
                 host,
                 life,
                 other,
                 other_life,
                 answer,
-            } => self.link_up((host as usize, life), (other as usize, other_life), answer),
+            } => self.link_up((host, life), (other, other_life), answer),
             Due::Down {
                 host,
                 other,
                 connection,
-            } => self.link_down(host as usize, other as usize, connection),
+            } => self.link_down(host, other, connection),
             Due::Work {
                 host,
                 life,
                 lane,
                 serial,
-            } => self.work_ends(host as usize, life, lane, serial),
-            Due::Directives { host, directives } => self.hear_directives(host as usize, directives),
+            } => self.work_ends(host, life, lane, serial),
+            Due::Directives { host, directives } => self.hear_directives(host, directives),
             Due::Flow { flow, serial } => self.flow_due(flow, serial),
             Due::PushLate { transfer, serial } => self.push_late(transfer, serial),
             Due::SliceArrives { transfer } => self.slice_arrives(transfer),
@@ -241,9 +240,9 @@ impl<'a> Swarm<'a> {
                 Ok(())
             }
             Due::Fault { fault } => self.strike(fault),
-            Due::RandomCrash { process } => self.random_crash(process as usize),
+            Due::RandomCrash { process } => self.random_crash(process),
             Due::SpeedUp { host, factor } => {
-                self.speed_up(host as usize, factor);
+                self.speed_up(host, factor);
                 Ok(())
             }
             Due::Heal { peers, side } => {
@@ -253,8 +252,8 @@ impl<'a> Swarm<'a> {
         }
     }
 
-    fn change_capacity(&mut self, number: u32) {
-        let change = &self.scenario.network.changes[number as usize];
+    fn change_capacity(&mut self, number: usize) {
+        let change = &self.scenario.network.changes[number];
         let rates = (change.uplink, change.downlink);
         self.net.set_capacity(self.now, change.peer, rates);
         self.make_appointments();
@@ -291,7 +290,7 @@ impl<'a> Swarm<'a> {
 
     /// Adds everything that is needed to reproduce a broken invariant.
     pub(crate) fn violation(&self, index: usize, what: String) -> SimError {
-        SimError::Violation(Box::new(crate::invariants::Violation {
+        SimError::Violation(Box::new(crate::error::Violation {
             seed: self.scenario.seed,
             at: self.now,
             peer: index,
@@ -335,13 +334,8 @@ impl Swarm<'_> {
         let at = (at - slot.ahead).max(self.now);
         if slot.wake_at.is_none_or(|wake| at < wake) {
             slot.wake_at = Some(at);
-            self.queue.push(
-                at,
-                Due::Timeout {
-                    host: index as u32,
-                    life: slot.life,
-                },
-            );
+            let (host, life) = (index, slot.life);
+            self.queue.push(at, Due::Timeout { host, life });
         }
     }
 
@@ -542,22 +536,20 @@ impl Swarm<'_> {
     fn trigger_faults(&mut self, index: usize, round: Round, phase: Phase) {
         let faults = &self.scenario.faults;
         let (queue, now) = (&mut self.queue, self.now);
-        let mut strikes = |number: &u32| match faults[*number as usize].trigger() {
-            Some((
-                When::In {
-                    round: r,
-                    phase: p,
-                    delay,
-                },
-                _,
-            )) => {
-                let reached = round > r || (round == r && phase >= p && phase != Phase::Left);
-                if reached {
-                    queue.push(now + delay, Due::Fault { fault: *number });
-                }
-                !reached
+        let mut strikes = |number: &usize| {
+            let Some(When::In {
+                round: due,
+                phase: from,
+                delay,
+            }) = faults[*number].when
+            else {
+                return false;
+            };
+            let reached = round > due || (round == due && phase >= from && phase != Phase::Left);
+            if reached {
+                queue.push(now + delay, Due::Fault { fault: *number });
             }
-            _ => false,
+            !reached
         };
         self.slots[index].waiting_faults.retain(&mut strikes);
         self.waiting_joins.retain(&mut strikes);

@@ -32,7 +32,7 @@ pub(crate) struct Trace<'a> {
     hasher: blake3::Hasher,
     batch: Vec<u8>,
     last: VecDeque<Line>,
-    /// Whether to hash inputs and outputs completely, or only their names, times and peers.
+    /// Set to hash inputs and outputs completely, and not only their names, times and peers.
     whole: bool,
     lines: Lines<'a>,
 }

@@ -51,9 +51,9 @@ impl Swarm<'_> {
         let flying = self.checks.mass_leaves(&meta);
         let fate = self.net.fate();
         let number = self.keep_transfer(Transfer {
-            from: index as u32,
+            from: index,
             from_life: self.slots[index].life,
-            to: other as u32,
+            to: other,
             connection,
             slice,
             meta,
@@ -81,22 +81,22 @@ impl Swarm<'_> {
             between,
             (meta.bytes, priority),
         );
-        let transfer = &mut self.transfers[number as usize];
+        let transfer = &mut self.transfers[number];
         (transfer.flow, transfer.extra) = (Some(flow), extra);
         self.make_appointments();
     }
 
-    fn keep_transfer(&mut self, transfer: Transfer) -> u32 {
+    fn keep_transfer(&mut self, transfer: Transfer) -> usize {
         match self.free_transfers.pop() {
             Some(number) => {
-                let kept = &mut self.transfers[number as usize];
+                let kept = &mut self.transfers[number];
                 let serial = kept.serial.wrapping_add(1);
                 *kept = Transfer { serial, ..transfer };
                 number
             }
             None => {
                 self.transfers.push(transfer);
-                (self.transfers.len() - 1) as u32
+                self.transfers.len() - 1
             }
         }
     }
@@ -105,7 +105,7 @@ impl Swarm<'_> {
     pub(crate) fn make_appointments(&mut self) {
         for made in self.net.appointments() {
             if let Owner::Push(number) = made.owner {
-                let transfer = &mut self.transfers[number as usize];
+                let transfer = &mut self.transfers[number];
                 let deadline = transfer.deadline.max(self.now);
                 if made.at >= deadline && !std::mem::replace(&mut transfer.may_be_late, true) {
                     let serial = transfer.serial;
@@ -139,8 +139,8 @@ impl Swarm<'_> {
     }
 
     /// A push that still flows at its deadline will certainly not arrive.
-    pub(crate) fn push_late(&mut self, number: u32, serial: u32) -> Result<(), SimError> {
-        let transfer = &self.transfers[number as usize];
+    pub(crate) fn push_late(&mut self, number: usize, serial: u32) -> Result<(), SimError> {
+        let transfer = &self.transfers[number];
         if transfer.serial != serial || transfer.flow.is_none() {
             return Ok(());
         }
@@ -149,16 +149,16 @@ impl Swarm<'_> {
     }
 
     /// Ends the flow of a push.
-    fn stop_flow(&mut self, number: u32) {
-        if let Some(flow) = self.transfers[number as usize].flow.take() {
+    fn stop_flow(&mut self, number: usize) {
+        if let Some(flow) = self.transfers[number].flow.take() {
             self.net.end_flow(self.now, flow);
             self.make_appointments();
         }
     }
 
     /// Ends a push. Mass that is still in flight is lost.
-    fn free_transfer(&mut self, number: u32) {
-        let transfer = &mut self.transfers[number as usize];
+    fn free_transfer(&mut self, number: usize) {
+        let transfer = &mut self.transfers[number];
         self.checks
             .mass_vanishes(std::mem::take(&mut transfer.flying));
         transfer.bytes = Bytes::new();
@@ -166,10 +166,10 @@ impl Swarm<'_> {
     }
 
     /// The last byte has left the slowest link.
-    fn slice_sent(&mut self, number: u32) -> Result<(), SimError> {
-        let transfer = &mut self.transfers[number as usize];
+    fn slice_sent(&mut self, number: usize) -> Result<(), SimError> {
+        let transfer = &mut self.transfers[number];
         transfer.flow = None;
-        let (from, to) = (transfer.from as usize, transfer.to as usize);
+        let (from, to) = (transfer.from, transfer.to);
         let (deadline, extra) = (transfer.deadline.max(self.now), transfer.extra);
         if transfer.fate == Fate::Lost {
             self.counters.pushes_lost += 1;
@@ -190,13 +190,9 @@ impl Swarm<'_> {
     }
 
     /// The slice is complete at its receiver, if the receiver is still up.
-    pub(crate) fn slice_arrives(&mut self, number: u32) -> Result<(), SimError> {
-        let transfer = &self.transfers[number as usize];
-        let (from, to, connection) = (
-            transfer.from as usize,
-            transfer.to as usize,
-            transfer.connection,
-        );
+    pub(crate) fn slice_arrives(&mut self, number: usize) -> Result<(), SimError> {
+        let transfer = &self.transfers[number];
+        let (from, to, connection) = (transfer.from, transfer.to, transfer.connection);
         if !self.net.delivers(from, to, connection) || self.slots[to].host.is_none() {
             // The transport repeats it until the partition ends, the link dies or the deadline
             // passes.
@@ -209,11 +205,11 @@ impl Swarm<'_> {
                 return Ok(());
             }
             let at = transfer.deadline.max(self.now);
-            self.transfers[number as usize].outcome = PushOutcome::Unknown;
+            self.transfers[number].outcome = PushOutcome::Unknown;
             self.queue.push(at, Due::PushEnds { transfer: number });
             return Ok(());
         }
-        let transfer = &mut self.transfers[number as usize];
+        let transfer = &mut self.transfers[number];
         transfer.outcome = PushOutcome::Delivered;
         let (slice, meta, bytes) = (transfer.slice, transfer.meta, transfer.bytes.clone());
         let unheard = match transfer.fate {
@@ -242,9 +238,9 @@ impl Swarm<'_> {
     }
 
     /// Tells the sender how a push ended, unless it cancelled the push.
-    pub(crate) fn push_ends(&mut self, number: u32) -> Result<(), SimError> {
-        let transfer = &mut self.transfers[number as usize];
-        let (from, to) = (transfer.from as usize, transfer.to as usize);
+    pub(crate) fn push_ends(&mut self, number: usize) -> Result<(), SimError> {
+        let transfer = &mut self.transfers[number];
+        let (from, to) = (transfer.from, transfer.to);
         let (slice, outcome) = (transfer.slice, transfer.outcome);
         if !transfer.open || self.slots[from].life != transfer.from_life {
             self.free_transfer(number);
@@ -256,7 +252,7 @@ impl Swarm<'_> {
             return Ok(());
         }
         if outcome == PushOutcome::Lost {
-            let flying = std::mem::take(&mut self.transfers[number as usize].flying);
+            let flying = std::mem::take(&mut self.transfers[number].flying);
             self.checks.mass_lands(flying);
         }
         self.free_transfer(number);
@@ -280,10 +276,10 @@ impl Swarm<'_> {
     }
 
     /// Handles the loss of a machine: pushes that still flow are lost, complete ones arrive.
-    pub(crate) fn transfers_of_dead(&mut self, index: usize, open: &[u32]) {
+    pub(crate) fn transfers_of_dead(&mut self, index: usize, open: &[usize]) {
         for number in open {
-            let transfer = &mut self.transfers[*number as usize];
-            if transfer.from as usize == index && transfer.flow.is_some() {
+            let transfer = &mut self.transfers[*number];
+            if transfer.from == index && transfer.flow.is_some() {
                 transfer.open = false;
                 self.stop_flow(*number);
                 self.free_transfer(*number);
@@ -297,7 +293,7 @@ impl Swarm<'_> {
         index: usize,
         other: usize,
     ) -> Result<(), SimError> {
-        for slice in self.close_pushes(index, |transfer| transfer.to as usize == other) {
+        for slice in self.close_pushes(index, |transfer| transfer.to == other) {
             let outcome = PushOutcome::Unknown;
             self.feed(
                 index,
@@ -313,7 +309,7 @@ impl Swarm<'_> {
 
     /// Handles a link that the sender closed.
     pub(crate) fn pushes_of_closed_link(&mut self, index: usize, other: usize) {
-        for slice in self.close_pushes(index, |transfer| transfer.to as usize == other) {
+        for slice in self.close_pushes(index, |transfer| transfer.to == other) {
             let outcome = PushOutcome::Unknown;
             self.answer_now(Input::Pushed {
                 to: self.slots[other].id,
@@ -331,7 +327,7 @@ impl Swarm<'_> {
         let transfers = &mut self.transfers;
         let mut closed = Vec::new();
         host.open_pushes.retain(|number| {
-            let transfer = &mut transfers[*number as usize];
+            let transfer = &mut transfers[*number];
             let closes = which(transfer);
             transfer.open &= !closes;
             if closes {
@@ -339,10 +335,10 @@ impl Swarm<'_> {
             }
             !closes
         });
-        let slices = closed.iter().map(|n| self.transfers[*n as usize].slice);
+        let slices = closed.iter().map(|n| self.transfers[*n].slice);
         let slices = slices.collect();
         for number in closed {
-            if self.transfers[number as usize].flow.is_some() {
+            if self.transfers[number].flow.is_some() {
                 self.stop_flow(number);
                 self.free_transfer(number);
             }
@@ -388,7 +384,7 @@ impl Swarm<'_> {
     }
 
     /// The request arrived at the donor.
-    pub(crate) fn fetch_asked(&mut self, fetch: u32, serial: u32) -> Result<(), SimError> {
+    pub(crate) fn fetch_asked(&mut self, fetch: usize, serial: u32) -> Result<(), SimError> {
         let Some(fetching) = self.fetches.get(fetch, serial) else {
             return Ok(());
         };
@@ -414,8 +410,8 @@ impl Swarm<'_> {
     }
 
     /// The last byte has left the slowest link.
-    pub(crate) fn fetch_flowed(&mut self, fetch: u32) {
-        let open = self.fetches.open.get_mut(fetch as usize);
+    pub(crate) fn fetch_flowed(&mut self, fetch: usize) {
+        let open = self.fetches.open.get_mut(fetch);
         let Some(fetching) = open.and_then(Option::as_mut) else {
             return;
         };
@@ -430,7 +426,7 @@ impl Swarm<'_> {
     }
 
     /// The deadline has passed. No other donor is tried.
-    pub(crate) fn fetch_late(&mut self, fetch: u32, serial: u32) -> Result<(), SimError> {
+    pub(crate) fn fetch_late(&mut self, fetch: usize, serial: u32) -> Result<(), SimError> {
         let Some(fetching) = self.fetches.get(fetch, serial) else {
             return Ok(());
         };
@@ -448,7 +444,7 @@ impl Swarm<'_> {
     }
 
     /// A donor's answer is complete, or will never arrive.
-    pub(crate) fn fetch_ends(&mut self, fetch: u32, serial: u32) -> Result<(), SimError> {
+    pub(crate) fn fetch_ends(&mut self, fetch: usize, serial: u32) -> Result<(), SimError> {
         let Some(fetching) = self.fetches.take(fetch, serial) else {
             return Ok(());
         };

@@ -99,12 +99,11 @@ impl Swarm<'_> {
         if let Some(host) = self.slots[index].host.as_mut() {
             let state = host.lane(lane);
             state.serial += 1;
-            let (host, serial) = (index as u32, state.serial);
             let due = Due::Work {
-                host,
+                host: index,
                 life,
                 lane,
-                serial,
+                serial: state.serial,
             };
             self.queue.push(at, due);
         }
@@ -138,16 +137,8 @@ impl Swarm<'_> {
             self.cut(index, &mut running);
             let due = running.next();
             if let Some(host) = self.slots[index].host.as_mut() {
-                let state = host.lane(lane);
-                state.running = Some(running);
-                let (host, serial) = (index as u32, state.serial);
-                let work = Due::Work {
-                    host,
-                    life,
-                    lane,
-                    serial,
-                };
-                self.queue.push(due, work);
+                host.lane(lane).running = Some(running);
+                self.schedule_work(index, lane, due);
             }
         }
         self.feed_answers(index)

@@ -10,7 +10,7 @@
 //! - A pause stops a process for a while (SIGSTOP, a machine that sleeps): it neither sees nor does anything, and
 //!   then finds all that came meanwhile at once. Its clock goes on.
 
-use super::{Fault, Lie, Lying, RandomCrashes, When};
+use super::{Effect, Fault, Lie, Lying, RandomCrashes, When};
 use crate::due::Due;
 use crate::error::SimError;
 use crate::random::{Purpose, Random};
@@ -24,36 +24,19 @@ impl Swarm<'_> {
     pub(crate) fn plan_faults(&mut self) {
         let mut late = vec![false; self.scenario.peers];
         for (number, fault) in self.scenario.faults.iter().enumerate() {
-            let number = number as u32;
-            if let Fault::Join { peer, .. } = fault {
-                late[*peer] = true;
-            }
-            match (fault, fault.trigger()) {
-                (
-                    Fault::RandomCrashes {
-                        mean,
-                        restart_after,
-                        until,
-                        down_max,
-                    },
-                    _,
-                ) => {
-                    self.random_crashes.push(RandomCrashes::new(
-                        self.scenario.seed,
-                        self.random_crashes.len(),
-                        (*mean, *restart_after),
-                        (*until, *down_max),
-                    ));
+            let peer = fault.peer;
+            let joins = fault.effect == Effect::Join;
+            late[peer] |= joins;
+            self.starts_due += usize::from(joins);
+            match (&fault.effect, fault.when) {
+                (Effect::RandomCrashes { .. }, _) => {
+                    let (seed, process) = (self.scenario.seed, self.random_crashes.len());
+                    self.random_crashes
+                        .extend(RandomCrashes::new(seed, process, &fault.effect));
                 }
-                (_, Some((When::At(at), _))) => {
-                    self.starts_due += usize::from(matches!(fault, Fault::Join { .. }));
-                    self.queue.push(at, Due::Fault { fault: number });
-                }
-                (Fault::Join { .. }, Some(_)) => {
-                    self.starts_due += 1;
-                    self.waiting_joins.push(number);
-                }
-                (_, Some((_, peer))) => self.slots[peer].waiting_faults.push(number),
+                (_, Some(When::At(at))) => self.queue.push(at, Due::Fault { fault: number }),
+                (Effect::Join, Some(_)) => self.waiting_joins.push(number),
+                (_, Some(_)) => self.slots[peer].waiting_faults.push(number),
                 (_, None) => {}
             }
         }
@@ -66,50 +49,24 @@ impl Swarm<'_> {
     }
 
     /// A fault strikes.
-    pub(crate) fn strike(&mut self, number: u32) -> Result<(), SimError> {
-        match &self.scenario.faults[number as usize] {
-            Fault::Crash {
-                peer,
-                restart_after,
-                ..
-            } => self.crash(*peer, *restart_after),
-            Fault::Straggler {
-                peer,
-                factor,
-                lasts,
-                ..
-            } => {
-                self.slow_down(*peer, *factor, *lasts);
-                Ok(())
-            }
-            Fault::Pause { peer, lasts, .. } => {
-                self.pause(*peer, *lasts);
-                Ok(())
-            }
-            Fault::MissingLinks { pairs, share, .. } => {
-                self.lose_links(pairs, *share);
-                Ok(())
-            }
-            Fault::Partition { peers, lasts, .. } => {
-                self.cut_off(peers, *lasts);
-                Ok(())
-            }
-            Fault::Join { peer, .. } => self.start(*peer),
-            Fault::Leave { peer, .. } => {
+    pub(crate) fn strike(&mut self, number: usize) -> Result<(), SimError> {
+        let Fault { peer, effect, .. } = &self.scenario.faults[number];
+        match effect {
+            Effect::Crash { restart_after } => return self.crash(*peer, *restart_after),
+            Effect::Straggler { factor, lasts } => self.slow_down(*peer, *factor, *lasts),
+            Effect::Pause { lasts } => self.pause(*peer, *lasts),
+            Effect::MissingLinks { pairs, share } => self.lose_links(pairs, *share),
+            Effect::Partition { peers, lasts } => self.cut_off(peers, *lasts),
+            Effect::Join => return self.start(*peer),
+            Effect::Leave => {
                 self.note_fault("leave", *peer);
-                self.feed(*peer, Input::Leave)
+                return self.feed(*peer, Input::Leave);
             }
-            Fault::Byzantine {
-                peer, lie, lasts, ..
-            } => {
-                self.corrupt(*peer, *lie, *lasts);
-                Ok(())
-            }
-            Fault::Directive {
-                peer, directive, ..
-            } => self.hear_directives(*peer, vec![*directive]),
-            Fault::RandomCrashes { .. } | Fault::ClockSkew { .. } => Ok(()),
+            Effect::Byzantine { lie, lasts } => self.corrupt(*peer, *lie, *lasts),
+            Effect::Directive(directive) => return self.hear_directives(*peer, vec![*directive]),
+            Effect::RandomCrashes { .. } | Effect::ClockSkew { .. } => {}
         }
+        Ok(())
     }
 
     /// Makes a machine lie.
@@ -154,7 +111,7 @@ impl Swarm<'_> {
     /// Schedules a start. The run does not end before it.
     pub(crate) fn schedule_start(&mut self, at: Time, index: usize) {
         self.starts_due += 1;
-        self.queue.push(at, Due::Start { host: index as u32 });
+        self.queue.push(at, Due::Start { host: index });
     }
 
     /// Starts a machine. Does nothing if it is up.
@@ -216,7 +173,6 @@ impl Swarm<'_> {
     /// Schedules the next crash of a process.
     pub(crate) fn schedule_random_crash(&mut self, process: usize) {
         if let Some(at) = self.random_crashes[process].next(self.now) {
-            let process = process as u32;
             self.queue.push(at, Due::RandomCrash { process });
         }
     }
@@ -290,7 +246,6 @@ impl Swarm<'_> {
     /// A machine finds out at a time that its link to another may be dead, if it has one.
     fn notice_at(&mut self, at: Time, host: usize, other: usize) {
         if let Some(connection) = self.net.connection(host, other) {
-            let (host, other) = (host as u32, other as u32);
             let due = Due::Down {
                 host,
                 other,
@@ -304,9 +259,11 @@ impl Swarm<'_> {
     pub(crate) fn slow_down(&mut self, index: usize, factor: f64, lasts: Duration) {
         self.slots[index].slowness *= factor;
         self.note_fault("straggler", index);
-        let host = index as u32;
-        self.queue
-            .push(self.now + lasts, Due::SpeedUp { host, factor });
+        let due = Due::SpeedUp {
+            host: index,
+            factor,
+        };
+        self.queue.push(self.now + lasts, due);
     }
 
     /// Restores the machine's speed.
@@ -328,20 +285,20 @@ impl Swarm<'_> {
     /// When the machine that handles an event can do so, if it is stopped now. Bytes that are on the network
     /// go on: the kernel takes them.
     pub(crate) fn held_until(&self, due: &Due) -> Option<Time> {
-        let transfer = |number: &u32| &self.transfers[*number as usize];
-        let fetch = |number: &u32| self.fetches.open.get(*number as usize)?.as_ref();
+        let transfer = |number: &usize| &self.transfers[*number];
+        let fetch = |number: &usize| self.fetches.open.get(*number)?.as_ref();
         let host = match due {
             Due::Timeout { host, .. }
             | Due::Directives { host, .. }
             | Due::Up { host, .. }
             | Due::Down { host, .. }
-            | Due::Work { host, .. } => *host as usize,
-            Due::Message { to, .. } => *to as usize,
-            Due::SliceArrives { transfer: number } => transfer(number).to as usize,
+            | Due::Work { host, .. } => *host,
+            Due::Message { to, .. } => *to,
+            Due::SliceArrives { transfer: number } => transfer(number).to,
             Due::PushLate {
                 transfer: number, ..
             }
-            | Due::PushEnds { transfer: number } => transfer(number).from as usize,
+            | Due::PushEnds { transfer: number } => transfer(number).from,
             Due::FetchAsked { fetch: number, .. } => fetch(number)?.donor?.0,
             Due::FetchLate { fetch: number, .. } | Due::FetchEnds { fetch: number, .. } => {
                 fetch(number)?.host
