@@ -3,7 +3,7 @@
 use super::{Codec, CodecError, CodecKind, CodecProperties, EncodeContext, Sparse};
 use crate::compress::header::Header;
 use crate::compress::inner::Inner;
-use crate::compress::raw::{push_u32s, take, take_u32s};
+use crate::compress::raw::{between, push_u32s, take, take_u32s};
 use crate::compress::sparse::pick::INNER_DENSITY;
 use crate::compress::sparse::values::VALUES;
 use crate::compress::spec::{CodecSpec, Parameter, Range};
@@ -95,14 +95,6 @@ struct Scratch {
     large: Vec<f32>,
     small: Vec<f32>,
     bytes: Vec<u8>,
-}
-
-/// The runs between those that are large.
-fn between(runs: &[Places<usize>], len: usize) -> impl Iterator<Item = Places<usize>> {
-    let starts = core::iter::once(0).chain(runs.iter().map(|run| run.end));
-    let ends = runs.iter().map(|run| run.start);
-    let ends = ends.chain(core::iter::once(len));
-    starts.zip(ends).map(|(start, end)| start..end)
 }
 
 impl BySize {
@@ -210,7 +202,8 @@ impl Codec for BySize {
             large.extend_from_slice(&values[run.clone()]);
         }
         small.clear();
-        between(runs, values.len()).for_each(|run| small.extend_from_slice(&values[run]));
+        between(runs.iter().cloned(), values.len())
+            .for_each(|run| small.extend_from_slice(&values[run]));
         bytes.clear();
         self.large.encode(large, context, bytes);
         push_u32s([bytes.len()], out);
@@ -243,7 +236,7 @@ impl Codec for BySize {
             at = end;
         }
         at = 0;
-        for run in between(&scratch.runs, acc.len()) {
+        for run in between(scratch.runs.iter().cloned(), acc.len()) {
             let end = at + run.len();
             add(&mut acc[run], &scratch.small[at..end]);
             at = end;

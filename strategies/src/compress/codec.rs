@@ -61,7 +61,7 @@ pub enum Named {
     Rung(u8),
 }
 
-/// What is done with the tiles of a sum while they are in a cache. They come in order; all but the
+/// Work on the tiles of a sum while they are in a cache. They come in order; all but the
 /// last are a multiple of eight values long.
 pub trait Tiles {
     /// Writes what the sum begins with into the tile that begins at `start`.
@@ -220,7 +220,7 @@ impl Bad {
 
 /// How a codec combines all contributions. Every member computes the same.
 pub trait Gathering: Codec {
-    /// Whether every member holds a vector of every other member: one value for each parameter and
+    /// Set if every member holds a vector of every other member: one value for each parameter and
     /// member.
     fn holds(&self) -> bool {
         false
@@ -354,7 +354,7 @@ pub struct Joined<'a> {
     pub basis: &'a [u8],
     /// The member's contribution.
     pub second: &'a [u8],
-    /// What was agreed on.
+    /// The agreed aggregate.
     pub aggregate: &'a [u8],
 }
 

@@ -69,7 +69,7 @@ struct EventTriggered {
 }
 
 impl EventTriggered {
-    /// Whether these values are large enough to be sent.
+    /// The trigger: set for values that are large enough to be sent.
     fn says(&self, values: &[f32]) -> bool {
         let square = values.iter().map(|v| f64::from(*v).powi(2)).sum::<f64>();
         square > self.quiet.powi(2) * values.len() as f64

@@ -2,6 +2,7 @@
 //! loops go over arrays of a fixed size, so that the compiler turns them into vector instructions.
 
 use super::CodecError;
+use core::ops::Range;
 
 /// Values that are converted on the stack before they are appended. They fit into the first-level
 /// cache, so the output is written to memory once and never zeroed first.
@@ -50,6 +51,16 @@ pub(super) fn take_u32s<'a, const N: usize, const BYTES: usize>(
     };
     let number = |at| u32::from_le_bytes(four(at)) as usize;
     Ok((core::array::from_fn(number), rest))
+}
+
+/// The runs between ascending ones of `len` values.
+pub(super) fn between(
+    runs: impl Iterator<Item = Range<usize>> + Clone,
+    len: usize,
+) -> impl Iterator<Item = Range<usize>> {
+    let starts = core::iter::once(0).chain(runs.clone().map(|run| run.end));
+    let ends = runs.map(|run| run.start).chain(core::iter::once(len));
+    starts.zip(ends).map(|(start, end)| start..end)
 }
 
 /// Refuses any other number of bytes than `needed`.
@@ -135,7 +146,7 @@ pub(super) fn push_f32s(values: &[f32], out: &mut Vec<u8>) {
     }
 }
 
-/// Whether all little-endian f32 are finite. Adding one to a full exponent carries into the sign
+/// Set if all little-endian f32 are finite. Adding one to a full exponent carries into the sign
 /// bit, which needs no branch.
 #[inline(always)]
 pub(super) fn all_finite(bytes: &[u8]) -> bool {

@@ -12,7 +12,7 @@ std::thread_local! {
 /// Work that is compiled for every level of vector instructions. It is a trait and not a closure,
 /// because a call through `FnOnce` may stay a call, to code for the plainest CPU.
 pub(crate) trait Kernel {
-    /// What it gives.
+    /// The result of the work.
     type Output;
 
     /// Does the work. Implementations are `#[inline(always)]`, and all that they call in their

@@ -43,7 +43,7 @@ pub(in crate::compress) trait Format: Clone + Send + 'static {
     /// Encodes a block into exactly its bytes.
     fn write(&self, values: &[f32], random: Random, bytes: &mut [u8]);
 
-    /// Whether a block is one that `write` can have written, as far as `add` must know.
+    /// Refuses a block that `write` cannot have written, as far as `add` must know.
     fn check(&self, bytes: &[u8], len: usize) -> Result<(), CodecError>;
 
     /// `acc += weight * decode(bytes)` of a block that passed `check`.
@@ -75,7 +75,7 @@ impl<F: Format> Blocks<F> {
         len / block * self.0.block_bytes(block) + rest
     }
 
-    /// What is behind the header of an encoding of `len` values.
+    /// The blocks of an encoding of `len` values.
     fn body<'a>(&self, bytes: &'a [u8], len: usize) -> Result<&'a [u8], CodecError> {
         let body = self.header().expect(bytes)?;
         expect_len(body, self.body_bytes(len), "values")?;

@@ -7,7 +7,7 @@ pub(in crate::compress) use super::products::{
 };
 use crate::compress::header::Header;
 use crate::compress::raw::{
-    add_f32s, expect_finite, expect_len, f32s, push_f32s, push_u32s, take, take_u32s,
+    self, add_f32s, expect_finite, expect_len, f32s, push_f32s, push_u32s, take, take_u32s,
 };
 use crate::compress::spec::{CodecSpec, Parameter, Range as Values};
 use crate::compress::{Codec, CodecError, CodecProperties, EncodeContext, F32, Matrix};
@@ -125,7 +125,7 @@ impl<F: Factor> LowRank<F> {
         (factors + NAMED / 4 < all).then_some(factors)
     }
 
-    /// Whether a matrix is shorter as its factors.
+    /// Set for a matrix that is longer than its factors.
     pub(in crate::compress) fn factors_it(&self, matrix: Matrix) -> bool {
         self.factored(matrix).is_some()
     }
@@ -239,11 +239,7 @@ pub(in crate::compress) fn between(
     matrices: &[Matrix],
     len: usize,
 ) -> impl Iterator<Item = core::ops::Range<usize>> {
-    let starts = core::iter::once(0).chain(matrices.iter().map(|matrix| matrix.range().end));
-    let ends = matrices.iter().map(|matrix| matrix.offset);
-    starts
-        .zip(ends.chain(core::iter::once(len)))
-        .map(|(start, end)| start..end)
+    raw::between(matrices.iter().map(Matrix::range), len)
 }
 
 impl<F: Factor> Codec for LowRank<F> {

@@ -106,7 +106,7 @@ impl AcpSgd {
         Header::new(SPEC.tag).with([self.rank as u8])
     }
 
-    /// Whether a matrix is shorter as either factor.
+    /// Set for a matrix that is longer than either factor.
     fn factored(&self, matrix: Matrix) -> bool {
         let longer = matrix.rows.max(matrix.columns);
         let all = matrix.rows.checked_mul(matrix.columns);

@@ -70,7 +70,7 @@ struct CltK {
     /// Which of the last round's contributors this peer was, and how many they were.
     turn: Option<(u64, u64)>,
     largest: Largest,
-    /// What is not sent, of the member whose turn it is.
+    /// Residual of the leader, from which it chooses the next places.
     left: Vec<f32>,
     proposal: Vec<u32>,
     scratch: RefCell<Scratch>,
@@ -140,7 +140,7 @@ impl CltK {
         self.values.decode_add(rest, 1.0, &mut scratch.values)
     }
 
-    /// Whether the places of the next round are this peer's to choose.
+    /// Set for the leader, which chooses the places of the next round.
     fn leads(&self, round: u64) -> bool {
         self.turn.is_some_and(|(own, all)| round % all == own)
     }

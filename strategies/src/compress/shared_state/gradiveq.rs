@@ -128,7 +128,7 @@ struct Slices {
 struct Standing<'a> {
     /// Its hash.
     name: u64,
-    /// Whether components were found; second moments are summed before.
+    /// Set once components were found; second moments are summed before.
     found: bool,
     /// Exchanges since components were found, or in which moments were summed.
     rounds: u32,

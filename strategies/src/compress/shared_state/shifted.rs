@@ -308,7 +308,7 @@ struct Lazy {
 /// What a member keeps of what it sent last.
 #[derive(Clone, Copy)]
 struct Last {
-    /// Whether theta_i belongs to h_i.
+    /// Set while theta_i belongs to h_i.
     stands: bool,
     /// The estimate of L_i; zero where there is none.
     estimate: f64,
@@ -340,7 +340,7 @@ impl Lazy {
         usize::from(self.server)
     }
 
-    /// Whether a member sends nothing of this difference to h_i.
+    /// The rule: set if this difference to h_i is left out.
     fn says_nothing(&self, difference: &[f32], context: &EncodeContext<'_>) -> bool {
         if context.shared.is_empty() {
             return false;

@@ -70,7 +70,7 @@ pub(in crate::compress) trait Pick: Send + 'static {
         chosen: &mut Vec<u32>,
     );
 
-    /// What is sent of the kept values in place of themselves.
+    /// Replaces the kept values by those that are sent.
     fn rescale(&self, _places: &[u32], _values: &mut [f32]) {}
 
     /// Appends the places.
