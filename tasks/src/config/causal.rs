@@ -56,7 +56,7 @@ pub struct CausalConfig {
     pub column: Option<String>,
     /// Share of the text to hold out, from its end.
     pub held_out: f64,
-    /// What is done with records that cannot be read.
+    /// Treatment of records that cannot be read.
     #[serde(skip_serializing_if = "OnBadRecord::is_usual")]
     pub on_bad_record: OnBadRecord,
     /// `tokenizer.json` or a folder with one, or [`BYTES`]; `None` for the model's, or bytes.
@@ -113,7 +113,7 @@ pub struct FreshModel {
     pub kv_heads: u32,
     /// Units of the feed-forward layer.
     pub hidden: u32,
-    /// Whether the output uses the table of embeddings.
+    /// The output uses the table of embeddings.
     pub tied: bool,
 }
 

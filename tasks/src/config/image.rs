@@ -34,7 +34,7 @@ pub struct ImageConfig {
     /// Share of the training images to hold out instead of using the `t10k-` files.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub held_out: Option<f64>,
-    /// What is done with records that cannot be read.
+    /// Treatment of records that cannot be read.
     #[serde(skip_serializing_if = "OnBadRecord::is_usual")]
     pub on_bad_record: OnBadRecord,
     /// The model.

@@ -36,12 +36,12 @@ pub struct TabularConfig {
     pub data: DataSource,
     /// Share of the rows to hold out.
     pub held_out: f64,
-    /// What is done with records that cannot be read.
+    /// Treatment of records that cannot be read.
     #[serde(skip_serializing_if = "OnBadRecord::is_usual")]
     pub on_bad_record: OnBadRecord,
     /// The column to predict.
     pub target: String,
-    /// What to predict: a class or a number.
+    /// The kind of target: a class or a number.
     pub objective: Objective,
     /// The classes; `None` for those of the target.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -180,7 +180,7 @@ names!(
 );
 
 names!(
-    /// What a model of a table predicts.
+    /// The kind of target that a model of a table predicts.
     Objective {
         /// One of several classes.
         Classification = "classification",
@@ -190,7 +190,7 @@ names!(
 );
 
 names!(
-    /// What is done with a record of the data that cannot be read: a line, a row or an image.
+    /// Treatment of a record of the data that cannot be read: a line, a row or an image.
     OnBadRecord {
         /// The daemon that meets it stops and names it.
         Stop = "stop",

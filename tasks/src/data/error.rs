@@ -69,7 +69,7 @@ pub(crate) fn at<P: Into<Problem>>(path: &Path) -> impl Fn(P) -> DataError + Cop
     }
 }
 
-/// What is wrong, and what to do.
+/// The problem, with advice.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Problem {
     /// A file or folder is missing or unreadable.

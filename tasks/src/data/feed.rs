@@ -68,9 +68,10 @@ impl Reading<'_> {
         }
         let sizes = Sizes::of(source.bytes());
         let passages = source.passages(sizes.passage);
-        let held = match source.bytes() <= MEMORY_BYTES_MAX {
-            true => Corpus::halves(encoder.encode(&passages)?, held_out).1,
-            false => encoder.encode(split(&passages, held_out, sizes).1)?,
+        let held = if source.bytes() <= MEMORY_BYTES_MAX {
+            Corpus::halves(encoder.encode(&passages)?, held_out).1
+        } else {
+            encoder.encode(split(&passages, held_out, sizes).1)?
         };
         let bytes = tokens.text_bytes(&held);
         Ok(bytes.map(|bytes| (bytes, held.len())))
@@ -114,7 +115,7 @@ impl Feed {
         Ok((Self::Stream(Box::new(stream)), held))
     }
 
-    /// What peers divide, and where this one is in it.
+    /// The data that peers divide, with this one's place in it.
     pub(crate) fn dataset(&self) -> &dyn Dataset {
         match self {
             Self::Memory(memory) => &memory.units,

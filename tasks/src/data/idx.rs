@@ -113,7 +113,7 @@ impl Images {
         self.pixels.len() / self.shape.area()
     }
 
-    /// Whether there are no images.
+    /// True without images.
     pub fn is_empty(&self) -> bool {
         self.pixels.is_empty()
     }

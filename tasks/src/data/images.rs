@@ -25,7 +25,7 @@ const CONTRAST_MIN: u8 = 26;
 /// The longest side of a first image whose size is taken.
 const SMALL_SIDE: usize = 64;
 
-/// What the configuration says of images. What is `None` is taken from them.
+/// The settings of images. Those that are `None` are taken from the images.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct WantedImages<'a> {
     /// Share of the training images to hold out.
@@ -72,7 +72,7 @@ impl ImageSet {
         self.labels.len()
     }
 
-    /// Whether there are no images.
+    /// True without images.
     pub fn is_empty(&self) -> bool {
         self.labels.is_empty()
     }
@@ -216,9 +216,10 @@ impl ImageData {
             names: wanted.names,
         };
         let packs = packs::find(dir)?;
-        let listing = match packs.is_empty() {
-            true => Listing::read(dir, wanted.held_out, classes)?,
-            false => packs::list(&packs, wanted.held_out, wanted.classes)?,
+        let listing = if packs.is_empty() {
+            Listing::read(dir, wanted.held_out, classes)?
+        } else {
+            packs::list(&packs, wanted.held_out, wanted.classes)?
         };
         let shape = match (wanted.size, wanted.channels) {
             (Some([height, width]), Some(channels)) => ImageShape {

@@ -31,7 +31,7 @@ impl Labelled {
         self.labels.len()
     }
 
-    /// Whether there are no images.
+    /// True without images.
     pub fn is_empty(&self) -> bool {
         self.labels.is_empty()
     }
@@ -133,7 +133,7 @@ impl LabelledPair {
         Self::new(train, held, count, dir)
     }
 
-    /// Whether one of the files is in a folder.
+    /// Finds at least one of the files in a folder.
     pub(super) fn is_in(dir: &Path) -> bool {
         FILES.iter().any(|name| find(dir, name).is_ok())
     }

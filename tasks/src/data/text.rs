@@ -20,9 +20,10 @@ pub(super) fn read_files(path: &Path) -> Result<Vec<u8>, DataError> {
         if !text.is_empty() {
             text.push(b'\n');
         }
-        match text.is_empty() {
-            true => text = bytes,
-            false => text.extend(bytes),
+        if text.is_empty() {
+            text = bytes
+        } else {
+            text.extend(bytes)
         }
         Ok(())
     })?;

@@ -175,7 +175,7 @@ pub trait Task: Send {
         self.loss(model, batch)
     }
 
-    /// What it has found in its data.
+    /// Findings in its data.
     fn data_report(&self) -> Option<Arc<DataReport>> {
         None
     }

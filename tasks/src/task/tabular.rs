@@ -29,7 +29,7 @@ pub struct TabularTask {
     bad: BadRecords,
 }
 
-/// What rows of a batch should give.
+/// Targets of the rows of a batch.
 #[derive(Clone, Debug)]
 pub enum Wanted {
     /// Classes, `[n]`.

@@ -67,7 +67,7 @@ impl<T: Task> BurnTrainer<T> {
         }
     }
 
-    /// Whether gradients can leave one by one. An accumulated or clipped one needs all of them first.
+    /// Gradients can leave one by one, unless they are accumulated or clipped, which needs all of them first.
     pub(super) fn hands_out_in_pieces(&self) -> bool {
         self.task.accumulate() <= 1 && self.task.clip_norm().is_none()
     }
@@ -99,9 +99,10 @@ impl<T: Task> BurnTrainer<T> {
         let model = self.model.as_ref().expect(MODEL);
         let loss = self.task.segmented_loss(model, batch, segments);
         let value = loss.clone().into_scalar::<f32>();
-        match value.is_finite() {
-            true => Ok((f64::from(value), loss)),
-            false => Err(TrainError::NotFinite),
+        if value.is_finite() {
+            Ok((f64::from(value), loss))
+        } else {
+            Err(TrainError::NotFinite)
         }
     }
 }

@@ -62,7 +62,7 @@ impl ModuleVisitor for Names {
 
 /// An operation on each tensor of a model, in the order of the layout.
 pub(crate) trait Edit {
-    /// Whether the operation needs the values of this tensor.
+    /// Chooses the tensors whose values the operation needs.
     fn wants(&self, spec: &TensorSpec) -> bool;
     /// Reads or writes the values.
     fn edit(&mut self, place: usize, spec: &TensorSpec, values: &mut [f32]);

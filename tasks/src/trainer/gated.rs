@@ -11,17 +11,17 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// What is known of the parameters that were closed.
+/// Parameters that wait behind gates.
 #[derive(Default)]
 pub(super) struct Closed {
-    /// Whether a gate did not open. Its parameters are as they were.
+    /// Set once a gate did not open. Its parameters are as they were.
     given_up: Arc<AtomicBool>,
     /// burn's mappers of the parameters, in their order.
     mappers: VecDeque<Box<dyn Any>>,
 }
 
 impl Closed {
-    /// Whether a gate did not open.
+    /// A gate did not open: the pass is of no use.
     pub(super) fn is_given_up(&self) -> bool {
         self.given_up.load(Ordering::Relaxed)
     }

@@ -49,7 +49,7 @@ pub struct BurnTrainer<T: Task> {
     begun: Option<Begun>,
     /// A record of the data that could not be read.
     met: Met,
-    /// Whether the host can access the device's memory.
+    /// The host can access the device's memory.
     in_place: bool,
 }
 
@@ -376,17 +376,17 @@ impl<T: Task> Trainer for BurnTrainer<T> {
             name: POSITION.to_owned(),
             reason: format!("{} bytes instead of 8", bytes.len()),
         })?;
-        let inner = match source.contains(&format!("{INNER}.steps")) {
-            true => {
-                let mut inner = Inner::new(&self.kind, &self.layout, &self.device, self.in_place);
-                inner.load(INNER, &self.layout, source)?;
-                Some(inner)
-            }
-            false => None,
+        let inner = if source.contains(&format!("{INNER}.steps")) {
+            let mut inner = Inner::new(&self.kind, &self.layout, &self.device, self.in_place);
+            inner.load(INNER, &self.layout, source)?;
+            Some(inner)
+        } else {
+            None
         };
-        let place = match source.contains(PLACE) {
-            true => source.bytes(PLACE)?,
-            false => Vec::new(),
+        let place = if source.contains(PLACE) {
+            source.bytes(PLACE)?
+        } else {
+            Vec::new()
         };
         self.task
             .seek(&place)

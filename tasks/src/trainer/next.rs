@@ -4,7 +4,7 @@
 use crate::{Segments, TaskError};
 use burn::tensor::Tensor;
 
-/// What a forward pass has computed, and where the data was before it.
+/// The results of a forward pass, and the place in the data before it.
 pub(super) struct Begun {
     pub(super) value: f64,
     pub(super) loss: Tensor<1>,

@@ -108,7 +108,7 @@ fn open(place: &Place, bytes: &[u8]) -> Result<Picture, DataError> {
     decoded.map_err(|reason| unreadable(reason.replace('\n', " ")))
 }
 
-/// Whether the segments of a JPEG end with the marker EOI. Thumbnails inside a segment have markers of
+/// Checks that the segments of a JPEG end with the marker EOI. Thumbnails inside a segment have markers of
 /// their own, so segments are skipped by their lengths.
 ///
 /// **Source:** ITU-T T.81, annex B.1.

@@ -106,7 +106,7 @@ impl Files {
     }
 }
 
-/// What the configuration says of the classes.
+/// The classes of the configuration.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::data) struct WantedClasses<'a> {
     pub(in crate::data) count: Option<usize>,
@@ -171,7 +171,7 @@ impl Listing {
     }
 }
 
-/// Whether this is a folder that has folders.
+/// A folder that has folders.
 fn has_folders(dir: &Path) -> bool {
     folders(dir).is_ok_and(|names| !names.is_empty())
 }
@@ -303,9 +303,10 @@ pub(super) fn entries(dir: &Path) -> Result<Vec<(OsString, bool)>, DataError> {
             continue;
         }
         let kind = entry.file_type().map_err(io)?;
-        let is_folder = match kind.is_symlink() {
-            true => fs::metadata(entry.path()).is_ok_and(|kind| kind.is_dir()),
-            false => kind.is_dir(),
+        let is_folder = if kind.is_symlink() {
+            fs::metadata(entry.path()).is_ok_and(|kind| kind.is_dir())
+        } else {
+            kind.is_dir()
         };
         found.push((name, is_folder));
     }

@@ -32,14 +32,13 @@ pub(in crate::data) fn find(path: &Path) -> Result<Vec<PathBuf>, DataError> {
     let mut files = Vec::new();
     for (name, is_folder) in entries(path)? {
         let below = path.join(name);
-        match is_folder {
-            false => files.push(below),
-            true => {
-                let inside = entries(&below)?
-                    .into_iter()
-                    .filter(|(_, is_folder)| !is_folder);
-                files.extend(inside.map(|(name, _)| below.join(name)));
-            }
+        if is_folder {
+            let inside = entries(&below)?
+                .into_iter()
+                .filter(|(_, is_folder)| !is_folder);
+            files.extend(inside.map(|(name, _)| below.join(name)));
+        } else {
+            files.push(below)
         }
     }
     files.retain(|path| is_parquet(path));
@@ -91,9 +90,10 @@ pub(in crate::data) fn list(
                     group: group as u32,
                     row: row as u32,
                 };
-                let hidden = match apart {
-                    true => out,
-                    false => is_held(path, group, row, share.unwrap_or(SHARE)),
+                let hidden = if apart {
+                    out
+                } else {
+                    is_held(path, group, row, share.unwrap_or(SHARE))
                 };
                 let side = if hidden { &mut held } else { &mut train };
                 side.push(place, label);

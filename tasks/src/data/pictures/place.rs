@@ -54,7 +54,7 @@ impl Place {
         at(&self.name())(problem)
     }
 
-    /// Whether it is the row after another one, in the same row group.
+    /// The row after another one, in the same row group.
     fn follows(&self, before: &Self) -> bool {
         match (before, self) {
             (Self::Row(pack, group, row), Self::Row(next, of, at)) => {

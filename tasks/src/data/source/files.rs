@@ -40,7 +40,7 @@ pub(crate) struct Source {
     column: String,
     /// Parts that are not cut yet: whole files, or row groups.
     wholes: Vec<Passage>,
-    /// What is done with records that cannot be read.
+    /// Treatment of records that cannot be read.
     pub(crate) bad: BadRecords,
 }
 

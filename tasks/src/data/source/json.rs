@@ -132,7 +132,7 @@ fn line_number(path: &Path, at: u64) -> io::Result<u64> {
     }
 }
 
-/// What is wrong with a line that cannot be parsed.
+/// The reason why a line cannot be parsed.
 fn reason(line: &[u8], error: &serde_json::Error) -> String {
     if line.trim_ascii_start().starts_with(b"[") {
         return "it begins an array".to_owned();

@@ -23,21 +23,21 @@ pub(crate) enum Piece {
     Text {
         /// The text.
         text: String,
-        /// Whether the document ends here.
+        /// The document ends here.
         ends: bool,
     },
     /// The tokens of a document as they are in the file.
     Tokens(Vec<u32>),
 }
 
-/// What to read.
+/// The part of each record that is read.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wanted<'a> {
     /// The column or key with the documents.
     pub(super) column: &'a str,
     /// Number of the model's tokens; `None` if documents must be text.
     pub(super) vocabulary: Option<usize>,
-    /// What is done with records that cannot be read.
+    /// Treatment of records that cannot be read.
     pub(super) bad: &'a BadRecords,
 }
 

@@ -45,7 +45,7 @@ impl Ahead {
     }
 }
 
-/// What is no longer wanted ends after the passage that it reads.
+/// A reader that is no longer wanted ends after its passage.
 impl Drop for Ahead {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);

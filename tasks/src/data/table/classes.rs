@@ -70,7 +70,7 @@ impl Values {
         Ok(())
     }
 
-    /// What the labels stand for, in their order; none where the values are labels themselves.
+    /// Names of the labels in their order; none where the values are labels themselves.
     pub(super) fn names(&self, given: Given<'_>) -> Vec<String> {
         let mut values = self.numbers.keys();
         match given.names {

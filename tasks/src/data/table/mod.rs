@@ -61,7 +61,7 @@ impl Table {
         self.columns.iter().map(Column::inputs).sum()
     }
 
-    /// What to predict, one for each row.
+    /// The targets, one for each row.
     pub const fn targets(&self) -> &Targets {
         &self.targets
     }

@@ -79,7 +79,7 @@ impl Opened {
     }
 }
 
-/// What was read.
+/// The contents of the files.
 pub(super) struct Read {
     pub(super) meaning: Digest,
     pub(super) columns: Vec<Column>,
@@ -225,12 +225,11 @@ impl<'a> Reader<'a> {
         let scale = self.wanted.scale.get(self.wanted.target);
         let classes = self.values.names(given);
         let meaning = Digest::of(format!("{columns:?} {classes:?} {scale:?}").as_bytes());
-        let targets = match self.wanted.numbers {
-            true => Targets::Values(self.numbers),
-            false => {
-                let (labels, classes) = self.values.labels(given)?;
-                Targets::Labels { labels, classes }
-            }
+        let targets = if self.wanted.numbers {
+            Targets::Values(self.numbers)
+        } else {
+            let (labels, classes) = self.values.labels(given)?;
+            Targets::Labels { labels, classes }
         };
         Ok(Read {
             meaning,
@@ -287,15 +286,18 @@ fn inputs(
         }
     }
     let is_input = |name: &String| name != wanted.target && !wanted.ignore.contains(name);
-    let column = |name: String| match wanted.categories.contains(&name) {
-        true => Column::Category {
-            buckets: wanted.buckets,
-            name,
-        },
-        false => Column::Number {
-            scale: wanted.scale.get(&name).copied(),
-            name,
-        },
+    let column = |name: String| {
+        if wanted.categories.contains(&name) {
+            Column::Category {
+                buckets: wanted.buckets,
+                name,
+            }
+        } else {
+            Column::Number {
+                scale: wanted.scale.get(&name).copied(),
+                name,
+            }
+        }
     };
     let columns: Vec<Column> = names.into_iter().filter(is_input).map(column).collect();
     if columns.is_empty() {

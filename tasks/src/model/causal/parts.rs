@@ -113,9 +113,10 @@ impl Projection {
     /// x: `[rows, input]`; result: `[rows, output]`.
     pub(super) fn forward(&self, x: Tensor<2>) -> Tensor<2> {
         let weight = self.weight.val();
-        let mut y = match self.input_first {
-            true => x.clone().matmul(weight),
-            false => x.clone().matmul(weight.transpose()),
+        let mut y = if self.input_first {
+            x.clone().matmul(weight)
+        } else {
+            x.clone().matmul(weight.transpose())
         };
         if let Some(bias) = &self.bias {
             y = y + bias.val().unsqueeze();

@@ -1,8 +1,7 @@
-//! The run without configuration in the README: four daemons learn MNIST together.
+//! Runs of the command as it was built: the one without configuration in the README, in which four daemons learn
+//! MNIST together, and a simulated scenario that must repeat.
 
-use crate::command::{built_by_tests, output};
-use crate::failure::Failure;
-use crate::paths::{murmurate, target};
+use crate::command::{Failure, built_by_tests, murmurate, output, target};
 use serde_json::Value;
 use std::fs;
 
@@ -10,7 +9,7 @@ use std::fs;
 const ACCURACY_MIN: f64 = 0.95;
 
 /// With the binary that the end-to-end tests start, so that nothing more is built.
-pub(crate) fn check() -> Result<(), Failure> {
+pub(crate) fn zero_config() -> Result<(), Failure> {
     built_by_tests()?;
     learns(&output(murmurate("debug"), &LOCAL)?)
 }
@@ -72,6 +71,34 @@ fn summary(report: &str) -> Result<String, Failure> {
 
 fn seconds(value: &Value) -> f64 {
     value.as_f64().unwrap_or(f64::NAN)
+}
+
+/// The scenario that is simulated twice.
+const SCENARIO: &str = "sim/scenarios/all-reduce-crash.toml";
+
+/// The same simulated scenario, run by two processes, gives the same hash over all inputs and outputs.
+pub(crate) fn determinism() -> Result<(), Failure> {
+    built_by_tests()?;
+    let (first, second) = (trace()?, trace()?);
+    println!("{first}\n{second}");
+    if first == second {
+        return Ok(());
+    }
+    Err(Failure::new(format!("{SCENARIO}: two traces of one seed")))
+}
+
+fn trace() -> Result<String, Failure> {
+    let report = output(murmurate("debug"), &["sim", SCENARIO, "--json"])?;
+    let traces = report.lines().filter_map(trace_in).collect::<Vec<_>>();
+    match traces.as_slice() {
+        [] => Err(Failure::new("the report has no trace")),
+        traces => Ok(traces.join(" ")),
+    }
+}
+
+fn trace_in(line: &str) -> Option<String> {
+    let report: Value = serde_json::from_str(line).ok()?;
+    report["trace"].as_str().map(str::to_owned)
 }
 
 #[cfg(test)]

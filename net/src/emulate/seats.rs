@@ -1,11 +1,24 @@
-//! Missing links: pairs of daemons between which nothing arrives, for some time or always.
+//! Places of daemons on an emulated network, and missing links: pairs of daemons between which nothing
+//! arrives, for some time or always.
 
+use std::net::Ipv4Addr;
 use std::ops::Range;
 use std::time::Duration;
 
 /// Index of a daemon on the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SeatId(pub(super) usize);
+
+/// A daemon's place on an emulated network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Seat {
+    /// Index of the daemon.
+    pub id: SeatId,
+    /// The address to which the daemon must bind all its UDP and TCP sockets.
+    pub inner: Ipv4Addr,
+    /// The address that other daemons see.
+    pub public: Ipv4Addr,
+}
 
 /// One missing link.
 #[derive(Clone, Debug)]
@@ -26,7 +39,7 @@ impl Cuts {
         self.0.push(Cut { between, during });
     }
 
-    /// Whether nothing arrives between two daemons at `now`.
+    /// True while nothing arrives between two daemons.
     pub(super) fn parts(&self, a: SeatId, b: SeatId, now: Duration) -> bool {
         let of_both = |cut: &&Cut| cut.between == [a, b] || cut.between == [b, a];
         let mut cuts = self.0.iter().filter(of_both);
