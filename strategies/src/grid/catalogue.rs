@@ -3,6 +3,7 @@
 //! [`Strategy`] instead.
 
 use super::entry::{Entry, nearest};
+use super::presets::HEADER;
 use super::registry;
 use super::strategy::{HELD, HELD_MEMBERS};
 use super::{LATER, Later, Strategy, StrategyError, preset};
@@ -184,9 +185,10 @@ fn method(key: &'static str, entry: &Entry) -> Method {
     method
 }
 
-/// The comment that a preset's text begins with.
+/// The comment that a preset's text begins with, after its header.
 fn note(text: &str) -> String {
-    let lines = text.lines().map_while(|line| line.strip_prefix('#'));
+    let lines = text.lines().filter(|line| !line.starts_with(HEADER));
+    let lines = lines.map_while(|line| line.strip_prefix('#'));
     let words: Vec<_> = lines.flat_map(str::split_whitespace).collect();
     words.join(" ")
 }
@@ -277,7 +279,7 @@ mod tests {
 
     #[test]
     fn a_note_is_the_comment_that_a_text_begins_with() {
-        assert_eq!(note("# One,\n# two.\n[a]\n# three\n"), "One, two.");
+        assert_eq!(note("#: a\n# One,\n# two.\n[a]\n# three\n"), "One, two.");
         assert_eq!(note("[a]\n"), "");
     }
 }
