@@ -2,7 +2,6 @@
 
 use super::wrong::Wrong;
 use murmurate_protocol::Layers;
-use murmurate_strategies::correct::CorrectionKind;
 use murmurate_strategies::grid::Strategy;
 use murmurate_tasks::TaskConfig;
 
@@ -12,17 +11,15 @@ pub(super) fn check(task: &TaskConfig, strategy: &Strategy) -> Result<(), Wrong>
         return Ok(());
     }
     let preset = strategy.name();
-    match strategy.correction_kind() {
-        CorrectionKind::None | CorrectionKind::ExactDiffusion => {}
-        kind => {
-            let message = format!(
-                "preset {preset} has `strategy.inner.correction` = \"{}\", which changes the gradient of \
-                 every inner step; an attached trainer steps by itself (set correction = \"none\", or \
-                 take another preset)",
-                kind.name()
-            );
-            return Err(Wrong::new("strategy.inner.correction", message));
-        }
+    let kind = strategy.correction_kind();
+    if !kind.leaves_gradients() {
+        let message = format!(
+            "preset {preset} has `strategy.inner.correction` = \"{}\", which changes the gradient of \
+             every inner step; an attached trainer steps by itself (set correction = \"none\", or \
+             take another preset)",
+            kind.name()
+        );
+        return Err(Wrong::new("strategy.inner.correction", message));
     }
     if strategy.overlap_plan().layers != Layers::Together {
         let message = format!(

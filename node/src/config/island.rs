@@ -3,7 +3,6 @@
 use super::raw::RawIsland;
 use super::wrong::Wrong;
 use murmurate_strategies::RANKS_MAX;
-use murmurate_strategies::correct::CorrectionKind;
 use murmurate_strategies::grid::Strategy;
 
 /// `[island]`.
@@ -31,11 +30,7 @@ pub(super) fn island(raw: &RawIsland, strategy: &Strategy) -> Result<IslandConfi
         return Err(Wrong::new("island.ranks", message));
     }
     let kind = strategy.correction_kind();
-    let keeps_momentum = matches!(
-        kind,
-        CorrectionKind::MomentumTracking { .. } | CorrectionKind::MoTef { .. }
-    );
-    if ranks > 1 && keeps_momentum {
+    if ranks > 1 && kind.keeps_momentum() {
         let message = format!(
             "`island.ranks` is {ranks}, but preset {} has `strategy.inner.correction` = \"{}\", which keeps a \
              momentum of every inner step of one trainer (set ranks = 1, or take another correction)",
