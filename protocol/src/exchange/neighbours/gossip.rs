@@ -23,24 +23,19 @@
 //! 2003, "Gossip-Based Computation of Aggregate Information", protocol Push-Sum; Lian et al. 2017
 //! (D-PSGD) for the doubly stochastic case; Blot et al. 2016, GoSGD, for pushes without a wait.
 
-mod account;
-mod inbox;
-
-use super::mix::FragmentMix;
-use super::mixture::Mixture;
+use super::mix::{FragmentMix, Mixture};
 use super::ranks::Ranks;
 use super::rule::{Encoded, MixesOf, Rule};
-use super::slices::{self, unexpected};
+use super::slices::{self, PushEnd, SliceLedger, release};
 use crate::core::Event;
 use crate::core::context::Context;
-use crate::exchange::{Arrived, PushSum, foreign_tag};
-use crate::limits::ROUNDS_AHEAD_MAX;
+use crate::exchange::{Arrived, PushSum, broke, foreign_tag};
+use crate::limits::{INBOX_SLICES_MAX, ROUNDS_AHEAD_MAX};
 use crate::{
-    FragmentId, Order, Part, PeerError, PeerId, Plan, PushOutcome, SliceId, SliceMeta, StoreId,
+    FragmentId, Part, PeerError, PeerId, Plan, PushOutcome, Round, SliceId, SliceMeta, StoreId,
     Tag, Topology,
 };
-use account::Account;
-use inbox::{Inbox, Waiting};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The largest mass of one push. Weights are one on average, and no usual topology lets a peer push
 /// four times that, so the bound costs nothing; and a liar's slice outweighs an honest peer's own
@@ -54,7 +49,7 @@ const MIXED_PER_SENDER_MAX: usize = 4;
 /// The rule of gossip.
 pub(super) struct Gossip {
     topology: Box<dyn Topology>,
-    /// Whether the round's partners are waited for.
+    /// Set where peers wait for the round's partners.
     waits: bool,
     /// Push-sum weight of each fragment.
     weights: Vec<f64>,
@@ -117,13 +112,11 @@ impl Rule for Gossip {
     fn begin(&mut self, cx: &mut Context, mixes: &mut MixesOf<Self>) {
         let receive = self.find_partners(cx);
         cx.await_partners(receive.iter().copied());
-        let fragments: Vec<FragmentId> = cx.plan.fragment_ids().collect();
-        for fragment in fragments {
+        for fragment in cx.plan.fragment_ids() {
             let slice = slices::own(cx, fragment);
             // A peer without partners encodes nothing: no push would need it.
             if !self.partners.is_empty() {
-                let (store, of) = (StoreId::Local, 1);
-                mixes.encode(cx, slice, Order::Encode { store, slice, of }, ());
+                mixes.encode(cx, StoreId::Local, slice, ());
                 self.account.lock(slice);
             }
             if let Some(mix) = mixes.get_mut(fragment) {
@@ -158,7 +151,7 @@ impl Rule for Gossip {
                 bytes,
                 tag: Tag::Mass { weight: mass },
             };
-            self.account.push(cx, (*to, slice), meta, mass);
+            self.account.ledger.push(cx, *to, slice, meta, mass);
         }
     }
 
@@ -174,10 +167,10 @@ impl Rule for Gossip {
             return Err(foreign_tag(tag, "gossip"));
         };
         if slice.part != Part::Contribution {
-            return unexpected("a gossip slice must be a contribution");
+            return broke("a gossip slice must be a contribution");
         }
         if !(weight.is_finite() && weight > 0.0 && weight <= MASS_MAX) {
-            return unexpected("a gossip slice's weight must be positive and at most four");
+            return broke("a gossip slice's weight must be positive and at most four");
         }
         let waiting = Waiting {
             from,
@@ -197,15 +190,8 @@ impl Rule for Gossip {
         Ok(())
     }
 
-    fn pushed(
-        &mut self,
-        cx: &mut Context,
-        _mixes: &mut MixesOf<Self>,
-        to: PeerId,
-        slice: SliceId,
-        outcome: PushOutcome,
-    ) {
-        self.account.pushed(cx, (to, slice), outcome);
+    fn pushed(&mut self, cx: &mut Context, _mixes: &mut MixesOf<Self>, push: PushEnd) {
+        self.account.pushed(cx, push);
     }
 
     fn mixture(&mut self, _cx: &mut Context, mix: &mut FragmentMix<Pushed>) -> Option<Mixture> {
@@ -289,10 +275,7 @@ impl Rule for Gossip {
 
     fn finish(&mut self, cx: &mut Context, mixes: &mut MixesOf<Self>) {
         for mix in mixes.iter_mut() {
-            for waiting in mix.own.taken.drain(..) {
-                let slice = waiting.slice;
-                cx.order(Order::Release { slice });
-            }
+            release(cx, mix.own.taken.drain(..).map(|waiting| waiting.slice));
             self.account.unlock(mix.own.slice);
         }
         self.account.release(cx);
@@ -322,5 +305,167 @@ impl Rule for Gossip {
         for (mine, weight) in self.weights.iter_mut().zip(weights) {
             *mine = *weight;
         }
+    }
+}
+
+/// The account of pushed mass: mass that is not acknowledged yet, and mass that comes back because its push
+/// certainly failed.
+#[derive(Debug, Default)]
+pub(super) struct Account {
+    ledger: SliceLedger<f64>,
+    /// Mass that waits to be mixed back in, with the contribution that it was pushed with.
+    returned: Vec<(SliceId, f64)>,
+    /// Rounds' contributions that a mix under way still reads.
+    locked: BTreeSet<SliceId>,
+}
+
+impl Account {
+    /// A push ended. If it certainly failed, its mass is mixed back in. If its fate is unknown, the
+    /// mass stays out, because it may count at the receiver already.
+    pub(super) fn pushed(&mut self, cx: &mut Context, end: PushEnd) {
+        let PushEnd { to, slice, outcome } = end;
+        if let Some(push) = self.ledger.ended(&end) {
+            let weight = push.note;
+            match outcome {
+                PushOutcome::Delivered => {}
+                PushOutcome::Unknown => cx.emit(Event::MassUncertain { peer: to, weight }),
+                PushOutcome::Lost | PushOutcome::Refused => self.returned.push((slice, weight)),
+            }
+        }
+        self.release(cx);
+    }
+
+    /// Takes what came back of one fragment. Its slices must be locked until the mix is done.
+    pub(super) fn take_returned(&mut self, fragment: FragmentId) -> Vec<(SliceId, f64)> {
+        let of_it = |(slice, _): &mut (SliceId, f64)| slice.fragment == fragment;
+        self.returned.extract_if(.., of_it).collect()
+    }
+
+    /// A contribution is encoded, and a mix will read it.
+    pub(super) fn lock(&mut self, slice: SliceId) {
+        self.hold(slice);
+        self.ledger.spare(slice);
+    }
+
+    /// A mix of this round reads contributions that came back.
+    pub(super) fn hold(&mut self, mix: SliceId) {
+        self.locked.insert(mix);
+    }
+
+    /// The mix of this round has read its contribution, and older ones that came back.
+    pub(super) fn unlock(&mut self, slice: Option<SliceId>) {
+        if let Some(slice) = slice {
+            self.locked.remove(&slice);
+        }
+    }
+
+    /// Releases contributions that are acknowledged or mixed back in.
+    pub(super) fn release(&mut self, cx: &mut Context) {
+        // A mix under way may read any of them.
+        if self.locked.is_empty() {
+            let returned = &self.returned;
+            self.ledger
+                .release(cx, |slice| returned.iter().any(|(held, _)| held == slice));
+        }
+    }
+
+    /// Weight that came back and waits to be mixed back in.
+    pub(super) fn returned(&self) -> f64 {
+        self.returned.iter().map(|(_, mass)| mass).sum()
+    }
+
+    /// Weight that is under way or waits to be mixed back in.
+    pub(super) fn mass(&self) -> f64 {
+        self.ledger.notes().sum::<f64>() + self.returned()
+    }
+}
+
+/// A slice that arrived and is not mixed yet.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Waiting {
+    pub(super) from: PeerId,
+    pub(super) slice: SliceId,
+    pub(super) weight: f64,
+}
+
+/// Slices that arrived and are not mixed yet, bounded for each sender.
+#[derive(Debug, Default)]
+pub(super) struct Inbox {
+    slices: Vec<Waiting>,
+    count_of: BTreeMap<PeerId, usize>,
+}
+
+impl Inbox {
+    /// Takes a slice in; false where it is here already.
+    ///
+    /// # Errors
+    /// When its sender has too many slices here for a plan with this number of fragments.
+    pub(super) fn put(&mut self, waiting: Waiting, fragments: usize) -> Result<bool, PeerError> {
+        if self.slices.iter().any(|w| w.slice == waiting.slice) {
+            return Ok(false);
+        }
+        let count = self.count_of.entry(waiting.from).or_default();
+        if *count >= INBOX_SLICES_MAX * fragments {
+            return broke("too many gossip slices at once");
+        }
+        *count += 1;
+        self.slices.push(waiting);
+        Ok(true)
+    }
+
+    /// Who has pushed a fragment of this round or a later one.
+    pub(super) fn senders(
+        &self,
+        fragment: FragmentId,
+        round: Round,
+    ) -> impl Iterator<Item = PeerId> {
+        let here = self
+            .slices
+            .iter()
+            .filter(move |w| w.slice.fragment == fragment);
+        here.filter(move |w| w.slice.round >= round).map(|w| w.from)
+    }
+
+    /// Takes a fragment's slices of some rounds out, the oldest `each` of every sender, in `PeerId`
+    /// order: sums must not depend on which slice came first.
+    pub(super) fn take(
+        &mut self,
+        fragment: FragmentId,
+        each: usize,
+        due: impl Fn(Round) -> bool,
+    ) -> Vec<Waiting> {
+        self.slices.sort_by_key(|w| (w.from, w.slice));
+        let mut counted: Option<(PeerId, usize)> = None;
+        let wanted = |w: &mut Waiting| {
+            if w.slice.fragment != fragment || !due(w.slice.round) {
+                return false;
+            }
+            let count = match counted {
+                Some((from, count)) if from == w.from => count + 1,
+                _ => 1,
+            };
+            counted = Some((w.from, count));
+            count <= each
+        };
+        let taken: Vec<Waiting> = self.slices.extract_if(.., wanted).collect();
+        for waiting in &taken {
+            if let Some(count) = self.count_of.get_mut(&waiting.from) {
+                *count = count.saturating_sub(1);
+                if *count == 0 {
+                    self.count_of.remove(&waiting.from);
+                }
+            }
+        }
+        taken
+    }
+
+    /// Weight that waits here.
+    pub(super) fn mass(&self) -> f64 {
+        self.slices.iter().map(|w| w.weight).sum()
+    }
+
+    /// Slices that wait here.
+    pub(super) fn len(&self) -> usize {
+        self.slices.len()
     }
 }
