@@ -4,7 +4,7 @@
 use super::neighbours;
 use crate::core::context::Context;
 use crate::exchange::{
-    Agreed, CellsExchange, Center, Ending, Exchange, GridExchange, Outcome, Signal,
+    Agreed, CellsExchange, Center, Ending, Exchange, GridExchange, Outcome, Signal, broke,
 };
 use crate::{FragmentId, Order, PeerError, Plan, Topology, TrainSummary};
 
@@ -15,13 +15,13 @@ use crate::{FragmentId, Order, PeerError, Plan, Topology, TrainSummary};
 pub(crate) fn build(cx: &Context, topology: Option<Box<dyn Topology>>) -> Box<dyn Exchange> {
     let facts = cx.plan.exchange.facts();
     if cx.plan.agreement.grouping.is_grid() {
-        return Box::new(GridExchange::new());
+        return Box::new(GridExchange::default());
     }
     if facts.deals_cells {
-        return Box::new(CellsExchange::new());
+        return Box::new(CellsExchange::default());
     }
     if facts.agrees {
-        return Box::new(Agreed::new());
+        return Box::new(Agreed::default());
     }
     if facts.has_neighbours {
         let topology = topology.expect("an exchange between neighbours comes with a topology");
@@ -63,9 +63,7 @@ impl Exchange for NoExchange {
             Signal::Message { .. } => "an exchange's message",
             _ => return Ok(()),
         };
-        Err(PeerError::Unexpected {
-            what: format!("{what} in a run that exchanges nothing"),
-        })
+        broke(&format!("{what} in a run that exchanges nothing"))
     }
 
     fn ended(&mut self, _cx: &Context) -> Vec<(FragmentId, Ending)> {

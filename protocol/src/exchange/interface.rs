@@ -12,18 +12,14 @@ use crate::{
 /// One way of exchanging. Lives as long as the peer; works on one round at a time.
 pub(crate) trait Exchange: Send {
     /// A round begins, with its training. What others send for it counts from now on.
-    fn open(&mut self, cx: &mut Context) {
-        let _ = cx;
-    }
+    fn open(&mut self, _cx: &mut Context) {}
 
     /// The round's training ended and its contribution lies in the Executor.
     fn begin(&mut self, cx: &mut Context, summary: &TrainSummary);
 
     /// A fragment's contribution lies in the Executor. Called for each fragment after `begin` where
     /// contributions leave during the backward pass, and never where they leave together.
-    fn cut(&mut self, cx: &mut Context, fragment: FragmentId) {
-        let _ = (cx, fragment);
-    }
+    fn cut(&mut self, _cx: &mut Context, _fragment: FragmentId) {}
 
     /// Something happened. Also called between `finish` and `begin`, for what comes early.
     ///
@@ -35,30 +31,24 @@ pub(crate) trait Exchange: Send {
     fn ended(&mut self, cx: &Context) -> Vec<(FragmentId, Ending)>;
 
     /// The result of a fragment's exchange is applied: bytes that only it needed are released.
-    fn applied(&mut self, cx: &mut Context, fragment: FragmentId) {
-        let _ = (cx, fragment);
-    }
+    fn applied(&mut self, _cx: &mut Context, _fragment: FragmentId) {}
 
     /// The result of a fragment cannot be applied, at any member, because of one slice: what to
     /// apply without it. `None` if the fragment is void without it.
-    fn without(&mut self, cx: &mut Context, bad: SliceId, reason: &str) -> Option<Ending> {
-        let _ = (cx, bad, reason);
+    fn without(&mut self, _cx: &mut Context, _bad: SliceId, _reason: &str) -> Option<Ending> {
         None
     }
 
-    /// How the round's exchange ended, once it has.
+    /// Outcome of the round's exchange, once it has ended.
     fn outcome(&mut self) -> Option<Outcome>;
 
-    /// Whether this peer's branch is to be merged with another one before it trains on.
-    fn merge_is_due(&self, cx: &Context) -> bool {
-        let _ = cx;
+    /// This peer's branch is to be merged with another one before it trains on.
+    fn merge_is_due(&self, _cx: &Context) -> bool {
         false
     }
 
     /// Merges branches instead of a round's exchange.
-    fn merge(&mut self, cx: &mut Context) {
-        let _ = cx;
-    }
+    fn merge(&mut self, _cx: &mut Context) {}
 
     /// The outcome is applied, or given up for a catch-up: forgets the round.
     fn finish(&mut self, cx: &mut Context);
@@ -84,18 +74,15 @@ pub(crate) trait Exchange: Send {
     }
 
     /// Sets the push-sum weights after a restart or a catch-up.
-    fn set_weights(&mut self, weights: &[f64]) {
-        let _ = weights;
-    }
+    fn set_weights(&mut self, _weights: &[f64]) {}
 
-    /// How far it is with each neighbour; empty except in exchanges between two.
+    /// Standing with each neighbour; empty except in exchanges between two.
     fn standings(&self) -> Vec<Standing> {
         Vec::new()
     }
 
     /// The peers behind a wait that is under way, in any order; empty where it is for none in particular.
-    fn awaited(&self, cx: &Context, wait: Wait, fragment: FragmentId) -> Vec<PeerId> {
-        let _ = (cx, wait, fragment);
+    fn awaited(&self, _cx: &Context, _wait: Wait, _fragment: FragmentId) -> Vec<PeerId> {
         Vec::new()
     }
 
@@ -131,7 +118,7 @@ pub(crate) struct Arrived {
     pub(crate) from: PeerId,
     /// Its name.
     pub(crate) slice: SliceId,
-    /// What its header said.
+    /// Its header.
     pub(crate) meta: SliceMeta,
     /// Hash of its bytes; only for aggregates.
     pub(crate) digest: Option<Digest>,
@@ -169,7 +156,7 @@ pub(crate) enum Signal<'a> {
     Timeout,
 }
 
-/// How the exchange of one fragment ended.
+/// End of one fragment's exchange.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Ending {
     /// Apply these aggregates; none where combining has already moved the parameters.
@@ -182,7 +169,7 @@ pub(crate) enum Ending {
     Void,
 }
 
-/// How a round's exchange ended.
+/// End of a round's exchange.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Outcome {
     /// Every fragment has ended, and the exchange has reported each ending.
@@ -194,12 +181,12 @@ pub(crate) enum Outcome {
     Behind {
         /// The peer that said so.
         teller: PeerId,
-        /// Whether replaying past rounds is not enough, and a state must be taken over.
+        /// Replaying past rounds is not enough, and a state must be taken over.
         resync: bool,
     },
 }
 
-/// Where a peer's push-sum mass is.
+/// Places of a peer's push-sum mass.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct PushSum {
     /// The weight of the parameters, fragment by fragment.

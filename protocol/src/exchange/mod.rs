@@ -30,7 +30,7 @@ pub(crate) use interface::{Arrived, Ending, Exchange, Outcome, PastRounds, PushS
 pub use neighbours::{PullMessage, Standing};
 
 use crate::wire::{PeerRecord, WIRE_VERSION_OLDEST, WireError};
-use crate::{PeerError, Round, Tag};
+use crate::{PeerError, Round, Settlement, Tag};
 use serde::{Deserialize, Serialize};
 
 /// A message of an exchange. A run has one exchange, and its peers send no other family.
@@ -155,4 +155,13 @@ pub(crate) fn broke<T>(what: &str) -> Result<T, PeerError> {
     Err(PeerError::Unexpected {
         what: what.to_owned(),
     })
+}
+
+/// Settlement of a contribution that is in the result, or is not.
+pub(crate) const fn settlement(counted: bool) -> Settlement {
+    if counted {
+        Settlement::Delivered
+    } else {
+        Settlement::Lost
+    }
 }

@@ -15,7 +15,9 @@
 use super::ballot::{Ballot, ShardVersion, Versions, vote_of};
 use super::message::Promise;
 use super::testimony::Testimony;
-use crate::{Digest, Members, PeerId};
+use crate::limits::{BALLOTS_MAX, BALLOTS_SIGNED_MAX};
+use crate::{Digest, Members, PeerId, Time};
+use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The votes of one ballot: what was voted for, each with the members that did.
@@ -35,7 +37,7 @@ impl Votes {
         }
     }
 
-    /// What this number of members voted for, and who they are.
+    /// A value that this number of members voted for, with its voters.
     fn majority(&self, quorum: usize) -> Option<(Digest, Members)> {
         let found = self.0.iter().find(|(_, voters)| voters.count() >= quorum);
         found.copied()
@@ -47,12 +49,12 @@ impl Votes {
 pub(super) struct Coordination {
     pub(super) ballot: Ballot,
     pub(super) promises: BTreeMap<usize, Promise>,
-    /// Whether the plan is made. Promises that come later change nothing: the members may already
+    /// The plan is made. Promises that come later change nothing: the members may already
     /// have voted on it.
     pub(super) planned: bool,
 }
 
-/// What was promised, voted and decided.
+/// Promises, votes and the decision.
 #[derive(Debug)]
 pub(super) struct Agreement {
     /// The ballot whose targets are being followed.
@@ -64,7 +66,7 @@ pub(super) struct Agreement {
     votes: BTreeMap<Ballot, Votes>,
     /// The versions that values stand for, of values that some member voted for.
     names: BTreeMap<Digest, Versions>,
-    /// What was decided, and in which ballot's number.
+    /// The decision, with the number of its ballot.
     pub(super) decided: Option<(u8, Versions)>,
     /// The peer that said so, where this peer did not count the votes itself.
     pub(super) told_by: Option<PeerId>,
@@ -73,7 +75,7 @@ pub(super) struct Agreement {
     pub(super) asked: Option<(PeerId, Ballot)>,
     /// The last ballot whose results were waited for after its contributions.
     pub(super) extended: u8,
-    /// What was signed, where the group survives liars. Then votes are counted there.
+    /// Signed statements, where the group survives liars. Then votes are counted there.
     pub(super) signed: Option<Box<Testimony>>,
 }
 
@@ -94,19 +96,65 @@ impl Agreement {
         }
     }
 
-    /// The ballot that a message without a proof names: in signed ballots the number may be higher
-    /// than in others, and says nothing.
-    pub(super) fn first(&self) -> Ballot {
-        match self.signed {
-            Some(_) => Ballot {
-                number: 0,
-                ..self.promised
-            },
-            None => self.promised,
+    /// Members sign: what follows for votes and ballots is in `signed`.
+    pub(super) const fn signs(&self) -> bool {
+        self.signed.is_some()
+    }
+
+    /// The number after the last ballot that a shard may be reduced in.
+    pub(super) const fn ballots_max(&self) -> u8 {
+        if self.signs() {
+            BALLOTS_SIGNED_MAX
+        } else {
+            BALLOTS_MAX
         }
     }
 
-    /// Whether this peer may still vote in the current ballot.
+    /// Time of the next look, beside the deadlines of the fragment's stages.
+    pub(super) fn due(&self) -> Option<Time> {
+        self.signed.as_ref()?.due()
+    }
+
+    /// No ballot is left in which something could be decided.
+    pub(super) fn is_spent(&self) -> bool {
+        self.signed.as_ref().is_some_and(|signed| signed.spent)
+    }
+
+    /// Promises not to vote below a ballot.
+    pub(super) fn enter(&mut self, ballot: Ballot) {
+        if let Some(signed) = &mut self.signed
+            && ballot > self.promised
+        {
+            signed.begins_ballot();
+        }
+        // A promise is never taken back, also not for a lower ballot that arrives later.
+        self.promised = self.promised.max(ballot);
+    }
+
+    /// The wait of a step of the present ballot.
+    pub(super) fn stretch(&self, allowed: Duration, ceiling: Duration) -> Duration {
+        match &self.signed {
+            // As long as waits are too short here, ballots that follow each other decide nothing.
+            Some(signed) => (allowed * signed.patience()).min(ceiling.max(allowed)),
+            None => allowed,
+        }
+    }
+
+    /// The ballot that a message without a proof names: in signed ballots the number may be higher
+    /// than in others, and says nothing.
+    pub(super) fn first(&self) -> Ballot {
+        let number = if self.signs() {
+            0
+        } else {
+            self.promised.number
+        };
+        Ballot {
+            number,
+            ..self.promised
+        }
+    }
+
+    /// This peer may still vote in the current ballot.
     ///
     /// Not below a promise: the coordinator of the higher ballot plans on the votes that it was
     /// told of, and a later vote in a lower ballot could decide something else. Not twice in one
@@ -151,7 +199,7 @@ impl Agreement {
         votes.fold(Members::NONE, |all, (_, voters)| all | *voters)
     }
 
-    /// What a majority voted for although this peer cannot name it, and who voted for it.
+    /// A value that a majority voted for although this peer cannot name it, with its voters.
     pub(super) fn unnamed(&self, quorum: usize) -> Option<(Digest, Members)> {
         if self.decided.is_some() {
             return None;
@@ -160,7 +208,7 @@ impl Agreement {
         all.find(|(value, _)| !self.names.contains_key(value))
     }
 
-    /// Whether this peer coordinates this ballot or a higher one already.
+    /// This peer coordinates this ballot or a higher one already.
     pub(super) fn coordinates(&self, ballot: Ballot) -> bool {
         let current = self.coordination.as_ref();
         current.is_some_and(|coordination| coordination.ballot >= ballot)

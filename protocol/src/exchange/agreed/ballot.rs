@@ -1,6 +1,4 @@
-//! What members of a group vote on, and what a repair asks for.
-//!
-//! The value that members vote for.
+//! What members of a group vote on, the values that stand for it, and what a repair asks for.
 
 use crate::wire::canonical;
 use crate::{Attempt, Digest, Members, PeerId};
@@ -25,7 +23,7 @@ impl Ballot {
 /// One version of one shard's aggregate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct ShardVersion {
-    /// Who reduced it.
+    /// The member that reduced it.
     pub owner: PeerId,
     /// In which ballot.
     pub attempt: Attempt,
@@ -47,7 +45,7 @@ pub struct Held {
     pub version: ShardVersion,
 }
 
-/// What a repair asks for one shard.
+/// The part of a repair for one shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ShardPlan {
     /// Some member holds it: take this version, from this holder if you lack it.
@@ -64,7 +62,7 @@ pub enum ShardPlan {
     },
 }
 
-/// What a vote names where members do not sign and there are many shards.
+/// The value that a vote names where members do not sign and there are many shards.
 pub(super) fn vote_of(versions: &[ShardVersion]) -> Digest {
     Digest::of(&canonical(&("murmurate vote", versions)))
 }

@@ -8,9 +8,6 @@
 //!
 //! Members forward aggregates that they did not make. So the owner of a shard tells all others its
 //! version, and no member keeps or forwards another one.
-//!
-//! What arrives along a schedule: values of other members, aggregates that other members than their
-//! owner forward, and the announcements of the owners.
 
 use super::ballot::ShardVersion;
 use super::fragment::FragmentRound;
@@ -26,12 +23,12 @@ use crate::{
 };
 
 impl FragmentRound {
-    /// Whether ballot zero follows a schedule and is still on.
+    /// Ballot zero follows a schedule and is still on.
     pub(super) fn pipelining(&self) -> bool {
         self.pipeline.as_ref().is_some_and(|pipeline| pipeline.open)
     }
 
-    /// Whether this peer's part in a schedule, if there is one, is done.
+    /// This peer's part in a schedule, if there is one, is done.
     pub(super) fn pipeline_done(&self) -> bool {
         let open = self.pipeline.as_ref().filter(|pipeline| pipeline.open);
         open.is_none_or(Pipeline::finished)
@@ -122,12 +119,13 @@ impl FragmentRound {
 
     /// This peer's contribution is encoded; false where ballot zero follows no schedule any more.
     pub(super) fn pipeline_own(&mut self, shard: u16, bytes: u64) -> bool {
-        let me = self.scope.group.me;
-        let open = self.pipeline.as_mut().filter(|pipeline| pipeline.open);
-        open.is_some_and(|pipeline| {
-            pipeline.own(shard, me, bytes);
-            true
-        })
+        let set = Members::one(self.scope.group.me);
+        let open = self.pipelining();
+        if open {
+            // It is the first value.
+            self.work(shard, |work| (work.set, work.bytes) = (set, Some(bytes)));
+        }
+        open
     }
 
     /// An order of the schedule was answered.
@@ -193,7 +191,7 @@ impl FragmentRound {
         }
     }
 
-    /// What this peer's value will be called once it is encoded: a partial sum, or the aggregate.
+    /// Name of this peer's value once it is encoded: a partial sum, or the aggregate.
     pub(super) fn next_value(&self, shard: u16) -> SliceId {
         let pipeline = self.pipeline.as_ref();
         let work = pipeline.and_then(|r| r.works.get(usize::from(shard)));
@@ -217,7 +215,7 @@ impl FragmentRound {
         }
     }
 
-    /// Whether a value or aggregate of the schedule will never come.
+    /// A value or aggregate of the schedule will never come.
     pub(super) fn broken(&self) -> bool {
         let holds = |shard| self.fitting(shard).is_some();
         let pipeline = self.pipeline.as_ref();

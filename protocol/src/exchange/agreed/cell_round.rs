@@ -63,7 +63,7 @@ impl CellRound {
         Some(next)
     }
 
-    /// Whether a fragment is open, or has ended.
+    /// A fragment is open, or has ended.
     pub(in crate::exchange) fn has_opened(&self, fragment: FragmentId) -> bool {
         let mut open = self.fragments.all.iter();
         open.any(|open| open.scope.fragment == fragment)
@@ -79,7 +79,7 @@ impl CellRound {
         }
     }
 
-    /// Whether all fragments of the round have ended.
+    /// All fragments of the round have ended.
     pub(in crate::exchange) fn is_over(&self, cx: &Context) -> bool {
         let all = cx.plan.fragments_of(cx.round).count();
         self.fragments.all.len() == all && self.fragments.open().next().is_none()

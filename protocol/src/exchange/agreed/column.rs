@@ -11,7 +11,7 @@ use crate::{FragmentId, GroupTag, Members, PeerId, TallyEntry};
 use core::time::Duration;
 use std::collections::BTreeMap;
 
-/// Where a column is in its fragment.
+/// A column's shard of its fragment, and the parts that it is cut into.
 #[derive(Clone, Debug)]
 pub(in crate::exchange) struct Shape {
     pub(in crate::exchange) column: u16,
@@ -54,7 +54,7 @@ impl FragmentRound {
             note: shape.noted.then(Vec::new),
             tallies: BTreeMap::new(),
         };
-        Self::within(cx, fragment, group, shape.parts, lost, within)
+        Self::cut_into(cx, fragment, group, (None, shape.parts), lost, Some(within))
     }
 
     /// The mean of this peer's row lies in the Executor. `tally` says whose contributions it holds.
@@ -108,7 +108,7 @@ impl FragmentRound {
         versions.fold(all, |rows, version| rows & version.contributors)
     }
 
-    /// Whether this peer's row is in every decided part.
+    /// This peer's row is in every decided part.
     pub(in crate::exchange) fn has_own_row(&self) -> bool {
         self.rows().has(self.scope.group.me)
     }

@@ -73,20 +73,20 @@ impl Scoped {
     }
 }
 
-/// What a decision with its proof says.
+/// A decision that its signatures prove.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Proven {
     /// The same without the proof.
     pub(crate) plain: Scoped,
     /// The anchor of the group that decided.
     pub(crate) anchor: Digest,
-    /// How many members have signed it. With more than may lie, one that does not lie has signed it in a
+    /// Number of members that have signed it. With more than may lie, one that does not lie has signed it in a
     /// group that it accepted, so no other decision of the round can have a proof. With fewer, its teller
     /// sees fewer peers that take part, and need not lie.
     pub(crate) signers: usize,
 }
 
-/// What a message says, if it is a decision that its signatures prove.
+/// The decision in a message, if its signatures prove it.
 pub(crate) fn proven(cx: &Context, scoped: &Scoped) -> Option<Proven> {
     let FragmentMessage::Signed(SignedMessage::Decided {
         ballot,
@@ -103,9 +103,10 @@ pub(crate) fn proven(cx: &Context, scoped: &Scoped) -> Option<Proven> {
     let member = |peer: &PeerId| group.members.iter().any(|m| m.peer == *peer);
     let signers: BTreeSet<PeerId> = signatures.iter().map(|(peer, _)| *peer).collect();
     let quorum = cx.plan.quorum_of(usize::from(group.seats));
-    let enough = match *locked {
-        true => signers.len() >= quorum,
-        false => *ballot == 0 && signers.len() == group.members.len(),
+    let enough = if *locked {
+        signers.len() >= quorum
+    } else {
+        *ballot == 0 && signers.len() == group.members.len()
     };
     let holds = GroupTag::of_digest(&digest) == scoped.group
         && value_of(&digest, versions) == *value
@@ -131,7 +132,7 @@ pub(crate) fn digests_of(kind: ExchangeKind, decision: &Scoped) -> Vec<(SliceId,
         .collect()
 }
 
-/// What a decision names: shards, contributions where these are gathered, or the bundles of columns.
+/// Slices that a decision names, with their hashes: shards, gathered contributions, or the bundles of columns.
 fn named(kind: ExchangeKind, decision: &Scoped) -> impl Iterator<Item = (SliceId, Digest)> {
     let gathered = kind == ExchangeKind::Gathered;
     let (versions, part) = match &decision.body {
@@ -150,9 +151,10 @@ fn named(kind: ExchangeKind, decision: &Scoped) -> impl Iterator<Item = (SliceId
             round,
             fragment,
             shard: if gathered { 0 } else { shard },
-            part: match usize::from(shard) < contributions {
-                true => part,
-                false => Part::Scores,
+            part: if usize::from(shard) < contributions {
+                part
+            } else {
+                Part::Scores
             },
             origin: version.owner,
             attempt: version.attempt,
@@ -164,7 +166,7 @@ fn named(kind: ExchangeKind, decision: &Scoped) -> impl Iterator<Item = (SliceId
     present.map(name)
 }
 
-/// What members say about contributions, where a decision names it.
+/// Slices with the members' scores, where a decision names some.
 pub(crate) fn scores_of(decision: &Scoped) -> Vec<SliceId> {
     let all = slices_of(ExchangeKind::Gathered, decision).into_iter();
     all.filter(|slice| slice.part == Part::Scores).collect()

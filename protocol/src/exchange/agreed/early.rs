@@ -14,7 +14,7 @@ pub(in crate::exchange) struct Early {
 }
 
 impl Early {
-    /// How many there are.
+    /// Number of them.
     pub(in crate::exchange) fn len(&self) -> usize {
         self.slices.len() + self.messages.len()
     }

@@ -1,7 +1,7 @@
-//! Which peers count when a group forms: pure functions of the view and of what the ready peers
-//! said. `grouping` decides who is in the group.
+//! Which peers count when a group forms, when they are enough ([`Enough`]), and whose turn it is to propose
+//! ([`Turns`]). `grouping` decides who is in the group.
 //!
-//! Partial all-reduce: a round continues with the first `enough` peers that are ready and those
+//! **Partial all-reduce**: a round continues with the first `enough` peers that are ready and those
 //! that arrive within the grace period. Late peers take over the round's result, keep what they
 //! trained on top, and take part in the next round. Only forming the group ends sooner; any agreed
 //! exchange follows.
@@ -20,12 +20,6 @@
 //! **Source:** Chen et al. 2016, "Revisiting Distributed Synchronous SGD" (backup workers); Li et
 //! al. 2020, "Taming unbalanced training workloads in deep learning with partial collective
 //! operations" (eager-SGD).
-//!
-//! Whose turn it is to propose a group, and when: after a group that failed another member proposes, and
-//! attempts wait longer and longer.
-//!
-//! Peers that say that a round continues without this one. A single one may lie: as many must say it
-//! as leave one that does not.
 
 use crate::core::context::Context;
 use crate::core::seats::SEAT_ROUNDS;
@@ -43,13 +37,13 @@ pub(super) fn settled(cx: &Context) -> impl Iterator<Item = PeerId> {
         .map(|(id, _)| id)
 }
 
-/// Whether rounds go on without a peer, because it has not contributed for long.
+/// Rounds go on without a peer, because it has not contributed for long.
 pub(super) fn is_away(cx: &Context, peer: PeerId) -> bool {
     let remote = cx.view.get(peer);
     remote.is_some_and(|remote| remote.conduct.absence.is_away(cx.round))
 }
 
-/// Whether this peer proposes groups. A newcomer does not, because it would leave out the peers that it
+/// This peer proposes groups. A newcomer does not, because it would leave out the peers that it
 /// has not met yet. Where members sign, a round never ends without a group: if all are newcomers, one of
 /// them proposes once an attempt has failed.
 pub(super) fn proposes(cx: &Context, attempts: u64) -> bool {
@@ -70,12 +64,12 @@ pub(super) fn proposers(
     if known.is_empty() { ready } else { known }
 }
 
-/// Whether members sign what they say.
+/// Members sign what they say.
 pub(super) fn signs(cx: &Context) -> bool {
     cx.plan.agreement.signs()
 }
 
-/// Whether this peer can expect a proposal of another one that may propose, or of itself.
+/// This peer can expect a proposal of another one that may propose, or of itself.
 pub(super) fn can_propose(cx: &Context, peer: PeerId) -> bool {
     let here = |remote: &Remote| remote.linked && !remote.suspected;
     cx.view.get(peer).is_none_or(here) && cx.plan.draws(cx.round, peer) && !is_away(cx, peer)
@@ -91,7 +85,7 @@ pub(in crate::exchange) fn ahead(cx: &Context, by: u64) -> Option<PeerId> {
     furthest.filter(|_| enough).map(|(id, _)| id)
 }
 
-/// How many peers take part in rounds, this one included, whether or not they are suspected or
+/// Number of peers that take part in rounds, this one included, whether or not they are suspected or
 /// fell behind a moment ago. A peer whose link is down, or that has long been behind, is not among
 /// them: not for some rounds, and this peer's attempts at this round count as rounds do. Neither is one
 /// that lost its seat because it contributed nothing.
@@ -135,7 +129,7 @@ pub(super) fn seats(cx: &Context, ready: impl IntoIterator<Item = PeerId>) -> us
     seats.len()
 }
 
-/// Whether a peer is linked, or was until a moment ago: a part of the swarm that is cut off for a moment
+/// A peer is linked, or was until a moment ago: a part of the swarm that is cut off for a moment
 /// decides nothing alone.
 fn is_near(cx: &Context, peer: PeerId) -> bool {
     let lost = |since: Time| cx.now.since(since) < LOST_MEMBER_WAIT;
@@ -145,14 +139,15 @@ fn is_near(cx: &Context, peer: PeerId) -> bool {
     cx.view.get(peer).is_some_and(near)
 }
 
-/// Whether these peers may form a group: a quorum of those that take part. If they are too few to
+/// These peers may form a group: a quorum of those that take part. If they are too few to
 /// combine what they bring, the round waits for others that are linked. It would be void, and so would
 /// all that follow, while those that catch up never reach it.
 pub(super) fn is_enough(cx: &Context, attempts: u64, ready: &[PeerId]) -> bool {
     let count = ready.len();
-    let of = match signs(cx) {
-        true => seats(cx, ready.iter().copied()),
-        false => electorate(cx, attempts),
+    let of = if signs(cx) {
+        seats(cx, ready.iter().copied())
+    } else {
+        electorate(cx, attempts)
     };
     let linked = 1 + cx
         .view
@@ -181,13 +176,14 @@ pub(super) fn common_anchor(
     winner.map_or(own, |(anchor, _)| anchor)
 }
 
-/// How long to wait for the others. A peer that did not train waits while the others train, up to
+/// Time that the others are waited for. A peer that did not train waits while the others train, up to
 /// the longest deadline: those that trained notice late peers much sooner, and one of them
 /// proposes.
 pub(super) fn allowed(cx: &Context, settled: impl IntoIterator<Item = PeerId>) -> Duration {
-    match cx.plan.draws(cx.round, cx.me()) {
-        true => cx.deadlines.allow(Wait::Group, settled),
-        false => cx.deadlines.ceiling(),
+    if cx.plan.draws(cx.round, cx.me()) {
+        cx.deadlines.allow(Wait::Group, settled)
+    } else {
+        cx.deadlines.ceiling()
     }
 }
 
@@ -198,10 +194,10 @@ fn active(cx: &Context, ready: Vec<PeerId>) -> Vec<PeerId> {
     if active.is_empty() { ready } else { active }
 }
 
-/// Whether a round has enough ready peers, and how long the others are still waited for.
+/// A round has enough ready peers, and how long the others are still waited for.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Enough {
-    /// Since when there are enough, and when the wait for the others ends.
+    /// Time since which there are enough, and the end of the wait for the others.
     reached: Option<(Time, Time)>,
 }
 
@@ -222,7 +218,7 @@ impl Enough {
         }
     }
 
-    /// Whether there are enough, and the others have had their time.
+    /// There are enough, and the others have had their time.
     pub(super) fn is_over(self, cx: &Context) -> bool {
         self.reached.is_some_and(|(_, until)| until <= cx.now)
     }
@@ -235,14 +231,15 @@ impl Enough {
     }
 }
 
-/// The turns of one round.
+/// Whose turn it is to propose a group in one round, and when: after a group that failed another member proposes,
+/// and attempts wait longer and longer.
 #[derive(Debug, Default)]
 pub(super) struct Turns {
     /// Members whose turn is over: in this attempt, and in this round where members sign.
     over: BTreeSet<PeerId>,
     /// Before then no group is formed, because attempts failed.
     pause: Time,
-    /// When those that are missing are given up.
+    /// Time at which those that are missing are given up.
     deadline: Time,
 }
 
@@ -263,23 +260,24 @@ impl Turns {
             failed => cx.deadlines.answer() / 8 * (1 << (failed - 2).min(4)),
         };
         (self.pause, self.deadline) = (cx.now + pause, deadline);
-        match pause.is_zero() {
-            true => deadline,
-            false => self.pause.min(deadline),
+        if pause.is_zero() {
+            deadline
+        } else {
+            self.pause.min(deadline)
         }
     }
 
-    /// Whether no group is formed yet.
+    /// No group is formed yet.
     pub(super) fn pauses(&self, now: Time) -> bool {
         now < self.pause
     }
 
-    /// Whether this is a look before those that are missing are given up.
+    /// This is a look before those that are missing are given up.
     pub(super) fn only_paused(&self, now: Time) -> bool {
         now < self.deadline
     }
 
-    /// When those that are missing are given up.
+    /// Time at which those that are missing are given up.
     pub(super) const fn deadline(&self) -> Time {
         self.deadline
     }
@@ -296,13 +294,14 @@ impl Turns {
         }
     }
 
-    /// Whether a member's turn is over.
+    /// A member's turn is over.
     pub(super) fn is_over(&self, peer: PeerId) -> bool {
         self.over.contains(&peer)
     }
 }
 
-/// Who said so in the round that this peer is in, and whether its state differs too.
+/// Peers that say that the round continues without this one, each with whether its state differs too. A single one
+/// may lie: as many must say it as leave one that does not.
 #[derive(Debug, Default)]
 pub(super) struct Tellers {
     round: Round,

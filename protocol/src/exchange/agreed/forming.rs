@@ -1,7 +1,7 @@
 //! What follows from forming a group: the round begins, or continues without this peer. For a
 //! moment peers may have different groups of one round; here they return to one.
 //!
-//! What follows from a meeting of branches: they are merged in a round, or each goes on.
+//! The same for a meeting of branches: they are merged in a round, or each goes on.
 
 use super::Agreed;
 use super::decision::proven;
@@ -87,7 +87,7 @@ impl Agreed {
         self.vote_once_joined(cx);
     }
 
-    /// Whether enough have joined this peer's group for a decision.
+    /// Enough have joined this peer's group for a decision.
     pub(super) fn has_joined(&self, cx: &Context) -> bool {
         let group = self.group.as_ref();
         group.is_some_and(|group| self.grouping.joined.enough(group, cx.round))
@@ -153,7 +153,7 @@ impl Agreed {
     pub(super) fn late(&mut self, cx: &mut Context, from: PeerId, ready: Ready) {
         let (round, anchor) = (ready.round, ready.anchor);
         if round == cx.round {
-            self.grouping.late(cx, from);
+            self.grouping.note_ready(cx, from);
             self.has_left(cx, from, ready.seat);
         }
         // A member too may have left its group before it heard of the decision.
@@ -198,7 +198,7 @@ impl Agreed {
         Ok(())
     }
 
-    /// Whether this peer has applied its round in part. Such a round cannot be replayed from its
+    /// This peer has applied its round in part. Such a round cannot be replayed from its
     /// beginning.
     fn begun(&self) -> bool {
         let begun =
@@ -348,12 +348,7 @@ impl Agreed {
             Formed::Waiting => {}
             Formed::Group(group) => {
                 cx.this_life.newcomer = false;
-                for (_, peer) in group.others() {
-                    if let Some(remote) = cx.view.get_mut(peer) {
-                        remote.settle();
-                        remote.grouped = Some(cx.round);
-                    }
-                }
+                group.note(cx);
                 self.start(cx, *group);
             }
             Formed::Outcome(outcome) => self.outcome = Some(outcome),

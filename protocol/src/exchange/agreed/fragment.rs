@@ -14,11 +14,11 @@ use super::scope::{Scope, Within};
 use super::state::{Duty, FragmentStage, Reduction, Target, Task, Transfers};
 use super::testimony::Testimony;
 use crate::core::context::Context;
-use crate::exchange::Ending;
+use crate::exchange::{Ending, settlement};
 use crate::schedule::Program;
 use crate::{
-    Attempt, Event, ExchangeKind, FragmentId, Members, Order, Passes, PeerId, Round, Settlement,
-    SliceId, Time, Wait,
+    Attempt, Event, ExchangeKind, FragmentId, Members, Order, Passes, PeerId, Round, SliceId, Time,
+    Wait,
 };
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};
@@ -31,7 +31,7 @@ pub(in crate::exchange) struct FragmentRound {
     pub(super) stage: FragmentStage,
     /// Members that are still waited for.
     pub(super) hopeful: Members,
-    /// When the present stage began.
+    /// Begin of the present stage.
     pub(super) since: Time,
     pub(super) deadline: Time,
     pub(super) reduction: Reduction,
@@ -69,20 +69,9 @@ impl FragmentRound {
         Self::cut_into(cx, fragment, group, (program, of), lost, None)
     }
 
-    /// The same for a group that agrees on one shard of the fragment, cut into `of` parts. What this
-    /// member contributes is known later.
-    pub(super) fn within(
-        cx: &mut Context,
-        fragment: FragmentId,
-        group: Group,
-        of: u16,
-        lost: Members,
-        within: Within,
-    ) -> Self {
-        Self::cut_into(cx, fragment, group, (None, of), lost, Some(within))
-    }
-
-    fn cut_into(
+    /// Starts with a fragment, or `within` one shard of it, that is cut into `of` parts. In a column it is known later
+    /// what this member contributes.
+    pub(super) fn cut_into(
         cx: &mut Context,
         fragment: FragmentId,
         group: Group,
@@ -205,10 +194,9 @@ impl FragmentRound {
         }
     }
 
-    /// When this fragment must look again.
+    /// Time of the next look at this fragment.
     pub(in crate::exchange) fn due(&self) -> Time {
-        let signed = self.agreement.signed.as_ref();
-        let lock = signed.and_then(|signed| signed.due());
+        let lock = self.agreement.due();
         lock.map_or(self.deadline, |lock| lock.min(self.deadline))
     }
 
@@ -236,18 +224,17 @@ impl FragmentRound {
         versions.iter().find(fits).copied()
     }
 
-    /// Whether nothing is left to do, and no more slices are needed.
+    /// Nothing is left to do, and no more slices are needed.
     pub(in crate::exchange) fn over(&self) -> bool {
         self.ending.is_some() || self.missed.is_some() || self.is_spent()
     }
 
-    /// Whether no ballot is left in which something could be decided.
+    /// No ballot is left in which something could be decided.
     pub(super) fn is_spent(&self) -> bool {
-        let signed = self.agreement.signed.as_ref();
-        signed.is_some_and(|signed| signed.spent)
+        self.agreement.is_spent()
     }
 
-    /// Whether this peer's reductions are done.
+    /// This peer's reductions are done.
     pub(super) fn dutiful(&self) -> bool {
         self.reduction.duties.values().all(Duty::done)
     }
@@ -274,7 +261,7 @@ impl FragmentRound {
         }
     }
 
-    /// Whether a peer is in the group.
+    /// A peer is in the group.
     pub(in crate::exchange) fn has(&self, peer: PeerId) -> bool {
         self.scope.group.index(peer).is_some()
     }
@@ -289,7 +276,7 @@ impl FragmentRound {
         }
     }
 
-    /// Whether a member gets messages and bytes: one that is waited for, and in a column each one that is
+    /// A member gets messages and bytes: one that is waited for, and in a column each one that is
     /// there. A column of few members may need the votes of those that came back a moment ago.
     pub(super) fn is_told(&self, cx: &Context, member: usize) -> bool {
         let there = |peer| self.scope.within.is_some() && cx.view.takes_part(peer);
@@ -362,7 +349,7 @@ impl FragmentRound {
         self.deadline = cx.wait_in(self.scope.fragment, Wait::Agreement, allowed);
     }
 
-    /// Whether a shard is missing whose owner is given up.
+    /// A shard is missing whose owner is given up.
     pub(super) fn orphaned(&self) -> bool {
         (0..self.scope.of).any(|shard| {
             let gone = self.targets.get(usize::from(shard));
@@ -481,12 +468,7 @@ impl FragmentRound {
         let (merges, whole) = (self.scope.group.merges(), self.scope.within.is_none());
         let mut aggregates = Vec::with_capacity(versions.len());
         for (shard, version) in (0u16..).zip(versions) {
-            let mine = version.contributors.has(self.scope.group.me);
-            let outcome = if mine {
-                Settlement::Delivered
-            } else {
-                Settlement::Lost
-            };
+            let outcome = settlement(version.contributors.has(self.scope.group.me));
             if self.scope.passes.are_two() {
                 self.settle_second(cx, shard, version);
             } else if self.reduction.encoded.contains_key(&shard) && !merges && whole {
@@ -512,7 +494,7 @@ impl FragmentRound {
         self.ending = Some(self.scope.ending(aggregates));
     }
 
-    /// Whether the Executor holds a slice's bytes for it.
+    /// The Executor holds a slice's bytes for it.
     pub(in crate::exchange) fn holds(&self, slice: &SliceId) -> bool {
         self.transfers.slices.contains(slice)
     }
@@ -555,7 +537,7 @@ impl FragmentRound {
     }
 }
 
-/// How long to wait for contributions.
+/// Time that contributions are waited for.
 fn allowed(cx: &Context, group: &Group, program: Option<&Program>, lost: Members) -> Duration {
     let senders = program.map_or(!Members::NONE, Program::neighbours);
     let senders = senders.without(lost);

@@ -29,7 +29,7 @@ pub(in crate::exchange) struct Fragments {
 }
 
 impl Fragments {
-    /// Where a fragment is among those that are open, or where it belongs.
+    /// Index of a fragment among those that are open, or the one at which it belongs.
     fn place(&self, fragment: FragmentId) -> Result<usize, usize> {
         self.all
             .binary_search_by_key(&fragment, |f| f.scope.fragment)

@@ -22,9 +22,9 @@
 //! section 3, and Xu et al. 2021, "GRACE", section IV; agreement: Lamport 2001, "Paxos Made
 //! Simple".
 //!
-//! Gathered contributions that are scored before they are merged ([`Scoring`](crate::Scoring)).
+//! # Scores
 //!
-//! What a member says about the others' contributions is a part of the round beside its own contribution: part
+//! Contributions may be scored before they are merged ([`Scoring`](crate::Scoring)). What a member says about the others' contributions is a part of the round beside its own contribution: part
 //! n + i is what member i says, of n members. So members agree on scores as they agree on contributions: they
 //! push them, vote on them by their hash, fetch them, and leave out in a ballot what no member holds. Once
 //! both are decided, every member reads the same scores and merges the same contributions.
@@ -38,11 +38,11 @@ use super::fragment::FragmentRound;
 use super::message::{FragmentMessage, Scoped};
 use super::state::{Duty, Pass, Progress, Target, Task};
 use crate::core::context::Context;
-use crate::exchange::Ending;
+use crate::exchange::{Ending, settlement};
 use crate::score::Judged;
 use crate::{
-    Attempt, Digest, Done, Event, Members, Order, Part, PeerId, Score, Scores, Settlement, SliceId,
-    StoreId, WorkError,
+    Attempt, Digest, Done, Event, Members, Order, Part, PeerId, Score, Scores, SliceId, StoreId,
+    WorkError,
 };
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};
@@ -106,11 +106,7 @@ impl FragmentRound {
                 ..self.scope.contribution(me as u16, me)
             };
             let mine = versions.get(me).is_some_and(|v| !v.contributors.is_empty());
-            let outcome = if mine {
-                Settlement::Delivered
-            } else {
-                Settlement::Lost
-            };
+            let outcome = settlement(mine);
             cx.order(Order::Settle { slice, outcome });
         }
         if inputs.is_empty() && self.scope.scoring.is_some() {
@@ -208,7 +204,7 @@ impl FragmentRound {
         (0..self.scope.group.len()).filter(whole).collect()
     }
 
-    /// How much longer this peer waits for others because they score, too.
+    /// Time that this peer waits for others beside the usual wait, because they score, too.
     pub(super) fn patience(&self) -> Duration {
         self.reduction.scoring.took * PATIENCE
     }

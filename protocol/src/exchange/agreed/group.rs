@@ -1,8 +1,5 @@
-//! A group: the peers of one exchange, in `PeerId` order.
-//!
-//! What forming a group came to.
-//!
-//! Where the members of a group are, as its proposer knows it from their records.
+//! A group: the peers of one exchange, in `PeerId` order, and where they are, as its proposer knows it from their
+//! records.
 //!
 //! Members that cut a fragment by the rates of their lines, or sum up along their sites, need the same rates
 //! and sites to the bit. Records arrive at different times, so they do not have that. The proposer says what
@@ -11,6 +8,7 @@
 
 use super::member::Member;
 use super::signed_message::SignedGroup;
+use crate::core::context::Context;
 use crate::exchange::Outcome;
 use crate::limits::GROUP_MEMBERS_MAX;
 use crate::schedule::AgreedLinks;
@@ -27,11 +25,11 @@ pub(super) struct Group {
     pub(super) members: Vec<Member>,
     /// This peer's index.
     pub(super) me: usize,
-    /// How many members decide.
+    /// Number of members that decide.
     pub(super) quorum: usize,
     /// The group in its members' words; `None` where statements are not signed.
     pub(super) sealed: Option<Sealed>,
-    /// Where it merges branches: the sides, each with its members and its weight, this peer's first.
+    /// Sides of a merge, each with its members and its weight, this peer's first; empty in other groups.
     pub(super) sides: Vec<(u16, f64)>,
     /// The network among its members, in the proposer's words.
     pub(super) around: Surroundings,
@@ -40,7 +38,7 @@ pub(super) struct Group {
 /// A group whose members sign.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Sealed {
-    /// How many may lie.
+    /// Number of members that may lie.
     pub(super) liars: usize,
     pub(super) words: SignedGroup,
     /// Names the group in 256 bits: 64 could be hit twice on purpose.
@@ -79,7 +77,7 @@ impl Group {
         Self { sides, ..self }
     }
 
-    /// Whether it merges branches.
+    /// It merges branches.
     pub(super) fn merges(&self) -> bool {
         !self.sides.is_empty()
     }
@@ -100,7 +98,7 @@ impl Group {
         }
     }
 
-    /// Whether a proposal names this group.
+    /// A proposal names this group.
     pub(super) fn is(&self, round: Round, members: &[Member], around: &Surroundings) -> bool {
         self.tag == tag_of(round, members, around)
     }
@@ -125,6 +123,16 @@ impl Group {
         trained.map(|(index, _)| index).collect()
     }
 
+    /// Notes in the view that the other members are in a group of this round.
+    pub(super) fn note(&self, cx: &mut Context) {
+        for peer in self.other_peers() {
+            if let Some(remote) = cx.view.get_mut(peer) {
+                remote.settle();
+                remote.grouped = Some(cx.round);
+            }
+        }
+    }
+
     /// Every member but this peer.
     pub(super) fn others(&self) -> impl Iterator<Item = (usize, PeerId)> {
         let me = self.me;
@@ -140,7 +148,7 @@ impl Group {
         self.others().map(|(_, peer)| peer)
     }
 
-    /// Whether this number of members decides.
+    /// This number of members decides.
     pub(super) fn decides(&self, count: usize) -> bool {
         count >= self.quorum
     }
@@ -167,14 +175,15 @@ fn tag_of(round: Round, members: &[Member], around: &Surroundings) -> GroupTag {
     // Members settle the same ledger, and agree on a loss, only if they know the same of each other.
     let taken: Vec<_> = members.iter().map(|member| member.taken).collect();
     let losses: Vec<_> = members.iter().map(|member| member.loss).collect();
-    let named = match losses.iter().all(Option::is_none) {
-        true => crate::wire::canonical(&(peers, taken)),
-        false => crate::wire::canonical(&(peers, taken, losses)),
+    let named = if losses.iter().all(Option::is_none) {
+        crate::wire::canonical(&(peers, taken))
+    } else {
+        crate::wire::canonical(&(peers, taken, losses))
     };
     GroupTag::of_digest(&Digest::of(&named))
 }
 
-/// What forming a group came to.
+/// Result of forming a group.
 pub(super) enum Formed {
     /// Not yet.
     Waiting,
@@ -188,20 +197,20 @@ pub(super) enum Formed {
     Alone,
 }
 
-/// Where one member of a group is.
+/// Site and line of one member of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Whereabouts {
     /// The first member of the group that is at the same site, by its place in `PeerId` order. A member
     /// whose site is not known is a site of its own.
     pub site: u8,
-    /// How fast its line is, if its record says so.
+    /// Rate class of its line, if its record has one.
     pub rate: Option<RateClass>,
 }
 
-/// What a proposer says of the network among the members of its group.
+/// The network among the members of a group, in the proposer's words.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Surroundings {
-    /// Where each member is; empty where the plan does not go by it.
+    /// Place of each member; empty where the plan does not go by it.
     pub(super) places: Vec<Whereabouts>,
     /// The rates of their links, where the plan goes by them.
     pub(super) links: Option<AgreedLinks>,

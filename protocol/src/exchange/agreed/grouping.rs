@@ -6,15 +6,8 @@
 //! Each peer hears from every other, so all choose the proposer from the same information.
 //! With at most 64 members these are at most 63 small messages a peer and round.
 //!
-//! Proposing a group: the peers that share an anchor, with the weights that count.
-//!
-//! Which proposals of a group this peer follows. The proposer is believed in nothing that this peer
-//! knows better: its own weight, who takes part, and what a weight may be.
-//!
-//! What another peer said when it had trained.
-//!
-//! Who has joined which group. Members that sign vote only once a quorum of the group has joined it: a
-//! vote binds them to the group, and a group that lacks a quorum decides nothing.
+//! It proposes the peers that share an anchor, with the weights that count. The others believe it in nothing that
+//! they know better ([`judge`]): their own weight, who takes part, and what a weight may be.
 
 use super::electorate::{
     Enough, Turns, ahead, allowed, common_anchor, electorate, is_away, is_enough, proposers,
@@ -28,7 +21,7 @@ use super::message::FormingMessage;
 use super::signed_message::Seat;
 use crate::core::context::Context;
 use crate::core::timers::Timer;
-use crate::exchange::Outcome;
+use crate::exchange::{Outcome, broke};
 use crate::limits::{GROUP_MEMBERS_MAX, TERMS_MAX};
 use crate::rendezvous::rendezvous;
 use crate::{Base, Digest, GroupTag, Locality, Loss, PeerError, PeerId, Round, Taken, Time, Wait};
@@ -42,14 +35,14 @@ pub(super) struct Grouping {
     active: bool,
     pub(super) weight: f64,
     since: Time,
-    /// How often no group came about, in this round.
+    /// Attempts at this round that found no group.
     pub(super) attempts: u64,
     round: Round,
     /// Groups that this peer has left with a signature, and the round of the last one.
     left_signed: (u64, Option<Round>),
     /// No other peer is waited for: the peers that are ready now are the group.
     pub(super) closed: bool,
-    /// Whether enough are ready.
+    /// Enough are ready.
     enough: Enough,
     pub(super) term: u8,
     pub(super) turns: Turns,
@@ -57,14 +50,14 @@ pub(super) struct Grouping {
     pub(super) ready: BTreeMap<PeerId, Ready>,
     /// Groups of this round that it has left.
     pub(super) left: BTreeSet<GroupTag>,
-    /// Who is in which group, where members sign.
+    /// Groups that peers have joined, where members sign.
     pub(super) joined: Joined,
     /// The forming of a group of branches, after a split.
     pub(super) meeting: Meeting,
 }
 
 impl Grouping {
-    /// Whether this peer has trained and has no group yet.
+    /// This peer has trained and has no group yet.
     pub(super) fn active(&self) -> bool {
         self.active
     }
@@ -93,14 +86,15 @@ impl Grouping {
         let (round, anchor) = (cx.round, cx.start());
         let proposes = proposes(cx, self.attempts);
         let greeted: Vec<PeerId> = cx.view.of_this_branch().map(|(id, _)| id).collect();
-        let message = match signs(cx) {
-            true => FormingMessage::SignedReady {
+        let message = if signs(cx) {
+            FormingMessage::SignedReady {
                 round,
                 anchor,
                 proposes,
                 seat: self.own_seat(cx),
-            },
-            false => FormingMessage::Ready {
+            }
+        } else {
+            FormingMessage::Ready {
                 round,
                 said: Said {
                     weight,
@@ -109,7 +103,7 @@ impl Grouping {
                 },
                 anchor,
                 proposes,
-            },
+            }
         };
         for peer in greeted {
             cx.send(peer, message.clone());
@@ -161,7 +155,7 @@ impl Grouping {
 
     /// A peer is ready for this round, perhaps after enough others. If this peer did not train, its
     /// wait does not show how much later than the others that peer is.
-    fn note_ready(&self, cx: &mut Context, from: PeerId) {
+    pub(super) fn note_ready(&self, cx: &mut Context, from: PeerId) {
         let (round, me) = (cx.round, cx.me());
         if cx.plan.draws(round, me) && cx.plan.draws(round, from) {
             let waited = cx.now.since(self.since);
@@ -176,11 +170,6 @@ impl Grouping {
         if !ready {
             self.ready.remove(&peer);
         }
-    }
-
-    /// A peer was ready too late for its round: the next deadlines take it into account.
-    pub(super) fn late(&self, cx: &mut Context, from: PeerId) {
-        self.note_ready(cx, from);
     }
 
     /// A peer is gone: perhaps no peer is left to wait for, or it was to propose.
@@ -274,9 +263,10 @@ impl Grouping {
     fn next(&mut self, cx: &mut Context) -> Formed {
         self.turns.over(self.proposer.take());
         self.term += 1;
-        match self.term < TERMS_MAX {
-            true => self.elect(cx),
-            false => Formed::NoGroup,
+        if self.term < TERMS_MAX {
+            self.elect(cx)
+        } else {
+            Formed::NoGroup
         }
     }
 
@@ -310,7 +300,7 @@ impl Grouping {
         self.elect(cx)
     }
 
-    /// Whether these peers may form a group.
+    /// These peers may form a group.
     pub(super) fn enough_for_a_group(&self, cx: &Context, ready: &[PeerId]) -> bool {
         is_enough(cx, self.attempts, ready)
     }
@@ -331,7 +321,7 @@ impl Grouping {
         all
     }
 
-    /// Whether a ready peer, or this one, proposes groups in its own words.
+    /// A ready peer, or this one, proposes groups in its own words.
     pub(super) fn may_propose(&self, cx: &Context, peer: PeerId) -> bool {
         let said = self.ready.get(&peer).map(|ready| ready.proposes);
         said.unwrap_or_else(|| peer == cx.me() && proposes(cx, self.attempts))
@@ -342,9 +332,10 @@ impl Grouping {
         let all = self.all_ready(cx);
         let ready: Vec<PeerId> = all.keys().copied().collect();
         let enough = self.enough_for_a_group(cx, &ready);
-        let without = match enough {
-            true => Formed::NoGroup,
-            false => Formed::Alone,
+        let without = if enough {
+            Formed::NoGroup
+        } else {
+            Formed::Alone
         };
         let anchor = common_anchor(&all, cx.start(), enough);
         let agreed: Vec<PeerId> = all
@@ -403,12 +394,7 @@ impl Grouping {
         let members = group.members.iter().map(|m| (m.peer, m.weight));
         cx.view.grouped(base, members);
         cx.sort_sides();
-        for (_, peer) in group.others() {
-            if let Some(remote) = cx.view.get_mut(peer) {
-                remote.settle();
-                remote.grouped = Some(cx.round);
-            }
-        }
+        group.note(cx);
         Formed::Group(Box::new(group))
     }
 }
@@ -428,9 +414,10 @@ impl Grouping {
             .filter(|(id, (_, theirs))| present(id) && *theirs == anchor);
         let there: Vec<PeerId> = there.map(|(id, _)| *id).collect();
         let without = self.enough_for_a_group(cx, &there);
-        let left_out: BTreeSet<PeerId> = match without {
-            true => all.keys().copied().filter(|id| !present(id)).collect(),
-            false => BTreeSet::new(),
+        let left_out: BTreeSet<PeerId> = if without {
+            all.keys().copied().filter(|id| !present(id)).collect()
+        } else {
+            BTreeSet::new()
         };
         let invited = all
             .iter()
@@ -441,9 +428,10 @@ impl Grouping {
         for (peer, (weight, theirs)) in all {
             if invited.contains(peer) {
                 let said = self.ready.get(peer);
-                let (taken, loss) = match *peer == me {
-                    true => (cx.data.taken, cx.data.loss),
-                    false => said.map_or((None, None), |ready| (ready.taken, ready.loss)),
+                let (taken, loss) = if *peer == me {
+                    (cx.data.taken, cx.data.loss)
+                } else {
+                    said.map_or((None, None), |ready| (ready.taken, ready.loss))
                 };
                 members.push(Member {
                     peer: *peer,
@@ -481,12 +469,13 @@ impl Grouping {
     }
 }
 
-/// What this peer says of the network among the members of a group that it proposes.
+/// The network among the members of a group that this peer proposes, in its words.
 fn surroundings(cx: &mut Context, members: &[Member]) -> Surroundings {
     let peers: Vec<PeerId> = members.iter().map(|member| member.peer).collect();
-    let places = match cx.plan.names_places() {
-        true => whereabouts(cx, members),
-        false => Vec::new(),
+    let places = if cx.plan.names_places() {
+        whereabouts(cx, members)
+    } else {
+        Vec::new()
     };
     Surroundings {
         places,
@@ -494,13 +483,14 @@ fn surroundings(cx: &mut Context, members: &[Member]) -> Surroundings {
     }
 }
 
-/// What this peer knows of the places of some members.
+/// Places of some members, as this peer knows them.
 fn whereabouts(cx: &Context, members: &[Member]) -> Vec<Whereabouts> {
     let view = &cx.view;
     let locality = |peer: PeerId| -> Option<&Locality> {
-        let record = match peer == cx.me() {
-            true => view.mine(),
-            false => view.get(peer).and_then(|remote| remote.record()),
+        let record = if peer == cx.me() {
+            view.mine()
+        } else {
+            view.get(peer).and_then(|remote| remote.record())
         };
         record.map(|record| &record.locality)
     };
@@ -555,7 +545,7 @@ fn seated(cx: &Context, mut invited: Vec<PeerId>) -> BTreeSet<PeerId> {
     invited.into_iter().collect()
 }
 
-/// What this peer has said of itself in this round.
+/// This peer's words about itself in this round.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Stated {
     /// The weight of its contribution.
@@ -564,11 +554,11 @@ pub(super) struct Stated {
     pub(super) taken: Option<Taken>,
     /// Its training loss, where the pace follows it.
     pub(super) loss: Option<Loss>,
-    /// Whether it has said another weight in this round before, by which the proposer may go still.
+    /// It has said another weight in this round before, by which the proposer may go still.
     pub(super) before: bool,
 }
 
-/// What to do about a proposal.
+/// Answer to a proposal.
 #[derive(Debug, PartialEq)]
 pub(super) enum Verdict {
     /// Follow it.
@@ -589,22 +579,17 @@ pub(super) fn judge(
     stated: Stated,
     start: Option<Digest>,
 ) -> Result<Verdict, PeerError> {
-    let wrong = |what: &str| {
-        Err(PeerError::Unexpected {
-            what: what.to_owned(),
-        })
-    };
     let of = |peer| members.iter().find(|member| member.peer == peer);
     if of(from).is_none() {
-        return wrong("a proposal of a group without its proposer");
+        return broke("a proposal of a group without its proposer");
     }
     let weighing = cx.plan.agreement.weighing;
     let most = cap_of(members, weighing);
     if members.iter().any(|member| !weighing.allows(member.weight)) {
-        return wrong("a proposal with a weight that is no count of inner steps");
+        return broke("a proposal with a weight that is no count of inner steps");
     }
     if members.iter().any(|member| member.weight > most) {
-        return wrong("a proposal with a weight far above the others");
+        return broke("a proposal with a weight far above the others");
     }
     let Some(mine) = of(cx.me()) else {
         return Ok(Verdict::Decline);
@@ -615,7 +600,7 @@ pub(super) fn judge(
             // It may go by what this peer said before it trained on.
             true => Ok(Verdict::Decline),
             false => {
-                wrong("a proposal with another weight, data or loss of this peer than it stated")
+                broke("a proposal with another weight, data or loss of this peer than it stated")
             }
         };
     }
@@ -626,9 +611,10 @@ pub(super) fn judge(
     // mostly made of strangers could outvote all peers that this one knows.
     let known = |peer: PeerId| peer == cx.me() || cx.view.get(peer).is_some_and(|r| r.greeted);
     let count = members.iter().filter(|member| known(member.peer)).count();
-    match 2 * count > members.len() {
-        true => Ok(Verdict::Join),
-        false => Ok(Verdict::Decline),
+    if 2 * count > members.len() {
+        Ok(Verdict::Join)
+    } else {
+        Ok(Verdict::Decline)
     }
 }
 
@@ -639,7 +625,7 @@ pub(super) struct Ready {
     pub(super) weight: f64,
     /// Hash of its anchor, and of the owner's rules where there are any.
     pub(super) anchor: Digest,
-    /// Whether it may propose a group.
+    /// It may propose a group.
     pub(super) proposes: bool,
     /// The data behind its contribution, where peers agree on the data.
     pub(super) taken: Option<Taken>,
@@ -649,7 +635,9 @@ pub(super) struct Ready {
     pub(super) seat: Option<Seat>,
 }
 
-/// The last group that each linked peer has said, or shown, that it is in.
+/// The last group that each linked peer has said, or shown, that it is in. Members that sign vote only once a
+/// quorum of the group has joined it: a vote binds them to the group, and a group that lacks a quorum decides
+/// nothing.
 #[derive(Debug, Default)]
 pub(super) struct Joined(BTreeMap<PeerId, (Round, GroupTag)>);
 
@@ -671,7 +659,7 @@ impl Joined {
         }
     }
 
-    /// Whether enough have joined this group for a decision.
+    /// Enough have joined this group for a decision.
     pub(super) fn enough(&self, group: &Group, round: Round) -> bool {
         let here = |peer: &PeerId| self.0.get(peer) == Some(&(round, group.tag));
         let others = group.others().filter(|(_, peer)| here(peer));

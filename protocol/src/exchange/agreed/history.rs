@@ -23,9 +23,9 @@ struct Past {
     proofs: BTreeMap<FragmentId, Scoped>,
     /// The bytes that its decisions name, fragment by fragment, oldest first.
     kept: VecDeque<(FragmentId, u64)>,
-    /// Whether every fragment's bytes are here.
+    /// Every fragment's bytes are here.
     whole: bool,
-    /// Whether it merged branches. Only the members of its group can apply that.
+    /// It merged branches. Only the members of its group can apply that.
     merged: bool,
 }
 
@@ -82,7 +82,7 @@ impl History {
         past.proofs.values().next().filter(|_| whole)
     }
 
-    /// Whether a slice's bytes are kept here.
+    /// A slice's bytes are kept here.
     pub(in crate::exchange) fn keeps(&self, slice: &SliceId) -> bool {
         self.slices.contains(slice)
     }
@@ -146,11 +146,7 @@ impl History {
         if self.past.back().is_none_or(|newest| newest.round != round) {
             self.past.push_back(Past::new(round));
         }
-        let kind = match merged {
-            true => ExchangeKind::AllReduce,
-            false => cx.plan.exchange,
-        };
-        let slices = slices_of(kind, &decision);
+        let slices = slices_of(kind_of(cx, merged), &decision);
         let large = slices.iter().filter(|slice| slice.part != Part::Scores);
         let bytes = match large.count() as u64 {
             0 => 0,
@@ -201,11 +197,7 @@ impl History {
     }
 
     fn release_of(&mut self, cx: &mut Context, decision: &Scoped, merged: bool) {
-        let kind = match merged {
-            true => ExchangeKind::AllReduce,
-            false => cx.plan.exchange,
-        };
-        for slice in slices_of(kind, decision) {
+        for slice in slices_of(kind_of(cx, merged), decision) {
             if self.slices.remove(&slice) {
                 cx.order(Order::Release { slice });
             }
@@ -240,9 +232,10 @@ impl PastRounds for History {
     fn decisions(&self, round: Round, fragments: usize) -> Option<Vec<Scoped>> {
         let past = self.past.iter().find(|p| p.round == round)?;
         let whole = past.whole && !past.merged && past.decisions.len() == fragments;
-        let shown = match past.proofs.is_empty() {
-            true => &past.decisions,
-            false => &past.proofs,
+        let shown = if past.proofs.is_empty() {
+            &past.decisions
+        } else {
+            &past.proofs
         };
         (whole && shown.len() == fragments).then(|| shown.values().cloned().collect())
     }
@@ -273,6 +266,15 @@ impl PastRounds for History {
                 newest.proofs.insert(fragment, decision);
             }
         }
+    }
+}
+
+/// How decisions name slices. Branches are averaged shard by shard, whatever the exchange is.
+fn kind_of(cx: &Context, merged: bool) -> ExchangeKind {
+    if merged {
+        ExchangeKind::AllReduce
+    } else {
+        cx.plan.exchange
     }
 }
 

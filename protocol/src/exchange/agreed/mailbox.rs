@@ -14,9 +14,10 @@ use crate::{Order, PeerError, PeerId, Plan, Round};
 
 /// Slices of one peer that may wait for a round or a fragment.
 fn early_slices_max(plan: &Plan) -> usize {
-    match plan.schedule.relays() || plan.agreement.parts > 0 {
-        true => EARLY_SCHEDULED_MAX,
-        false => EARLY_SLICES_MAX,
+    if plan.schedule.relays() || plan.agreement.parts > 0 {
+        EARLY_SCHEDULED_MAX
+    } else {
+        EARLY_SLICES_MAX
     }
 }
 
@@ -261,7 +262,7 @@ fn proposal_in(message: &FormingMessage) -> Option<((Round, u8), &[Member], Surr
     Some((of, members, around))
 }
 
-/// Whether the weights in a message are what the plan has them count.
+/// The weights in a message are what the plan has them count.
 fn weighs(cx: &Context, forming: &FormingMessage) -> bool {
     let allows = |weight: f64| cx.plan.agreement.weighing.allows(weight);
     match forming {
@@ -270,7 +271,7 @@ fn weighs(cx: &Context, forming: &FormingMessage) -> bool {
     }
 }
 
-/// Whether a message says the loss of a member.
+/// A message says the loss of a member.
 fn says_a_loss(forming: &FormingMessage) -> bool {
     if let FormingMessage::Ready { said, .. } = forming {
         return said.loss.is_some();
@@ -278,7 +279,7 @@ fn says_a_loss(forming: &FormingMessage) -> bool {
     proposal_in(forming).is_some_and(|(_, all, _)| all.iter().any(|m| m.loss.is_some()))
 }
 
-/// Whether a message forms groups of the run's kind: its members sign, or they do not.
+/// A message forms groups of the run's kind: its members sign, or they do not.
 fn fits(cx: &Context, forming: &FormingMessage) -> bool {
     match forming {
         FormingMessage::SignedReady { .. }

@@ -15,8 +15,7 @@
 //! A merge that does not come about lets both sides train on for a round and try again, a few times.
 //! After that they form groups as strangers to each other do: one side takes over the other's state.
 //!
-//! The sides of a merge: who holds which branch, and whether it may be merged. Pure functions of what
-//! the members said.
+//! Who holds which branch, and whether it may be merged, is found by pure functions of what the members said.
 
 use super::group::{Formed, Group};
 use super::member::Member;
@@ -39,13 +38,13 @@ const ROUNDS_TO_STOP: u8 = 2;
 /// A proposal of a merge: from whom, its round and term, its sides.
 type Proposal = (PeerId, (Round, u8), Vec<MergeSide>);
 
-/// How far a peer is with bringing branches together.
+/// State of one peer that brings branches together.
 #[derive(Debug, Default)]
 pub(super) struct Meeting {
     active: bool,
-    /// Whether links that are not up are waited for no longer.
+    /// Links that are not up are waited for no longer.
     impatient: bool,
-    /// Until when the members are waited for.
+    /// End of the wait for the members.
     until: Time,
     term: u8,
     tried: BTreeSet<PeerId>,
@@ -54,7 +53,7 @@ pub(super) struct Meeting {
     early: Option<Proposal>,
     /// Peers that have stopped, with what they hold.
     said: BTreeMap<PeerId, Head>,
-    /// How often others began an ordinary round since this peer has stopped.
+    /// Ordinary rounds that others began since this peer has stopped.
     began: BTreeMap<PeerId, u8>,
 }
 
@@ -66,7 +65,7 @@ impl Meeting {
         silent.map(|(id, _)| id).collect()
     }
 
-    /// Whether this peer has stopped and waits for a merge.
+    /// This peer has stopped and waits for a merge.
     pub(super) const fn active(&self) -> bool {
         self.active
     }
@@ -77,7 +76,7 @@ impl Meeting {
         merges.max().unwrap_or_default().max(cx.round)
     }
 
-    /// Whether branches are to be merged before this peer trains on: most of both sides are here, or
+    /// Branches are to be merged before this peer trains on: most of both sides are here, or
     /// a peer of this side has stopped for it.
     pub(super) fn due(&self, cx: &Context) -> bool {
         let Some(mine) = cx.branch().filter(|_| cx.view.split.may_try(cx.round)) else {
@@ -249,9 +248,10 @@ impl Meeting {
             // The others may go on with rounds of their own, or have left them to take a state over: from this
             // peer, perhaps, which gives none while it waits for them.
             let no_one = candidates.iter().all(|id| self.said.contains_key(id));
-            return match late || (self.impatient && no_one) {
-                true => Formed::Alone,
-                false => Formed::Waiting,
+            return if late || (self.impatient && no_one) {
+                Formed::Alone
+            } else {
+                Formed::Waiting
             };
         }
         let merged: BTreeSet<PeerId> = members_of(&sides).collect();
@@ -311,9 +311,10 @@ impl Meeting {
             .flatten();
         let Some(group) = group else {
             let unheard = members_of(sides).any(|id| !self.said.contains_key(&id));
-            match self.active && unheard {
-                true => self.early = Some((from, (round, term), sides.to_vec())),
-                false => cx.send(from, FormingMessage::Decline { round, term }),
+            if self.active && unheard {
+                self.early = Some((from, (round, term), sides.to_vec()));
+            } else {
+                cx.send(from, FormingMessage::Decline { round, term });
             }
             return Formed::Waiting;
         };
@@ -325,9 +326,10 @@ impl Meeting {
     /// A peer is gone.
     pub(super) fn gone(&mut self, cx: &mut Context, peer: PeerId) -> Formed {
         self.said.remove(&peer);
-        match self.active && self.proposer == Some(peer) {
-            true => self.next(cx),
-            false => self.consider(cx),
+        if self.active && self.proposer == Some(peer) {
+            self.next(cx)
+        } else {
+            self.consider(cx)
         }
     }
 
@@ -348,14 +350,15 @@ impl Meeting {
         self.tried.extend(self.proposer.take());
         self.term += 1;
         let sides = sides_of(&self.said);
-        match self.term < TERMS_MAX && sides.len() > 1 {
-            true => self.elect(cx, sides),
-            false => Formed::Alone,
+        if self.term < TERMS_MAX && sides.len() > 1 {
+            self.elect(cx, sides)
+        } else {
+            Formed::Alone
         }
     }
 }
 
-/// What a member says of its branch.
+/// A member's claims about its branch.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Head {
     /// The round that it is in.
@@ -389,7 +392,7 @@ pub(super) fn sides_of(said: &BTreeMap<PeerId, Head>) -> Vec<MergeSide> {
     sides
 }
 
-/// How many members the last group of a branch had, in the words of its members.
+/// Members of a branch's last group, in the words of its members.
 fn claimed<'a>(heads: impl Iterator<Item = &'a Head>) -> usize {
     heads
         .map(|head| usize::from(head.branch.members))
@@ -402,7 +405,7 @@ pub(super) fn members_of(sides: &[MergeSide]) -> impl Iterator<Item = PeerId> {
     sides.iter().flat_map(|side| side.members.iter().copied())
 }
 
-/// Whether all members of the branches' last groups are among these sides.
+/// All members of the branches' last groups are among these sides.
 pub(super) fn is_complete(said: &BTreeMap<PeerId, Head>, sides: &[MergeSide]) -> bool {
     sides.iter().all(|side| {
         let heads = side.members.iter().filter_map(|peer| said.get(peer));
@@ -422,7 +425,7 @@ pub(super) fn round_of(said: &BTreeMap<PeerId, Head>, sides: &[MergeSide]) -> Ro
     furthest.unwrap_or_default().next()
 }
 
-/// Whether this peer follows a proposal: both sides are what it heard of them, and it holds one.
+/// This peer follows a proposal: both sides are what it heard of them, and it holds one.
 pub(super) fn acceptable(
     cx: &Context,
     said: &BTreeMap<PeerId, Head>,

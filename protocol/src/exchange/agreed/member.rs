@@ -1,8 +1,6 @@
-//! A member of a group.
+//! A member of a group: what it says of its contribution, on the wire, and how much that counts.
 //!
-//! What a peer says of its contribution, as it is written.
-//!
-//! The weights of a group's contributions. Members claim theirs themselves, so a claim counts only up
+//! Members claim their weights themselves, so a claim counts only up
 //! to a multiple of what is usual in the group:
 //!
 //! `w_i = min(c_i, 2 m)` with the claims c and their median m over the members that trained.
@@ -78,7 +76,7 @@ impl From<(PeerId, Said)> for Member {
     }
 }
 
-/// What holds for the members of any group.
+/// Checks the members of a group.
 pub(super) fn group(members: &[Member]) -> Result<(), WireError> {
     check::ok(
         !members.is_empty() && members.len() <= GROUP_MEMBERS_MAX,
@@ -94,7 +92,7 @@ pub(super) fn group(members: &[Member]) -> Result<(), WireError> {
     )
 }
 
-/// What is written before a loss: no weight is infinite.
+/// The mark before a loss: no weight is infinite.
 const LOSS_FOLLOWS: f64 = f64::INFINITY;
 
 /// A mark and a loss, a weight, and the data.
@@ -149,9 +147,10 @@ impl<'de> Deserialize<'de> for Said {
                     loss = Some(parts.next_element()?.ok_or_else(missing)?);
                     weight = parts.next_element()?.ok_or_else(missing)?;
                 }
-                let taken = match weight.is_sign_negative() {
-                    true => Some(parts.next_element()?.ok_or_else(missing)?),
-                    false => None,
+                let taken = if weight.is_sign_negative() {
+                    Some(parts.next_element()?.ok_or_else(missing)?)
+                } else {
+                    None
                 };
                 let weight = weight.abs();
                 Ok(Said {
@@ -165,11 +164,11 @@ impl<'de> Deserialize<'de> for Said {
     }
 }
 
-/// How many times the median a weight may be. Twice: machines differ in speed, and a round that is
+/// A weight is at most this many times the median. Twice: machines differ in speed, and a round that is
 /// tried again trains longer.
 const MEDIANS_MAX: f64 = 2.0;
 
-/// How many times the median a count of inner steps may be: machines may be that much faster than half of
+/// A count of inner steps is at most this many times the median: machines may be that much faster than half of
 /// the others. The mean count scales the result, so a lie must not move it without bound.
 const STEP_MEDIANS_MAX: f64 = 16.0;
 

@@ -1,9 +1,5 @@
 //! Messages of the exchanges whose groups agree: forming a round's group, then the reduction, the
 //! votes and the repairs of each fragment.
-//!
-//! Messages that form a round's group.
-//!
-//! The sides of a merge, on the wire.
 
 use super::ballot::{Ballot, Held, ShardPlan, ShardVersion};
 use super::group::{Whereabouts, check_places};
@@ -41,7 +37,7 @@ pub struct Scoped {
     pub body: FragmentMessage,
 }
 
-/// What members of a group say about one fragment.
+/// A message of a member of a group about one fragment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum FragmentMessage {
     /// The sender has reduced a shard, and others pass the bytes on: this is what they must be.
@@ -92,7 +88,7 @@ pub enum FragmentMessage {
     Signed(SignedMessage),
     /// In a grid: what the sender knows of the results of all columns, in their order.
     Collected {
-        /// Which results it knows.
+        /// Set for the results that it knows.
         known: Vec<bool>,
         /// Their bundles; the attempt is [`Attempt::VOID`](crate::Attempt::VOID) where a column found no
         /// result. The contributors are the rows in all parts, and there may be none.
@@ -172,7 +168,7 @@ impl AgreedMessage {
         }
     }
 
-    /// Whether it carries signatures.
+    /// It carries signatures.
     pub(crate) const fn is_signed(&self) -> bool {
         matches!(
             self,
@@ -303,7 +299,7 @@ impl FragmentMessage {
         }
     }
 
-    /// Whether the sender works on the fragment and wants to know how it ended.
+    /// The sender works on the fragment and wants to know how it ended.
     pub(crate) const fn asks(&self) -> bool {
         match self {
             Self::Signed(message) => message.asks(),
@@ -314,7 +310,7 @@ impl FragmentMessage {
         }
     }
 
-    /// Whether it says how the fragment's exchange ended.
+    /// It says how the fragment's exchange ended.
     pub(crate) const fn ends(&self) -> bool {
         matches!(
             self,
@@ -325,7 +321,7 @@ impl FragmentMessage {
         )
     }
 
-    /// Whether members sign it.
+    /// Members sign it.
     pub(crate) const fn is_signed(&self) -> bool {
         matches!(self, Self::Signed(_))
     }
@@ -384,7 +380,7 @@ pub enum FormingMessage {
         said: Said,
         /// Hash of the anchor it started from, and of the owner's rules where there are any.
         anchor: Digest,
-        /// Whether it may propose a group: it has been in one since it took over a state.
+        /// It may propose a group: it has been in one since it took over a state.
         proposes: bool,
     },
     /// The round's group.
@@ -407,7 +403,7 @@ pub enum FormingMessage {
     Behind {
         /// The first round the receiver can take part in again.
         round: Round,
-        /// Whether the receiver's anchor differs from the swarm's, so that replaying past rounds
+        /// The receiver's anchor differs from the swarm's, so that replaying past rounds
         /// cannot repair it.
         resync: bool,
     },
@@ -417,7 +413,7 @@ pub enum FormingMessage {
         round: Round,
         /// Hash of the anchor it started from, and of the owner's rules where there are any.
         anchor: Digest,
-        /// Whether it may propose a group.
+        /// It may propose a group.
         proposes: bool,
         /// What the sender says of itself.
         seat: Seat,
@@ -442,7 +438,7 @@ pub enum FormingMessage {
         round: Round,
         /// The group.
         group: GroupTag,
-        /// Whether what it said of its readiness still holds.
+        /// What it said of its readiness still holds.
         ready: bool,
     },
     /// The sender is in a group whose members sign.

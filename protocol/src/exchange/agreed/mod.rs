@@ -79,14 +79,15 @@ use group::Group;
 use grouping::Grouping;
 use pipeline::Programs;
 
-/// What this exchange is called in errors.
+/// Name of this exchange in errors.
 const EXCHANGE: &str = "agreement in a group";
 
 /// The agreed exchange of one peer.
+#[derive(Default)]
 pub(crate) struct Agreed {
     grouping: Grouping,
     group: Option<Group>,
-    /// What the schedule asks of this peer in such a group.
+    /// This peer's part in the schedule of such a group.
     programs: Programs,
     /// The round's fragments opened so far.
     fragments: Fragments,
@@ -100,7 +101,7 @@ pub(crate) struct Agreed {
     tellers: Tellers,
     early: Early,
     history: History,
-    /// How the round ends without a group, once every fragment has left the training.
+    /// Outcome of a round without a group, once every fragment has left the training.
     alone: Option<Outcome>,
     /// Set where no group came about: every fragment is void.
     no_group: bool,
@@ -110,25 +111,6 @@ pub(crate) struct Agreed {
 }
 
 impl Agreed {
-    pub(crate) fn new() -> Self {
-        Self {
-            grouping: Grouping::default(),
-            group: None,
-            programs: Programs::default(),
-            fragments: Fragments::default(),
-            cut: Vec::new(),
-            elsewhere: Members::NONE,
-            declined: Members::NONE,
-            tellers: Tellers::default(),
-            early: Early::default(),
-            history: History::default(),
-            alone: None,
-            no_group: false,
-            outcome: None,
-            carried: Carried::default(),
-        }
-    }
-
     /// After every signal: the timer follows the earliest open deadline.
     fn settle(&mut self, cx: &mut Context) {
         if self.group.is_none() || self.outcome.is_some() {
@@ -160,7 +142,7 @@ impl Agreed {
         }
     }
 
-    /// Whether every fragment of the round has left this peer's training.
+    /// Every fragment of the round has left this peer's training.
     fn all_cut(&self, cx: &Context) -> bool {
         let together = cx.plan.overlap.layers == Layers::Together;
         together || self.cut.len() == cx.plan.fragments.len()
@@ -249,13 +231,11 @@ impl Exchange for Agreed {
     }
 
     fn signal(&mut self, cx: &mut Context, signal: Signal<'_>) -> Result<(), PeerError> {
-        let result = match signal {
-            Signal::Message { from, message } => self.message(cx, from, message),
-            Signal::Arrived(arrived) => self.arrived(cx, arrived),
-            Signal::Pushed { to, slice, outcome } => {
-                self.fragments.pushed(cx, to, slice, outcome);
-                Ok(())
-            }
+        let mut result = Ok(());
+        match signal {
+            Signal::Message { from, message } => result = self.message(cx, from, message),
+            Signal::Arrived(arrived) => result = self.arrived(cx, arrived),
+            Signal::Pushed { to, slice, outcome } => self.fragments.pushed(cx, to, slice, outcome),
             Signal::Fetched {
                 what: FetchId::Slice(slice),
                 digest,
@@ -264,38 +244,30 @@ impl Exchange for Agreed {
                 if !open && !self.history.keeps(&slice) {
                     cx.order(Order::Release { slice });
                 }
-                Ok(())
             }
             Signal::FetchFailed {
                 what: FetchId::Slice(slice),
             } => {
                 self.fragments.fetch_failed(cx, slice);
-                Ok(())
             }
-            Signal::Done { order, done } => {
-                self.fragments.done(cx, order, done);
-                Ok(())
-            }
+            Signal::Done { order, done } => self.fragments.done(cx, order, done),
             Signal::Gone(peer) => {
                 self.grouping.joined.forget(peer);
                 self.gone(cx, peer);
                 self.gone_from_forming(cx, peer);
-                Ok(())
             }
             Signal::Timeout => {
                 self.leave_unless_joined(cx);
                 self.fragments.timeout(cx);
                 self.forming_timeout(cx);
-                Ok(())
             }
             Signal::Heard(peer) => {
                 let formed = self.grouping.meeting.heard(cx, peer);
                 self.brought_together(cx, formed);
                 self.stop_forming(cx);
-                Ok(())
             }
-            Signal::Fetched { .. } | Signal::FetchFailed { .. } => Ok(()),
-        };
+            Signal::Fetched { .. } | Signal::FetchFailed { .. } => {}
+        }
         self.settle(cx);
         result
     }

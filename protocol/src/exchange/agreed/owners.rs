@@ -12,13 +12,14 @@
 //! owns nothing sends m bytes and gets m; an owner gets m (n - 1) / k and sends as much. Control
 //! messages as in all-reduce. Between k = 1, where one link carries all, and k = n, where all carry
 //! the same, lies BytePS's choice of k by what the links can carry. Where the plan says so, a fragment is
-//! cut into more parts than owners, and each owns as many as its line carries (`cut.rs`).
+//! cut into more parts than owners, and each owns as many as its line carries ([`dealt`]).
 //!
 //! **Source:** Li et al. 2014, "Scaling Distributed Machine Learning with the Parameter Server";
 //! Jiang et al. 2020, "BytePS", section 4.1.
 //!
-//! How the owners of a parameter server share the parts of a fragment: so that the busiest line is as
-//! little busy as can be.
+//! # How owners share the parts of a fragment
+//!
+//! So that the busiest line is as little busy as can be.
 //!
 //! A fragment of M bytes is cut into P equal parts. Of n members k own parts. One that owns x bytes and whose
 //! line carries r in each direction needs
@@ -60,9 +61,10 @@ use core::ops::RangeInclusive;
 /// Into how many parts a fragment of `len` values is cut: in a merge one for each member, whatever the
 /// exchange is.
 pub(super) fn parts(cx: &Context, group: &Group, len: u64) -> u16 {
-    match group.merges() {
-        true => (group.len() as u64).min(len) as u16,
-        false => cx.plan.parts(len, group.len()) as u16,
+    if group.merges() {
+        (group.len() as u64).min(len) as u16
+    } else {
+        cx.plan.parts(len, group.len()) as u16
     }
 }
 
@@ -93,7 +95,7 @@ pub(super) fn ranked(cx: &Context, group: &Group, mut members: Vec<usize>) -> Ve
 /// Octaves below the fastest line beyond which slower lines are not told apart.
 const OCTAVES_MAX: u8 = 20;
 
-/// What the lines of a group's members carry, relative to one another.
+/// Rates of the lines of a group's members, relative to one another.
 pub(super) fn rates(group: &Group) -> Vec<u64> {
     let class = |index: usize| {
         group
@@ -264,9 +266,10 @@ mod tests {
     fn least(rates: &[u64], most: usize, parts: u64, owned: &mut Vec<u64>, left: u64) -> f64 {
         if owned.len() == rates.len() {
             let own = owned.iter().filter(|own| **own > 0).count();
-            return match left == 0 && own <= most {
-                true => time(rates, owned, parts),
-                false => f64::INFINITY,
+            return if left == 0 && own <= most {
+                time(rates, owned, parts)
+            } else {
+                f64::INFINITY
             };
         }
         let mut best = f64::INFINITY;

@@ -1,6 +1,4 @@
-//! How far a member is in carrying out a schedule.
-//!
-//! A peer's place in a group, as far as schedules depend on it, and what it does there by the schedule.
+//! What a schedule asks of a peer in its group, and how far the peer is in carrying it out.
 
 use super::ballot::ShardVersion;
 use super::group::Group;
@@ -13,9 +11,9 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub(super) struct Pipeline {
     pub(super) program: Arc<Program>,
-    /// Whether ballot zero is still on.
+    /// Ballot zero is still on.
     pub(super) open: bool,
-    /// Whether a value is known never to come.
+    /// A value is known never to come.
     pub(super) failed: bool,
     pub(super) works: Vec<Work>,
 }
@@ -29,7 +27,7 @@ pub(super) struct Work {
     /// Encoded bytes of this peer's value, once it has been encoded.
     pub(super) bytes: Option<u64>,
     pub(super) sent: bool,
-    /// Whether the next value is being made.
+    /// The next value is being made.
     pub(super) busy: bool,
     /// Values of others, by member and stage: whose contributions are in them.
     pub(super) arrived: BTreeMap<(usize, u8), Members>,
@@ -63,14 +61,7 @@ impl Pipeline {
         }
     }
 
-    /// This peer's contribution to a shard is encoded: it is the first value.
-    pub(super) fn own(&mut self, shard: u16, me: usize, bytes: u64) {
-        if let Some(work) = self.works.get_mut(usize::from(shard)) {
-            (work.set, work.bytes) = (Members::one(me), Some(bytes));
-        }
-    }
-
-    /// Whether a value or an aggregate will never come, given the members that are still waited for
+    /// A value or an aggregate will never come, given the members that are still waited for
     /// and whether a shard's aggregate is here.
     pub(super) fn is_broken(&self, hopeful: Members, holds: impl Fn(u16) -> bool) -> bool {
         let lost = |member: usize| !hopeful.has(member);
@@ -87,7 +78,7 @@ impl Pipeline {
         self.open && (self.failed || (0u16..).zip(&self.works).any(stuck))
     }
 
-    /// Whether this peer's part is done.
+    /// This peer's part is done.
     pub(super) fn finished(&self) -> bool {
         (0u16..).zip(&self.works).all(|(shard, work)| {
             let role = self.program.role(shard);
@@ -149,7 +140,7 @@ fn links_of(plan: &LinkPlan, group: &Group) -> Option<LinkCodes> {
     codes.filter(|codes| codes.members() == group.len() && !codes.is_unknown())
 }
 
-/// What the schedule asks of this peer in its last group. Finding trees takes long, and groups of many rounds
+/// This peer's part in the schedule of its last group. Finding trees takes long, and groups of many rounds
 /// are alike.
 #[derive(Debug, Default)]
 pub(super) struct Programs {
@@ -193,7 +184,7 @@ impl Programs {
         solution
     }
 
-    /// What to report of a group that goes by other links than the one before it.
+    /// The event of a group that goes by other links than the one before it.
     pub(super) fn change(&mut self, plan: &Plan, group: &Group, round: Round) -> Option<Event> {
         let links = plan.schedule.link_plan()?;
         let named = group.around.links.as_ref();

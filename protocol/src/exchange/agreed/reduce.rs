@@ -8,7 +8,9 @@
 //! **Source:** Ryabinin et al. 2020 (Moshpit SGD), section 3.2, "butterfly all-reduce" for the form
 //! used here; Rabenseifner 2004 for the bandwidth bound.
 //!
-//! Exchanges of two passes: the owner of a shard makes a *basis* of the members' first contributions and
+//! # Two passes
+//!
+//! The owner of a shard makes a *basis* of the members' first contributions and
 //! sends it to them; each encodes a second contribution for this basis; the owner makes the aggregate of
 //! basis and second contributions.
 //!
@@ -247,7 +249,7 @@ impl FragmentRound {
         }
     }
 
-    /// Whether another attempt at a shard has begun, or none is needed any more.
+    /// Another attempt at a shard has begun, or none is needed any more.
     fn is_outdated(&self, shard: u16, attempt: Attempt) -> bool {
         let duty = self.reduction.duties.get(&shard);
         self.over() || duty.is_none_or(|duty| duty.attempt != attempt)

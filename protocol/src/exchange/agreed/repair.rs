@@ -27,7 +27,7 @@ use std::collections::BTreeMap;
 impl FragmentRound {
     /// Asks for the next ballot.
     pub(super) fn start_repair(&mut self, cx: &mut Context) {
-        if self.agreement.signed.is_some() {
+        if self.agreement.signs() {
             self.start_signed_repair(cx);
             return;
         }
@@ -65,30 +65,20 @@ impl FragmentRound {
             let of = (self.scope.round, self.scope.fragment);
             cx.send_now(|slice| (slice.round, slice.fragment) == of);
         }
-        if let Some(signed) = &mut self.agreement.signed
-            && ballot > self.agreement.promised
-        {
-            signed.begins_ballot();
-        }
-        // A promise is never taken back, also not for a lower ballot that arrives later.
-        self.agreement.promised = self.agreement.promised.max(ballot);
+        self.agreement.enter(ballot);
         self.wait_for_repair(cx, cx.deadlines.answer() * 2 + self.patience());
     }
 
     /// Starts the clock of the next step of a ballot.
     pub(super) fn wait_for_repair(&mut self, cx: &mut Context, allowed: Duration) {
         self.stop_waiting(cx, true);
-        let allowed = match &self.agreement.signed {
-            // As long as waits are too short here, ballots that follow each other decide nothing.
-            Some(signed) => (allowed * signed.patience()).min(cx.deadlines.ceiling().max(allowed)),
-            None => allowed,
-        };
+        let allowed = self.agreement.stretch(allowed, cx.deadlines.ceiling());
         self.deadline = cx.wait_in(self.scope.fragment, Wait::Repair, allowed);
     }
 
     /// Sends the promise; if the exchange is decided here already, says so instead.
     pub(super) fn promise(&mut self, cx: &mut Context, to: PeerId, ballot: Ballot) {
-        if self.agreement.signed.is_some() {
+        if self.agreement.signs() {
             self.join_ballot(cx, ballot.number);
             return;
         }
@@ -209,19 +199,19 @@ impl FragmentRound {
         self.advance(cx);
     }
 
-    /// Whether the member that made a version is handing it out to all.
+    /// The member that made a version is handing it out to all.
     fn is_coming(&self, version: &ShardVersion, holder: PeerId) -> bool {
         let owner = self.scope.group.index(holder);
         let lives = owner.is_some_and(|index| self.hopeful.has(index));
-        let trusted = self.agreement.signed.is_none() && self.pipeline.is_none();
+        let trusted = !self.agreement.signs() && self.pipeline.is_none();
         version.owner == holder && version.attempt == Attempt::FIRST && lives && trusted
     }
 
-    /// Whether the time of a planned ballot's contributions is over and that of its results begins, as in
+    /// The time of a planned ballot's contributions is over and that of its results begins, as in
     /// the first ballot. Once a ballot, and not where the next one is needed anyway.
     fn waits_for_results(&mut self) -> bool {
         let number = self.agreement.promised.number;
-        let planned = self.agreement.signed.is_none() && self.agreement.ballot.number == number;
+        let planned = !self.agreement.signs() && self.agreement.ballot.number == number;
         let first = self.agreement.extended < number;
         self.agreement.extended = number;
         planned && first && !self.orphaned()
@@ -434,7 +424,7 @@ impl FragmentRound {
         }
     }
 
-    /// Whether a majority of a column is there, although too few of it promised in time: their own rows
+    /// A majority of a column is there, although too few of it promised in time: their own rows
     /// may hold them up. A group of whole fragments formed a moment ago, so what is missing there is gone.
     fn may_decide_later(&self, cx: &Context) -> bool {
         let others = self.scope.group.other_peers();
@@ -442,7 +432,7 @@ impl FragmentRound {
         self.scope.within.is_some() && self.scope.group.decides(there)
     }
 
-    /// What to do about each shard, by what members have promised.
+    /// The plan for each shard, from the members' promises.
     pub(super) fn shard_plans(
         &self,
         cx: &Context,

@@ -14,7 +14,7 @@ use crate::{
 use core::time::Duration;
 use std::collections::BTreeMap;
 
-/// What a fragment's round is about. But for weights and notes in a grid it never changes.
+/// The subject of a fragment's round. But for weights and notes in a grid it never changes.
 #[derive(Debug)]
 pub(super) struct Scope {
     pub(super) round: Round,
@@ -24,12 +24,12 @@ pub(super) struct Scope {
     /// There is one shard for each member, and fewer when the fragment is shorter than the group or
     /// when only some members own shards.
     pub(super) of: u16,
-    /// Whether a part is a member's whole contribution, as it was encoded.
+    /// A part is a member's whole contribution, as it was encoded.
     pub(super) gathered: bool,
-    /// Whether and how members score contributions. There are twice as many parts then: what each member says
-    /// comes behind the contributions.
+    /// How members score contributions, where they do. There are twice as many parts then: the scores of each member
+    /// come behind the contributions.
     pub(super) scoring: Option<Scoring>,
-    /// Whether members contribute twice: for a basis that an owner makes of the first contributions.
+    /// Members contribute twice: for a basis that an owner makes of the first contributions.
     pub(super) passes: Passes,
     /// In a grid: the shard that the group, a column, agrees on. Its parts are numbered from zero here
     /// and over the whole fragment in names of slices.
@@ -45,16 +45,16 @@ pub(super) struct Within {
     pub(super) columns: u16,
     /// Members among whom parts are dealt in the first ballot.
     pub(super) owners: Vec<usize>,
-    /// What is added to the wait for the rows, which have waits of their own.
+    /// Time that is added to the wait for the rows, which have waits of their own.
     pub(super) longer: Duration,
-    /// When the mean of this peer's row was here.
+    /// Arrival of the mean of this peer's row.
     pub(super) fed: Option<Time>,
     /// Samples behind the mean of this peer's row.
     pub(super) weight: f64,
-    /// What the column decides beside the parameters, if it is the one that does: the note behind
+    /// The note that the column decides beside the parameters, if it is the one that does: it goes behind
     /// the bytes of its first part.
     pub(super) note: Option<Vec<u8>>,
-    /// Where the column decides one: whose contributions the rows' means hold, by the rows' members.
+    /// Where the column decides one: tallies of the contributions in the rows' means, by the rows' members.
     pub(super) tallies: BTreeMap<usize, Vec<TallyEntry>>,
 }
 
@@ -86,11 +86,12 @@ impl Scope {
         }
     }
 
-    /// What a decided part is called in names of slices.
+    /// The kind of a decided part in names of slices.
     pub(super) fn named(&self, part: u16) -> Part {
-        match self.scoring.is_some() && usize::from(part) >= self.group.len() {
-            true => Part::Scores,
-            false => Part::Aggregate,
+        if self.scoring.is_some() && usize::from(part) >= self.group.len() {
+            Part::Scores
+        } else {
+            Part::Aggregate
         }
     }
 
@@ -160,7 +161,7 @@ impl Scope {
         }
     }
 
-    /// Whether a note goes behind a part's bytes.
+    /// A note goes behind a part's bytes.
     pub(super) fn is_noted(&self, shard: u16) -> bool {
         let noted = self.within.as_ref().is_some_and(|w| w.note.is_some());
         noted && shard == 0
@@ -177,7 +178,7 @@ impl Scope {
         RoundNote::join(change, Tally::of(&entries).to_bytes())
     }
 
-    /// What members contribute: their training, or their branch.
+    /// Store that members contribute: of their training, or their branch.
     pub(super) fn source(&self) -> StoreId {
         match self.group.merges() {
             true => StoreId::Branch,
@@ -186,23 +187,25 @@ impl Scope {
         }
     }
 
-    /// Where the reduction of a shard is.
+    /// Store of a shard's reduction.
     pub(super) fn reduction(&self, shard: u16) -> StoreId {
-        match self.group.merges() {
-            true => StoreId::Merged(shard),
-            false => StoreId::Shard(self.numbered(shard)),
+        if self.group.merges() {
+            StoreId::Merged(shard)
+        } else {
+            StoreId::Shard(self.numbered(shard))
         }
     }
 
-    /// How the fragment ends with these aggregates.
+    /// Ending of the fragment with these aggregates.
     pub(super) fn ending(&self, aggregates: Vec<SliceId>) -> Ending {
-        match self.group.merges() {
-            true => Ending::Merge(aggregates),
-            false => Ending::Apply(aggregates),
+        if self.group.merges() {
+            Ending::Merge(aggregates)
+        } else {
+            Ending::Apply(aggregates)
         }
     }
 
-    /// Whether a version says that a member's contribution is left out.
+    /// A version says that a member's contribution is left out.
     pub(super) fn left_out(&self, version: &ShardVersion) -> bool {
         self.gathered && version.contributors.is_empty()
     }
@@ -239,12 +242,12 @@ impl Scope {
         known.map(|member| member.weight).sum()
     }
 
-    /// Whether versions of this number stand for all parts or, with none, for a void round.
+    /// Versions of this number stand for all parts or, with none, for a void round.
     pub(super) fn may_decide(&self, versions: usize) -> bool {
         versions == 0 || versions == usize::from(self.of)
     }
 
-    /// Whether a repair names members of this group only.
+    /// A repair names members of this group only.
     pub(super) fn names_members(&self, shards: &[ShardPlan]) -> bool {
         let member = |peer: &PeerId| self.group.index(*peer).is_some();
         shards.iter().all(|plan| match plan {

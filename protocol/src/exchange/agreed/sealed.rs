@@ -31,7 +31,7 @@ impl Proposal {
         Some(group.signed(&cx.plan, words))
     }
 
-    /// Whether members that may have voted in this round before, and have forgotten for what, are
+    /// Members that may have voted in this round before, and have forgotten for what, are
     /// harmless here: without those that remember, and have not voted, the others were no quorum; or a
     /// quorum forgets, so that no one remembers a decision. After some attempts the round is tried with
     /// all that are there: more have forgotten than the group survives.
@@ -74,7 +74,7 @@ impl Proposal {
 }
 
 impl Grouping {
-    /// What this peer says of itself.
+    /// This peer's statement about itself.
     pub(super) fn own_seat(&self, cx: &Context) -> Seat {
         let left = self.left_signed(cx.round);
         Seat {
@@ -153,7 +153,7 @@ impl Grouping {
         Formed::Waiting
     }
 
-    /// Whether a proposal is one that this peer may join.
+    /// A proposal is one that this peer may join.
     fn accepts(&self, cx: &Context, from: PeerId, proposal: &Proposal) -> bool {
         let members = &proposal.members;
         let own = self.own_seat(cx);
@@ -174,7 +174,7 @@ impl Grouping {
             && proposal.forgets_harmlessly(cx, self.attempts)
     }
 
-    /// Whether it is the sender's turn to propose: of the members that come before it, one was tried
+    /// It is the sender's turn to propose: of the members that come before it, one was tried
     /// in each term before.
     fn is_due(&self, cx: &Context, from: PeerId, proposal: &Proposal) -> bool {
         let rank = |peer: PeerId| (rendezvous(&cx.plan.run, cx.round, 0, peer), peer);
@@ -189,7 +189,7 @@ impl Grouping {
         before.count() <= usize::from(proposal.term)
     }
 
-    /// Whether a peer has said that it is ready for this round.
+    /// A peer has said that it is ready for this round.
     fn is_ready(&self, cx: &Context, peer: PeerId) -> bool {
         let ready = self.ready.get(&peer);
         ready.is_some_and(|ready| ready.round == cx.round)

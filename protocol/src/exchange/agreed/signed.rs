@@ -306,7 +306,7 @@ impl FragmentRound {
         signed.is_some_and(|signed| !std::mem::replace(&mut signed.joined, true))
     }
 
-    /// Whether this peer has signed anything in this group.
+    /// This peer has signed anything in this group.
     pub(super) fn has_signed(&self) -> bool {
         let signed = self.agreement.signed.as_ref();
         signed.is_some_and(|signed| signed.ledger.has_signed())
@@ -332,7 +332,7 @@ impl FragmentRound {
         }
     }
 
-    /// Whether all that are waited for have voted in ballot zero, without a result.
+    /// All that are waited for have voted in ballot zero, without a result.
     pub(super) fn undecidable(&self) -> bool {
         let signed = self.agreement.signed.as_ref();
         self.agreement.ballot.number == 0

@@ -1,7 +1,6 @@
 //! Messages of groups that survive liars. Their signatures leave blank: the sender's host fills them
 //! in, and the receiver's host checks them before the peer sees the message.
-//!
-//! A group as its members have signed it: with this, anyone can check what the group decided.
+//! The group as its members have signed it is among them, so that anyone can check what it decided.
 
 use super::ballot::{Held, ShardPlan, ShardVersion};
 use super::member::{Member, cap};
@@ -23,7 +22,7 @@ pub struct Seat {
     pub weight: f64,
     /// Tells its lives and its attempts at the round apart: it is in no group of an earlier one.
     pub life: u64,
-    /// Whether it may have signed something in this round in an earlier life.
+    /// It may have signed something in this round in an earlier life.
     pub forgets: bool,
     /// Its signature.
     pub signature: Signature,
@@ -43,7 +42,7 @@ pub struct VoteCertificate {
 /// A promise as its coordinator shows it to the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pledge {
-    /// Whose.
+    /// The peer that promises.
     pub by: PeerId,
     /// Its vote in ballot zero.
     pub zero: Option<Digest>,
@@ -118,7 +117,7 @@ pub enum SignedMessage {
         group: SignedGroup,
         /// Shard by shard.
         versions: Vec<ShardVersion>,
-        /// Whether the signatures are of locks; otherwise they are of votes.
+        /// The signatures are of locks; otherwise they are of votes.
         locked: bool,
         /// The signatures, by peer.
         signatures: Vec<(PeerId, Signature)>,
@@ -196,7 +195,7 @@ impl SignedGroup {
 }
 
 impl Seat {
-    /// Whether it is of this life of the peer or of an attempt before: words may be overtaken.
+    /// It is of this life of the peer or of an attempt before: words may be overtaken.
     pub(super) const fn is_before(&self, life: u64) -> bool {
         // Attempts count up from a session's random start.
         life.wrapping_sub(self.life) < 1 << 48
@@ -204,18 +203,14 @@ impl Seat {
 
     /// The bytes of its statement, and the place of its signature.
     pub(super) fn signed(&mut self, run: &RunId, round: Round, anchor: Digest) -> Signed<'_> {
-        let statement = Statement::Ready {
+        let ready = Statement::Ready {
             round,
             weight: self.weight,
             anchor,
             life: self.life,
             forgets: self.forgets,
         };
-        Signed {
-            by: self.peer,
-            statement: statement.bytes(run),
-            signature: &mut self.signature,
-        }
+        signed(run, self.peer, &ready, &mut self.signature)
     }
 }
 
@@ -233,7 +228,7 @@ impl SignedMessage {
         }
     }
 
-    /// Whether the sender works on the fragment and wants to know how it ended.
+    /// The sender works on the fragment and wants to know how it ended.
     pub(super) const fn asks(&self) -> bool {
         matches!(
             self,
@@ -243,32 +238,25 @@ impl SignedMessage {
 
     /// Every signature in it, with its statement.
     pub(super) fn signed(&mut self, run: &RunId, from: PeerId, place: Place) -> Vec<Signed<'_>> {
-        let one = |by, statement: Statement, signature| Signed {
-            by,
-            statement: statement.bytes(run),
-            signature,
-        };
         match self {
             Self::Vote {
                 ballot,
                 value,
                 signature,
                 ..
-            } => vec![one(
-                from,
-                Statement::Vote(place, *ballot, *value),
-                signature,
-            )],
+            } => {
+                let vote = Statement::Vote(place, *ballot, *value);
+                vec![signed(run, from, &vote, signature)]
+            }
             Self::Lock {
                 ballot,
                 value,
                 signature,
                 ..
-            } => vec![one(
-                from,
-                Statement::Lock(place, *ballot, *value),
-                signature,
-            )],
+            } => {
+                let lock = Statement::Lock(place, *ballot, *value);
+                vec![signed(run, from, &lock, signature)]
+            }
             Self::Prepare { .. } => Vec::new(),
             Self::Promise {
                 ballot,
@@ -276,9 +264,8 @@ impl SignedMessage {
                 certificate,
                 ..
             } => {
-                let mut all = certificate
-                    .as_mut()
-                    .map_or(Vec::new(), |c| c.signed(run, place));
+                let shown = certificate.as_mut();
+                let mut all = shown.map_or(Vec::new(), |c| c.signed(run, place));
                 all.push(pledge.signed(run, place, *ballot));
                 all
             }
@@ -288,9 +275,8 @@ impl SignedMessage {
                 certificate,
                 ..
             } => {
-                let mut all = certificate
-                    .as_mut()
-                    .map_or(Vec::new(), |c| c.signed(run, place));
+                let shown = certificate.as_mut();
+                let mut all = shown.map_or(Vec::new(), |c| c.signed(run, place));
                 all.extend(pledges.iter_mut().map(|p| p.signed(run, place, *ballot)));
                 all
             }
@@ -301,16 +287,21 @@ impl SignedMessage {
                 signatures,
                 ..
             } => {
-                let (ballot, value, locked) = (*ballot, *value, *locked);
-                let statement = move || match locked {
-                    true => Statement::Lock(place, ballot, value),
-                    false => Statement::Vote(place, ballot, value),
+                let statement = if *locked {
+                    Statement::Lock(place, *ballot, *value)
+                } else {
+                    Statement::Vote(place, *ballot, *value)
                 };
                 let all = signatures.iter_mut();
-                all.map(|(by, signature)| one(*by, statement(), signature))
+                all.map(|(by, signature)| signed(run, *by, &statement, signature))
                     .collect()
             }
-            Self::Heard { ballot, votes } => heard(run, place, *ballot, votes),
+            Self::Heard { ballot, votes } => {
+                let vote = |value: Digest| Statement::Vote(place, *ballot, value);
+                let all = votes.iter_mut();
+                all.map(|(by, value, signature)| signed(run, *by, &vote(*value), signature))
+                    .collect()
+            }
         }
     }
 
@@ -372,43 +363,33 @@ impl SignedMessage {
     }
 }
 
-/// Every signature in votes that are shown.
-fn heard<'a>(
+/// A signature with its statement.
+fn signed<'a>(
     run: &RunId,
-    place: Place,
-    ballot: u8,
-    votes: &'a mut [(PeerId, Digest, Signature)],
-) -> Vec<Signed<'a>> {
-    let all = votes.iter_mut();
-    all.map(|(by, value, signature)| Signed {
-        by: *by,
-        statement: Statement::Vote(place, ballot, *value).bytes(run),
+    by: PeerId,
+    statement: &Statement,
+    signature: &'a mut Signature,
+) -> Signed<'a> {
+    Signed {
+        by,
+        statement: statement.bytes(run),
         signature,
-    })
-    .collect()
+    }
 }
 
 impl VoteCertificate {
     fn signed(&mut self, run: &RunId, place: Place) -> Vec<Signed<'_>> {
-        let (ballot, value) = (self.ballot, self.value);
+        let vote = Statement::Vote(place, self.ballot, self.value);
         let all = self.votes.iter_mut();
-        all.map(|(by, signature)| Signed {
-            by: *by,
-            statement: Statement::Vote(place, ballot, value).bytes(run),
-            signature,
-        })
-        .collect()
+        all.map(|(by, signature)| signed(run, *by, &vote, signature))
+            .collect()
     }
 }
 
 impl Pledge {
     fn signed(&mut self, run: &RunId, place: Place, ballot: u8) -> Signed<'_> {
-        let statement = Statement::Promise(place, ballot, self.zero, self.highest);
-        Signed {
-            by: self.by,
-            statement: statement.bytes(run),
-            signature: &mut self.signature,
-        }
+        let promise = Statement::Promise(place, ballot, self.zero, self.highest);
+        signed(run, self.by, &promise, &mut self.signature)
     }
 }
 

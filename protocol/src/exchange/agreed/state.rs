@@ -1,8 +1,5 @@
-//! The parts of a fragment's state, each with one concern.
-//!
-//! A shard that this peer reduces, and how far the reduction is.
-//!
-//! What a member keeps while contributions are scored.
+//! The parts of a fragment's state, each with one concern: the shards that this peer reduces, the scores that it
+//! gives, and the slices that it holds.
 
 use super::ballot::ShardVersion;
 use crate::{Attempt, Digest, Members, OrderId, PeerId, Score, Scores, SliceId, SliceMeta, Time};
@@ -36,7 +33,7 @@ pub(super) enum Task {
     Read(u16),
 }
 
-/// Where a fragment's round is.
+/// Stage of a fragment's round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FragmentStage {
     /// Waits for contributions to its shards.
@@ -47,7 +44,7 @@ pub(super) enum FragmentStage {
     Repairing,
 }
 
-/// Which version of a shard the current ballot is about.
+/// The version of a shard that the current ballot is about.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Target {
     pub(super) owner: usize,
@@ -71,7 +68,7 @@ pub(super) struct Reduction {
     pub(super) seconds: BTreeMap<(u16, Attempt), Members>,
     /// Bases that are here and not answered: of each shard by attempt and owner.
     pub(super) bases: BTreeMap<(u16, Attempt), PeerId>,
-    /// Where contributions are scored.
+    /// The evaluation of contributions, where they are scored.
     pub(super) scoring: ScoringState,
 }
 
@@ -82,21 +79,21 @@ pub(super) struct Transfers {
     pub(super) slices: BTreeSet<SliceId>,
     /// The headers of what was pushed, to push it again.
     pub(super) metas: BTreeMap<SliceId, SliceMeta>,
-    /// How often a slice was pushed again to a peer.
+    /// Repeated pushes of a slice to a peer.
     pub(super) retries: BTreeMap<(PeerId, SliceId), u8>,
     /// Fetches under way.
     pub(super) fetching: BTreeSet<SliceId>,
-    /// What each part's first owner gave this peer, by itself.
+    /// Digest of each part that its first owner sent this peer itself.
     pub(super) given: BTreeMap<u16, Digest>,
     /// Members whose bytes had not all come when a wait for them ended.
     pub(super) overdue: Members,
-    /// How often this peer has looked for decided slices that it lacks.
+    /// Searches for decided slices that this peer lacks.
     pub(super) searches: u8,
     /// The member that was asked last which versions a majority voted for.
     pub(super) asked: Option<PeerId>,
 }
 
-/// Where the reduction of one shard is.
+/// Progress of the reduction of one shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Progress {
     Collecting,
@@ -105,7 +102,7 @@ pub(super) enum Progress {
     Done,
 }
 
-/// What is being reduced.
+/// Inputs of a reduction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pass {
     /// Contributions.
@@ -160,12 +157,12 @@ pub(super) struct ScoringState {
     pub(super) queue: Vec<usize>,
     /// The loss at the anchor.
     pub(super) before: Option<f64>,
-    /// What this peer says.
+    /// This peer's scores.
     pub(super) own: BTreeMap<usize, Score>,
     pub(super) began: Time,
     pub(super) took: Duration,
     /// Decided scores that are being read; `None` until that begins.
     pub(super) unread: Option<BTreeSet<u16>>,
-    /// What the members say.
+    /// The members' scores.
     pub(super) said: BTreeMap<PeerId, Scores>,
 }

@@ -1,6 +1,6 @@
-//! What one member knows of the signed agreement on one fragment.
+//! What one member has signed and heard in the agreement on one fragment.
 //!
-//! Members that contradict themselves: what a member signed is compared with what it signed before,
+//! Members that contradict themselves are found here: what a member signed is compared with what it signed before,
 //! and members whose votes differ show each other the votes that they have. A liar that gives every
 //! receiver another vote is found out then.
 
@@ -17,7 +17,7 @@ use crate::wire::Held;
 use crate::{Digest, Members, PeerError, PeerId, Proof, Saying, Signature, Time};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// How often waits become twice as long.
+/// Doublings of the waits at most.
 const PATIENCE_DOUBLINGS_MAX: usize = 4;
 
 /// A ballot that this peer coordinates, or could.
@@ -27,32 +27,32 @@ pub(super) struct Lead {
     pub(super) held: BTreeMap<usize, Vec<Held>>,
     /// The certificates that the promises name.
     pub(super) certificates: BTreeMap<(u8, Digest), VoteCertificate>,
-    /// Whether the proposal is made. A second one would be refused.
+    /// The proposal is made. A second one would be refused.
     pub(super) planned: bool,
 }
 
-/// What this member has said in the ballot that it is in.
+/// Statements of this member in the ballot that it is in.
 #[derive(Debug, Default)]
 pub(super) struct Statements {
     /// Each with the member that it is for, or for all. Bounded: once of each kind.
     pub(super) all: Vec<(Option<PeerId>, SignedMessage)>,
-    /// Whether all of them were repeated.
+    /// All of them were repeated.
     pub(super) repeated: bool,
-    /// When they are repeated above ballot zero, where no other wait has a time for it.
+    /// Time of their repetition above ballot zero, where no other wait has one.
     pub(super) due: Option<Time>,
 }
 
-/// What this member has signed and heard.
+/// The statements that this member has signed and heard.
 #[derive(Debug)]
 pub(super) struct Testimony {
     pub(super) ledger: Ledger<Digest, Signature>,
     /// The versions behind values. Bounded: one for each statement that counts.
     pub(super) known: BTreeMap<Digest, Versions>,
-    /// Whether a quorum has joined the group. Before, this member signs nothing.
+    /// A quorum has joined the group. Before, this member signs nothing.
     pub(super) joined: bool,
-    /// When this member locks although votes are missing.
+    /// Time at which this member locks although votes are missing.
     pub(super) lock_at: Option<Time>,
-    /// Whether votes are overdue.
+    /// Votes are overdue.
     pub(super) overdue: bool,
     /// Ballots whose votes differ and were shown to the others.
     pub(super) shown: BTreeSet<u8>,
@@ -65,9 +65,9 @@ pub(super) struct Testimony {
     pub(super) led: u8,
     /// The highest ballot that each member has asked for.
     wishes: BTreeMap<usize, u8>,
-    /// What must be repeated if it is not answered.
+    /// Statements that are repeated if they are not answered.
     pub(super) statements: Statements,
-    /// Whether no ballot is left.
+    /// No ballot is left.
     pub(super) spent: bool,
     /// The decision with its signatures, for members that ask.
     pub(super) proof: Option<SignedMessage>,
@@ -78,7 +78,7 @@ pub(super) struct Testimony {
 }
 
 impl Statements {
-    /// Whether there are some that were not repeated yet.
+    /// There are some that were not repeated yet.
     pub(super) fn may_be_repeated(&self) -> bool {
         !self.all.is_empty() && !self.repeated
     }
@@ -129,7 +129,7 @@ impl Testimony {
             .min(BALLOTS_SIGNED_MAX)
     }
 
-    /// How many times as long the waits are as in the first ballots: twice as long each time that every member
+    /// Factor of the waits over those in the first ballots: it doubles each time that every member
     /// has coordinated one.
     pub(super) fn patience(&self) -> u32 {
         let turns = usize::from(self.ledger.promised()) / self.ranked.len().max(1);
@@ -167,7 +167,7 @@ impl Testimony {
         self.ledger.voters_for(&value).collect()
     }
 
-    /// Whether the members that are waited for have voted in ballot zero, not all for one value, and no ballot
+    /// The members that are waited for have voted in ballot zero, not all for one value, and no ballot
     /// has followed.
     pub(super) fn is_split(&self, hopeful: Members) -> bool {
         let voted = |member: usize| self.ledger.vote_of(member, 0).is_some();
@@ -177,7 +177,7 @@ impl Testimony {
             && hopeful.iter().all(voted)
     }
 
-    /// What a pledge says of its member.
+    /// The claim in a pledge.
     pub(super) fn claim(pledge: &Pledge) -> Claim<Digest> {
         Claim {
             zero: pledge.zero,
@@ -185,7 +185,7 @@ impl Testimony {
         }
     }
 
-    /// When this member must look again.
+    /// Time of this member's next look.
     pub(super) fn due(&self) -> Option<Time> {
         [self.lock_at, self.statements.due]
             .into_iter()

@@ -8,14 +8,14 @@ use crate::core::FetchId;
 use crate::core::context::Context;
 use crate::core::sends::{SendTurn, Waiting};
 use crate::exchange::{Arrived, broke, foreign_tag};
-use crate::limits::{BALLOTS_MAX, BALLOTS_SIGNED_MAX, GROUP_MEMBERS_MAX};
+use crate::limits::{BALLOTS_MAX, GROUP_MEMBERS_MAX};
 use crate::{
     Attempt, Digest, Layers, Members, Output, Part, PeerError, PeerId, PushOutcome, SliceId,
     SliceMeta, Tag, Wait,
 };
 use core::time::Duration;
 
-/// How often a push that certainly failed is repeated.
+/// Repetitions of a push that certainly failed.
 const PUSH_RETRIES: u8 = 2;
 
 impl FragmentRound {
@@ -65,7 +65,7 @@ impl FragmentRound {
                 // One that came after the deadline counts too: otherwise a deadline that is too short
                 // would stay so. Where members may lie, it would let a late one slow all others.
                 let in_time = self.stage == FragmentStage::Collecting;
-                let counts = in_time || (self.agreement.signed.is_none() && !self.over());
+                let counts = in_time || (!self.agreement.signs() && !self.over());
                 if counts && self.pipeline.is_none() {
                     cx.deadlines.record(Wait::Contributions, from, waited);
                 }
@@ -95,10 +95,10 @@ impl FragmentRound {
         let scope = &self.scope;
         let attempts = match slice.part {
             Part::Contribution | Part::RowMean | Part::Bundle => 1,
-            Part::Aggregate if self.agreement.signed.is_some() => BALLOTS_SIGNED_MAX,
+            Part::Aggregate => self.agreement.ballots_max(),
             // No ballot makes scores again.
             Part::Scores => 1,
-            Part::Aggregate | Part::Basis | Part::Second => BALLOTS_MAX,
+            Part::Basis | Part::Second => BALLOTS_MAX,
             Part::Partial => u8::MAX,
         };
         if meta.of != scope.cut()

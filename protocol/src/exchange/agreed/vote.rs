@@ -28,7 +28,7 @@ impl FragmentRound {
             self.answer(cx, from, body);
             return Ok(());
         }
-        let signs = self.agreement.signed.is_some();
+        let signs = self.agreement.signs();
         match body {
             FragmentMessage::Reduced { shard, version } => {
                 return self.on_reduced(cx, from, *shard, *version);
@@ -74,7 +74,7 @@ impl FragmentRound {
 
     /// Votes in the current ballot once every shard is here in the version it is about.
     pub(super) fn vote(&mut self, cx: &mut Context) {
-        if self.agreement.signed.is_some() {
+        if self.agreement.signs() {
             self.vote_signed(cx);
             self.settle_signed(cx);
             return;
@@ -196,7 +196,7 @@ impl FragmentRound {
 
     /// The decision as a message, once there is one and all of it is here.
     pub(super) fn decision(&self) -> Option<Scoped> {
-        if self.agreement.signed.is_some() {
+        if self.agreement.signs() {
             return self.proof();
         }
         self.plain_decision()
@@ -205,7 +205,7 @@ impl FragmentRound {
     /// The decision as a message without a proof.
     pub(super) fn plain_decision(&self) -> Option<Scoped> {
         let (ballot, versions) = self.agreement.decided.clone()?;
-        let signs = self.agreement.signed.is_some();
+        let signs = self.agreement.signs();
         Some(self.scope.scoped(FragmentMessage::Decided {
             ballot: if signs { 0 } else { ballot },
             members: self.scope.group.members.clone(),

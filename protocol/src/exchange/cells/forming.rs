@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 /// The slot of the rendezvous hash that picks who forms a cell. Lower ones pick other things.
 const SLOT: u8 = 4;
 
-/// What follows for a cell that is forming.
+/// The next step of a cell that is forming.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     /// Others are awaited.
@@ -39,7 +39,7 @@ pub(super) struct Forming {
     deadline: Time,
     /// Deadlines that have passed.
     expired: u8,
-    /// How many had passed when the peer that should form the cell was given up.
+    /// Number of them when the peer that should form the cell was given up.
     succeeded: u8,
 }
 
@@ -68,7 +68,7 @@ impl Forming {
         self.deadline
     }
 
-    /// Whether a deadline has passed.
+    /// A deadline has passed.
     pub(super) const fn is_late(&self) -> bool {
         self.expired > 0
     }
@@ -78,7 +78,7 @@ impl Forming {
         self.mates.iter().copied()
     }
 
-    /// Whether a peer is one of the mates.
+    /// A peer is one of the mates.
     pub(super) fn knows(&self, peer: PeerId) -> bool {
         self.mates.contains(&peer)
     }
@@ -122,13 +122,13 @@ impl Forming {
         }
     }
 
-    /// Whether a mate may be a member, as far as this peer knows: it is linked and not in another round.
+    /// A mate may be a member, as far as this peer knows: it is linked and not in another round.
     fn may_come(&self, cx: &Context, peer: PeerId) -> bool {
         let behind = cx.view.get(peer).is_some_and(|r| r.round <= cx.round);
         behind && cx.view.takes_part(peer) && !self.out.contains(&peer)
     }
 
-    /// Whether a mate that is not ready is waited for.
+    /// A mate that is not ready is waited for.
     fn is_awaited(&self, cx: &Context, peer: PeerId) -> bool {
         self.may_come(cx, peer) && cx.view.serves(peer) && !self.ready.contains(&peer)
     }
@@ -136,9 +136,10 @@ impl Forming {
     /// The mates that are waited for: those that are not ready, then the one that forms the cell.
     pub(super) fn awaited(&self, cx: &Context) -> Vec<PeerId> {
         let late: Vec<PeerId> = self.mates().filter(|p| self.is_awaited(cx, *p)).collect();
-        match late.is_empty() {
-            true => vec![self.first(cx)],
-            false => late,
+        if late.is_empty() {
+            vec![self.first(cx)]
+        } else {
+            late
         }
     }
 
@@ -148,13 +149,16 @@ impl Forming {
         let others = self.mates().filter(|peer| self.may_come(cx, *peer));
         let others = others.chain(self.ready.iter().copied());
         let me = cx.me();
-        others.fold(me, |first, peer| match rank(peer) > rank(first) {
-            true => peer,
-            false => first,
+        others.fold(me, |first, peer| {
+            if rank(peer) > rank(first) {
+                peer
+            } else {
+                first
+            }
         })
     }
 
-    /// What follows now.
+    /// The step that is due.
     pub(super) fn step(&self, cx: &Context) -> Step {
         let awaited = self.mates().any(|peer| self.is_awaited(cx, peer));
         let may_come = |peer| self.may_come(cx, peer);

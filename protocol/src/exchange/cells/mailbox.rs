@@ -105,7 +105,7 @@ impl CellsExchange {
         Ok(())
     }
 
-    /// Whether this peer has not trained in its round yet.
+    /// This peer has not trained in its round yet.
     fn is_before_forming(&self) -> bool {
         let over = self.alone || self.outcome.is_some();
         self.forming.is_none() && self.cell.is_none() && !over

@@ -25,12 +25,6 @@
 //! | half of a cell after it formed | its round: members keep their own parameters |
 //! | words that bring a peer ahead of most others | it waits in its round until they are there |
 //! | a peer whose roll is older | its own rounds until it knows the roll again |
-//!
-//! A peer that no other exchanges with: it waits for the others, goes on alone, or takes over a state.
-//!
-//! Places for newcomers: one member gives each its place.
-//!
-//! The peers that said early that they are ready for a round.
 
 mod forming;
 mod mailbox;
@@ -56,13 +50,14 @@ use forming::{Forming, Step};
 use news::News;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What this exchange is called in errors.
+/// Name of this exchange in errors.
 const EXCHANGE: &str = "means over cells";
 
 /// Rounds that a peer may be behind the others before it skips some.
 const BEHIND: u64 = 1;
 
 /// The exchange of one peer of cells.
+#[derive(Default)]
 pub(crate) struct CellsExchange {
     news: News,
     /// The other peers of the round's cell, from the roll; none between rounds.
@@ -78,7 +73,7 @@ pub(crate) struct CellsExchange {
     last: Option<(Round, Time)>,
     /// The mates that said then that they were ready.
     heard: BTreeSet<PeerId>,
-    /// Whether the round goes on without others, which the peer has not been told.
+    /// The round goes on without others, which the peer has not been told.
     alone: bool,
     /// Rounds that this peer went alone though others go on.
     alone_for: u32,
@@ -88,26 +83,7 @@ pub(crate) struct CellsExchange {
 }
 
 impl CellsExchange {
-    pub(crate) fn new() -> Self {
-        Self {
-            news: News::default(),
-            mates: None,
-            forming: None,
-            cell: None,
-            early: Early::default(),
-            early_ready: EarlyReady::default(),
-            down: BTreeMap::new(),
-            history: History::default(),
-            last: None,
-            heard: BTreeSet::new(),
-            alone: false,
-            alone_for: 0,
-            passed_by: None,
-            outcome: None,
-        }
-    }
-
-    /// How the roll is dealt, and this peer's place in it.
+    /// The dealing of the roll, and this peer's place in it.
     fn place(cx: &Context) -> Option<(Dealing, usize)> {
         let roll = cx.rolls.roll.as_ref()?;
         Some((cx.dealing(roll.len())?, roll.place_of(cx.me())?))
@@ -269,14 +245,14 @@ impl Exchange for CellsExchange {
     }
 
     fn signal(&mut self, cx: &mut Context, signal: Signal<'_>) -> Result<(), PeerError> {
-        let result = match signal {
-            Signal::Message { from, message } => self.message(cx, from, message),
-            Signal::Arrived(arrived) => self.arrived(cx, arrived),
+        let mut result = Ok(());
+        match signal {
+            Signal::Message { from, message } => result = self.message(cx, from, message),
+            Signal::Arrived(arrived) => result = self.arrived(cx, arrived),
             Signal::Pushed { to, slice, outcome } => {
                 if let Some(cell) = &mut self.cell {
                     cell.fragments.pushed(cx, to, slice, outcome);
                 }
-                Ok(())
             }
             Signal::Fetched {
                 what: FetchId::Slice(slice),
@@ -287,7 +263,6 @@ impl Exchange for CellsExchange {
                 if !taken && !self.history.keeps(&slice) {
                     cx.order(Order::Release { slice });
                 }
-                Ok(())
             }
             Signal::FetchFailed {
                 what: FetchId::Slice(slice),
@@ -295,18 +270,13 @@ impl Exchange for CellsExchange {
                 if let Some(cell) = &mut self.cell {
                     cell.fragments.fetch_failed(cx, slice);
                 }
-                Ok(())
             }
             Signal::Done { order, done } => {
                 if let Some(cell) = &mut self.cell {
                     cell.fragments.done(cx, order, done);
                 }
-                Ok(())
             }
-            Signal::Gone(peer) => {
-                self.gone(cx, peer);
-                Ok(())
-            }
+            Signal::Gone(peer) => self.gone(cx, peer),
             Signal::Timeout => {
                 let forming = self.forming.as_mut();
                 if forming.is_some_and(|forming| forming.timeout(cx)) {
@@ -316,10 +286,9 @@ impl Exchange for CellsExchange {
                 if let Some(cell) = &mut self.cell {
                     cell.fragments.timeout(cx);
                 }
-                Ok(())
             }
-            Signal::Heard(_) | Signal::Fetched { .. } | Signal::FetchFailed { .. } => Ok(()),
-        };
+            Signal::Heard(_) | Signal::Fetched { .. } | Signal::FetchFailed { .. } => {}
+        }
         self.settle(cx);
         result
     }
@@ -382,7 +351,7 @@ impl Exchange for CellsExchange {
 const AHEAD: u64 = 1;
 
 impl CellsExchange {
-    /// Whether the peers of the cell may still come, because most peers are not in this round yet. One that went
+    /// The peers of the cell may still come, because most peers are not in this round yet. One that went
     /// on then would be in no cell, and further ahead after each round: alone its rounds are shorter than those of
     /// the others.
     fn is_ahead(&self, cx: &Context) -> bool {
@@ -484,7 +453,7 @@ impl CellsExchange {
     }
 }
 
-/// Who was ready for a round before this peer was.
+/// Peers that were ready for a round before this one was.
 #[derive(Debug, Default)]
 pub(super) struct EarlyReady(BTreeSet<(Round, PeerId)>);
 

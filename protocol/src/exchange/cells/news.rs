@@ -18,7 +18,7 @@ const FAR: u64 = 64;
 pub(super) struct News {
     /// At most [`CELL_NEWS_MAX`].
     known: Vec<RollSeat>,
-    /// Whether some of them may not have been put in force.
+    /// Some of them may not have been put in force.
     fresh: bool,
 }
 
@@ -50,12 +50,12 @@ impl News {
         self.known.iter().filter(fits).cloned().collect()
     }
 
-    /// Whether a peer has a place, or will have one.
+    /// A peer has a place, or will have one.
     pub(super) fn seat_of(&self, peer: crate::PeerId) -> Option<&RollSeat> {
         self.known.iter().find(|change| change.record.peer == peer)
     }
 
-    /// Whether a place will have another holder.
+    /// A place will have another holder.
     pub(super) fn changes(&self, place: usize) -> bool {
         self.known.iter().any(|c| c.place as usize == place)
     }

@@ -25,18 +25,18 @@ use crate::{LeadPlan, PeerId, Round, Time};
 use core::time::Duration;
 use std::collections::BTreeMap;
 
-/// How far a peer is.
+/// Progress of a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Progress {
     /// Its round.
     pub(super) round: Round,
-    /// When it was first heard of in it.
+    /// Time of the first word of it in that round.
     pub(super) at: Time,
-    /// How long its rounds take.
+    /// Length of its rounds.
     pub(super) each: Duration,
 }
 
-/// How far all others are, as this peer heard it.
+/// Progress of all others, as this peer heard it.
 #[derive(Debug, Default)]
 pub(super) struct Paces(BTreeMap<PeerId, Progress>);
 
@@ -121,9 +121,10 @@ pub(super) fn choose(
     let (mut low, mut high) = (plan.least, plan.most);
     while low < high {
         let middle = low + (high - low) / 2;
-        match of(middle) > least {
-            true => low = middle + 1,
-            false => high = middle,
+        if of(middle) > least {
+            low = middle + 1
+        } else {
+            high = middle
         }
     }
     low

@@ -46,7 +46,8 @@ pub(crate) use state::Center;
 use crate::core::context::Context;
 use crate::core::timers::Timer;
 use crate::exchange::{
-    Arrived, Ending, Exchange, ExchangeMessage, Outcome, Signal, foreign_message, foreign_tag,
+    Arrived, Ending, Exchange, ExchangeMessage, Outcome, Signal, broke, foreign_message,
+    foreign_tag,
 };
 use crate::{
     Done, FragmentId, Order, OrderId, Part, PeerError, PeerId, PushOutcome, SliceId, SliceMeta,
@@ -91,9 +92,7 @@ impl Center {
         let place = (slice.fragment, slice.shard);
         let known = cx.plan.fragment(slice.fragment).is_some();
         if !known || meta.of != Self::of(cx, slice.fragment) || slice.shard >= meta.of {
-            return Err(PeerError::Unexpected {
-                what: "a slice that does not fit the center's shards".to_owned(),
-            });
+            return broke("a slice that does not fit the center's shards");
         }
         let version = match meta.tag {
             Tag::Update { base, .. } => base,
@@ -101,15 +100,11 @@ impl Center {
             other => return Err(foreign_tag(other, EXCHANGE)),
         };
         if version > VERSION_MAX {
-            return Err(PeerError::Unexpected {
-                what: "a version that no center reaches".to_owned(),
-            });
+            return broke("a version that no center reaches");
         }
         let is_copy = slice.attempt.0 & COPY != 0;
         match (slice.part, meta.tag) {
-            (Part::Partial, _) => Err(PeerError::Unexpected {
-                what: "a partial sum in a run with a center".to_owned(),
-            }),
+            (Part::Partial, _) => broke("a partial sum in a run with a center"),
             (Part::Contribution, Tag::Update { base, round }) => {
                 let arrival = Arrival {
                     from,
@@ -167,9 +162,7 @@ impl Center {
         match message {
             CenterMessage::Ask { fragment, shard } => {
                 if cx.plan.fragment(*fragment).is_none() || *shard >= Self::of(cx, *fragment) {
-                    return Err(PeerError::Unexpected {
-                        what: "a question for a shard that the center does not have".to_owned(),
-                    });
+                    return broke("a question for a shard that the center does not have");
                 }
                 self.asked_for_copy(cx, from, (*fragment, *shard));
                 Ok(())
@@ -212,41 +205,28 @@ impl Exchange for Center {
     }
 
     fn signal(&mut self, cx: &mut Context, signal: Signal<'_>) -> Result<(), PeerError> {
-        let result = match signal {
-            Signal::Message { from, message } => self.message(cx, from, message),
+        let mut result = Ok(());
+        match signal {
+            Signal::Message { from, message } => result = self.message(cx, from, message),
             Signal::Arrived(Arrived {
                 from, slice, meta, ..
             }) => {
-                let result = self.arrived(cx, from, slice, meta);
+                result = self.arrived(cx, from, slice, meta);
                 if result.is_err() {
                     cx.order(Order::Release { slice });
                 }
-                result
             }
-            Signal::Pushed { to, slice, outcome } => {
-                self.pushed(cx, to, slice, outcome);
-                Ok(())
-            }
-            Signal::Done { order, done } => {
-                self.done(cx, order, done);
-                Ok(())
-            }
-            Signal::Gone(peer) => {
-                self.owner_gone(cx, peer);
-                Ok(())
-            }
-            Signal::Heard(peer) => {
-                self.heard(cx, peer);
-                Ok(())
-            }
+            Signal::Pushed { to, slice, outcome } => self.pushed(cx, to, slice, outcome),
+            Signal::Done { order, done } => self.done(cx, order, done),
+            Signal::Gone(peer) => self.owner_gone(cx, peer),
+            Signal::Heard(peer) => self.heard(cx, peer),
             Signal::Timeout => {
                 self.owners_timeout(cx);
                 self.ask_timeout(cx);
                 self.lead_timeout(cx);
-                Ok(())
             }
-            Signal::Fetched { .. } | Signal::FetchFailed { .. } => Ok(()),
-        };
+            Signal::Fetched { .. } | Signal::FetchFailed { .. } => {}
+        }
         self.settle(cx);
         result
     }

@@ -1,18 +1,16 @@
-//! The center's shards at their owner: versions, replies, and how a successor gets the newest copy.
-//!
-//! Contributions at the owner of a shard: applied one by one or several together, weighted by the
-//! age of the center that they were computed from.
+//! The center's shards at their owner: versions, replies, and how a successor gets the newest copy. Contributions are
+//! applied one by one or several together, weighted by the age of the center that they were computed from.
 
 use super::state::{Arrival, COPY, Center, LEAP_MAX, Reply, Shard, ShardKey, Task};
 use crate::core::context::Context;
-use crate::exchange::CenterMessage;
+use crate::exchange::{CenterMessage, broke};
 use crate::limits::INBOX_SLICES_MAX;
 use crate::{
     Attempt, Done, Order, OrderId, Part, PeerError, PeerId, PushOutcome, Round, SliceId, SliceMeta,
     StoreId, Tag, WorkError,
 };
 
-/// How often a reply whose push certainly failed is pushed again.
+/// Repetitions of a reply whose push certainly failed.
 const REPLY_RETRIES: u8 = 2;
 
 impl Center {
@@ -288,14 +286,10 @@ impl Center {
         }
         let most = at_once.clamp(WAITING_PER_SENDER_MAX, INBOX_SLICES_MAX);
         if shard.waiting_of(from) >= most {
-            return Err(PeerError::Unexpected {
-                what: "too many contributions to one shard at once".to_owned(),
-            });
+            return broke("too many contributions to one shard at once");
         }
         if shard.version > 0 && arrival.base > shard.version.saturating_add(LEAP_MAX) {
-            return Err(PeerError::Unexpected {
-                what: "a version far beyond the center's".to_owned(),
-            });
+            return broke("a version far beyond the center's");
         }
         if elastic {
             // With elastic averaging no copy of the center can be fetched, so an owner that is

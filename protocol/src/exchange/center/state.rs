@@ -1,10 +1,5 @@
-//! What a peer of a center keeps from round to round.
-//!
-//! A worker's round: what it waits for of each shard.
-//!
-//! A shard of the center at its owner: what arrives for it, and what it sends.
-//!
-//! The wait at the end of a round for peers that are too far behind.
+//! What a peer of a center keeps: as a worker what it waits for of each shard and of peers that are too far behind,
+//! as an owner what arrives for a shard and what it sends.
 
 use super::bound::Paces;
 use crate::core::context::Context;
@@ -21,7 +16,7 @@ use std::collections::BTreeMap;
 /// A shard of a fragment.
 pub(super) type ShardKey = (FragmentId, u16);
 
-/// What this exchange is called in errors.
+/// Name of this exchange in errors.
 pub(super) const EXCHANGE: &str = "a center";
 
 /// Marks the name of a worker's copy of the center, beside replies of owners.
@@ -54,7 +49,7 @@ pub(super) const LEAP_MAX: u64 = 1 << 16;
 /// The center exchange of one peer: a worker, and perhaps an owner.
 pub(crate) struct Center {
     pub(super) plan: CenterPlan,
-    /// Whether parameters travel, and a reply is the center before the arrival.
+    /// Parameters travel, and a reply is the center before the arrival.
     pub(super) elastic: bool,
     /// The version at which each shard was last pulled.
     pub(super) bases: BTreeMap<ShardKey, u64>,
@@ -107,7 +102,7 @@ impl Center {
     }
 }
 
-/// What a worker waits for of one shard.
+/// A worker's wait for one shard.
 #[derive(Debug)]
 pub(super) struct WantedShard {
     pub(super) owner: Option<PeerId>,
@@ -162,7 +157,7 @@ pub(super) struct Shard {
     pub(super) buffer: Vec<Arrival>,
     /// Contributions whose sender has pulled a newer version.
     pub(super) ahead: Vec<Arrival>,
-    /// Who was asked for a newer copy, and until when.
+    /// The peer that was asked for a newer copy, and the end of the wait for it.
     pub(super) asked: Option<(PeerId, Time)>,
     /// The last contribution of each sender that was taken in: its life and round.
     pub(super) taken: BTreeMap<PeerId, (Attempt, Round)>,
@@ -178,7 +173,7 @@ impl Shard {
         all.filter(|a| a.from == peer).count()
     }
 
-    /// Whether a contribution was taken in before, or one that its sender made after it: it is
+    /// A contribution was taken in before, or one that its sender made after it: it is
     /// pushed again because no answer came.
     pub(super) fn is_old(&self, arrival: &Arrival) -> bool {
         let last = self.taken.get(&arrival.from);
@@ -210,7 +205,7 @@ pub(super) struct Reply {
     pub(super) to: BTreeMap<PeerId, (Round, u8)>,
     /// Pushes under way.
     pub(super) open: u32,
-    /// Whether this peer's own round reads it.
+    /// This peer's own round reads it.
     pub(super) mine: bool,
 }
 
@@ -218,14 +213,14 @@ pub(super) struct Reply {
 #[derive(Debug, Default)]
 pub(super) struct Lead {
     pub(super) since: Option<Time>,
-    /// Whether the round's end was told.
+    /// The round's end was told.
     pub(super) over: bool,
     pub(super) until: Option<Time>,
-    /// Whether a wait under a smaller lead has missed its deadline in this round.
+    /// A wait under a smaller lead has missed its deadline in this round.
     pub(super) widest: bool,
-    /// When this peer began its round.
+    /// Begin of this peer's round.
     pub(super) began: Option<Time>,
-    /// How long the round took it, without this wait.
+    /// Length of the round here, without this wait.
     pub(super) took: Option<Duration>,
     pub(super) paces: Paces,
 }

@@ -3,13 +3,13 @@
 
 use super::state::{Arrival, Center, ShardKey, Task, WantedShard, WorkerFragment};
 use crate::core::context::Context;
-use crate::exchange::Ending;
+use crate::exchange::{Ending, settlement};
 use crate::{
     Attempt, Event, FragmentId, Order, Part, PeerId, Round, Settlement, SliceId, SliceMeta,
     StoreId, Tag, Wait,
 };
 
-/// How often a contribution is pushed before its shard is given up for the round.
+/// Pushes of a contribution before its shard is given up for the round.
 const TRIES_MAX: u8 = 4;
 
 impl Center {
@@ -114,9 +114,10 @@ impl Center {
             return;
         };
         wanted.tries += 1;
-        wanted.owner = match wanted.tries <= TRIES_MAX {
-            true => Self::owner(cx, place.1, &wanted.refused),
-            false => None,
+        wanted.owner = if wanted.tries <= TRIES_MAX {
+            Self::owner(cx, place.1, &wanted.refused)
+        } else {
+            None
         };
         let (bytes, round) = (wanted.bytes, cx.round);
         let Some(owner) = wanted.owner else {
@@ -189,10 +190,7 @@ impl Center {
             return;
         }
         for (shard, wanted) in (0u16..).zip(&pull.shards) {
-            let outcome = match wanted.got {
-                Some(_) => Settlement::Delivered,
-                None => Settlement::Lost,
-            };
+            let outcome = settlement(wanted.got.is_some());
             if wanted.bytes > 0 {
                 let slice = Self::contribution(cx, (fragment, shard));
                 cx.order(Order::Settle { slice, outcome });
@@ -218,11 +216,10 @@ impl Center {
                 if applied {
                     self.bases.insert(place, version);
                 }
-                match slice.origin == me {
-                    true => own.push(slice),
-                    false => {
-                        cx.order(Order::Release { slice });
-                    }
+                if slice.origin == me {
+                    own.push(slice)
+                } else {
+                    cx.order(Order::Release { slice });
                 }
             }
             // A contribution to this peer itself is released after it was applied.

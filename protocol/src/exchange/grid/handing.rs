@@ -7,11 +7,10 @@ use super::row::ColumnResult;
 use crate::core::FetchId;
 use crate::core::context::Context;
 use crate::exchange::agreed::{FragmentMessage, Scoped, ShardVersion};
-use crate::exchange::{Ending, broke};
+use crate::exchange::{Ending, broke, settlement};
 use crate::limits::{GRID_ASKS_MAX, GROUP_MEMBERS_MAX};
 use crate::{
-    Attempt, Digest, Event, Order, Output, PeerError, PeerId, Settlement, SliceId, SliceMeta, Tag,
-    Wait,
+    Attempt, Digest, Event, Order, Output, PeerError, PeerId, SliceId, SliceMeta, Tag, Wait,
 };
 
 impl GridPart {
@@ -95,10 +94,8 @@ impl GridPart {
             return;
         }
         cx.waited_in(self.fragment, Wait::Results, false);
-        let columns = 0..self.seating.columns();
-        let missing = columns.filter(|column| !self.results.columns.contains_key(column));
-        let owners = missing.filter_map(|column| self.seating.owner_of(usize::from(column)));
-        let owners: Vec<PeerId> = owners.filter(|peer| *peer != cx.me()).collect();
+        let owners = self.missing_owners().filter(|peer| *peer != cx.me());
+        let owners: Vec<PeerId> = owners.collect();
         self.results.since.get_or_insert(cx.now);
         let returned = &self.results.returned;
         let all = owners
@@ -150,10 +147,7 @@ impl GridPart {
         self.due = None;
         for (column, result) in &self.results.columns {
             if self.shares.contains_key(column) {
-                let outcome = match result.counted.unwrap_or(false) {
-                    true => Settlement::Delivered,
-                    false => Settlement::Lost,
-                };
+                let outcome = settlement(result.counted.unwrap_or(false));
                 let slice = self.share(cx.me(), *column);
                 cx.order(Order::Settle { slice, outcome });
             }
@@ -171,18 +165,20 @@ impl GridPart {
             })
             .collect();
         let fragment = self.fragment;
-        match any_void {
-            true => cx.emit(Event::Voided { round, fragment }),
-            false => cx.emit(Event::Decided {
+        if any_void {
+            cx.emit(Event::Voided { round, fragment })
+        } else {
+            cx.emit(Event::Decided {
                 round,
                 fragment,
                 ballot: 0,
                 contributors: Vec::new(),
-            }),
+            })
         }
-        self.ending = Some(match void {
-            true => Ending::Void,
-            false => Ending::Apply(bundles),
+        self.ending = Some(if void {
+            Ending::Void
+        } else {
+            Ending::Apply(bundles)
         });
         let message = self.partial();
         for asker in std::mem::take(&mut self.results.askers) {
@@ -228,7 +224,7 @@ impl GridPart {
         }
     }
 
-    /// Whether a column's result is on its way from a member of the row.
+    /// A column's result is on its way from a member of the row.
     fn is_handed_down(&self, cx: &Context, column: u16) -> bool {
         let owner = self.seating.owner_of(usize::from(column));
         let gone = |peer: &PeerId| self.results.returned.contains(peer) || !cx.view.serves(*peer);
@@ -277,7 +273,7 @@ impl GridPart {
         Ok(())
     }
 
-    /// Whether this peer's contribution is in a column's result, as far as the rows in it show.
+    /// This peer's contribution is in a column's result, as far as the rows in it show.
     fn was_counted(&self, column: u16, version: &ShardVersion) -> Option<bool> {
         let column = usize::from(column);
         let owner = self.seating.owner_of(column)?;

@@ -21,8 +21,6 @@
 //! | half of a column | its shard stays as it was; the others move |
 //!
 //! The note that travels with the first shard of a round says who leaves the roll and who enters it.
-//!
-//! What changes of the roll: who is absent, who wants a place, and the note that says so.
 
 mod handing;
 mod mailbox;
@@ -43,19 +41,21 @@ use crate::exchange::{
 use crate::limits::GRID_ABSENT_ROUNDS;
 use crate::wire::PeerRecord;
 use crate::{
-    Digest, Event, FragmentId, GroupTag, Order, PeerError, PeerId, RollChange, TrainSummary, Wait,
+    Digest, Event, FragmentId, GroupTag, Order, PeerError, PeerId, RollChange, SliceId,
+    TrainSummary, Wait,
 };
 use part::GridPart;
 use seating::Seating;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// What this exchange is called in errors.
+/// Name of this exchange in errors.
 const EXCHANGE: &str = "agreement in a grid";
 
 /// The exchange of one peer of a grid.
+#[derive(Default)]
 pub(crate) struct GridExchange {
-    /// Where this peer is in the round; none between rounds, and for a peer without a place.
+    /// This peer's place in the round; none between rounds, and for a peer without a place.
     seating: Option<Arc<Seating>>,
     parts: BTreeMap<FragmentId, GridPart>,
     early: Early,
@@ -63,7 +63,7 @@ pub(crate) struct GridExchange {
     absent: BTreeMap<PeerId, u8>,
     /// Newcomers that asked this peer for a place.
     applicants: BTreeMap<PeerId, PeerRecord>,
-    /// What others reported for the note that this peer makes.
+    /// Changes that others reported for the note that this peer makes.
     reported: RollChange,
     /// Peers in the same round with another anchor or roll, each with theirs.
     apart: BTreeMap<PeerId, Digest>,
@@ -72,20 +72,6 @@ pub(crate) struct GridExchange {
 }
 
 impl GridExchange {
-    pub(crate) fn new() -> Self {
-        Self {
-            seating: None,
-            parts: BTreeMap::new(),
-            early: Early::default(),
-            absent: BTreeMap::new(),
-            applicants: BTreeMap::new(),
-            reported: RollChange::default(),
-            apart: BTreeMap::new(),
-            history: History::default(),
-            outcome: None,
-        }
-    }
-
     /// A fragment's part, begun if the round is open here.
     fn part(&mut self, cx: &mut Context, fragment: FragmentId) -> Option<&mut GridPart> {
         let seating = self.seating.as_ref().filter(|s| s.round == cx.round)?;
@@ -112,6 +98,27 @@ impl GridExchange {
             self.parts.insert(fragment, part);
         }
         self.parts.get_mut(&fragment)
+    }
+
+    /// The part that a slice is of, if it is of this round.
+    fn part_of(&mut self, cx: &Context, slice: &SliceId) -> Option<&mut GridPart> {
+        let part = self.parts.get_mut(&slice.fragment);
+        part.filter(|_| slice.round == cx.round)
+    }
+
+    fn message(
+        &mut self,
+        cx: &mut Context,
+        from: PeerId,
+        message: &ExchangeMessage,
+    ) -> Result<(), PeerError> {
+        match message {
+            ExchangeMessage::Grid(message) => self.grid_message(cx, from, message),
+            ExchangeMessage::Agreed(AgreedMessage::Fragment(scoped)) => {
+                self.deliver(cx, from, scoped)
+            }
+            other => Err(foreign_message(other, EXCHANGE)),
+        }
     }
 
     /// A peer's link is gone.
@@ -205,66 +212,47 @@ impl Exchange for GridExchange {
     }
 
     fn signal(&mut self, cx: &mut Context, signal: Signal<'_>) -> Result<(), PeerError> {
-        let result = match signal {
-            Signal::Message { from, message } => match message {
-                ExchangeMessage::Grid(message) => self.grid_message(cx, from, message),
-                ExchangeMessage::Agreed(AgreedMessage::Fragment(scoped)) => {
-                    self.deliver(cx, from, scoped)
-                }
-                other => Err(foreign_message(other, EXCHANGE)),
-            },
-            Signal::Arrived(arrived) => self.arrived(cx, arrived),
+        let mut result = Ok(());
+        match signal {
+            Signal::Message { from, message } => result = self.message(cx, from, message),
+            Signal::Arrived(arrived) => result = self.arrived(cx, arrived),
             Signal::Pushed { to, slice, outcome } => {
-                let part = self.parts.get_mut(&slice.fragment);
-                if let Some(part) = part.filter(|_| slice.round == cx.round) {
+                if let Some(part) = self.part_of(cx, &slice) {
                     part.pushed(cx, to, slice, outcome);
                 }
-                Ok(())
             }
             Signal::Fetched {
                 what: FetchId::Slice(slice),
                 digest,
             } => {
                 let kept = self.history.keeps(&slice);
-                let part = self.parts.get_mut(&slice.fragment);
-                match part.filter(|_| slice.round == cx.round) {
+                match self.part_of(cx, &slice) {
                     Some(part) => part.fetched(cx, slice, digest),
                     None if !kept => {
                         cx.order(Order::Release { slice });
                     }
                     None => {}
                 }
-                Ok(())
             }
             Signal::FetchFailed {
                 what: FetchId::Slice(slice),
             } => {
-                let part = self.parts.get_mut(&slice.fragment);
-                if let Some(part) = part.filter(|_| slice.round == cx.round) {
+                if let Some(part) = self.part_of(cx, &slice) {
                     part.fetch_failed(cx, slice);
                 }
-                Ok(())
             }
             Signal::Done { order, done } => {
                 self.parts
                     .values_mut()
                     .any(|part| part.done(cx, order, done));
-                Ok(())
             }
-            Signal::Gone(peer) => {
-                self.gone(cx, peer);
-                Ok(())
-            }
+            Signal::Gone(peer) => self.gone(cx, peer),
             Signal::Timeout => {
                 self.parts.values_mut().for_each(|part| part.timeout(cx));
-                Ok(())
             }
-            Signal::Heard(peer) => {
-                self.look_ahead(cx, peer);
-                Ok(())
-            }
-            Signal::Fetched { .. } | Signal::FetchFailed { .. } => Ok(()),
-        };
+            Signal::Heard(peer) => self.look_ahead(cx, peer),
+            Signal::Fetched { .. } | Signal::FetchFailed { .. } => {}
+        }
         self.settle(cx);
         result
     }
@@ -328,7 +316,7 @@ impl Exchange for GridExchange {
 }
 
 impl GridExchange {
-    /// What this peer would change of the roll: row mates that are gone, and newcomers.
+    /// Changes of the roll that this peer reports: row mates that are gone, and newcomers.
     fn own_report(&self, cx: &Context) -> RollChange {
         let gone = |peer: &PeerId| {
             let remote = cx.view.get(*peer);

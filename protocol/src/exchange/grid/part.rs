@@ -7,10 +7,6 @@
 //!
 //! A member that is late in its own training does its part for others meanwhile: only its contribution
 //! is missing.
-//!
-//! From the contributions of a row to its mean in the column.
-//!
-//! What arrives for one fragment of a grid's round.
 
 use super::GridMessage;
 use super::row::{Results, Row, Sum};
@@ -50,7 +46,7 @@ pub(super) struct GridPart {
     pub(super) shares: BTreeMap<u16, u64>,
     /// Samples behind this peer's contribution, once it has trained.
     pub(super) weight: Option<f64>,
-    /// Until when results of other columns are waited for; not yet where this one has none.
+    /// End of the wait for results of other columns; none yet where this one has none.
     pub(super) due: Option<Time>,
     /// Slices whose bytes the Executor holds, beside the column's.
     pub(super) slices: BTreeSet<SliceId>,
@@ -111,12 +107,7 @@ impl GridPart {
     pub(super) fn awaited(&self, wait: Wait) -> Vec<PeerId> {
         match wait {
             Wait::Group => self.row.awaited.iter().copied().collect(),
-            Wait::Results => {
-                let columns = 0..self.seating.columns();
-                let missing = columns.filter(|column| !self.results.columns.contains_key(column));
-                let owners = missing.filter_map(|c| self.seating.owner_of(usize::from(c)));
-                owners.collect()
-            }
+            Wait::Results => self.missing_owners().collect(),
             _ => self
                 .column
                 .as_ref()
@@ -124,11 +115,18 @@ impl GridPart {
         }
     }
 
+    /// The peers that hand down the results that are not here.
+    pub(super) fn missing_owners(&self) -> impl Iterator<Item = PeerId> {
+        let columns = 0..self.seating.columns();
+        let missing = columns.filter(|column| !self.results.columns.contains_key(column));
+        missing.filter_map(|column| self.seating.owner_of(usize::from(column)))
+    }
+
     pub(super) fn over(&self) -> bool {
         self.ending.is_some() || self.missed.is_some()
     }
 
-    /// When it must look again.
+    /// Time of its next look.
     pub(super) fn next(&self) -> Option<Time> {
         let column = self.column.as_ref().filter(|column| !column.over());
         let column = column.map(FragmentRound::due);
@@ -298,10 +296,8 @@ impl GridPart {
             column.gone(cx, peer);
         }
         // If it was to hand a result on, others have it.
-        let columns = 0..self.seating.columns();
-        let mut missing = columns.filter(|column| !self.results.columns.contains_key(column));
-        let lost = missing.any(|c| self.seating.owner_of(usize::from(c)) == Some(peer))
-            || self.results.helper == Some(peer);
+        let lost =
+            self.missing_owners().any(|owner| owner == peer) || self.results.helper == Some(peer);
         if lost && self.weight.is_some() && self.results.columns.contains_key(&self.mine()) {
             self.ask(cx);
         }
@@ -366,7 +362,7 @@ impl GridPart {
     }
 }
 
-/// Whether a round waits for a contribution of a peer.
+/// A round waits for a contribution of a peer.
 fn waits_for(cx: &Context, seating: &Seating, peer: PeerId) -> bool {
     if !cx.plan.draws(seating.round, peer) {
         return false;

@@ -1,13 +1,12 @@
-//! One row's sum of one shard: contributions in, their mean to the column.
-//!
-//! What the columns decided about one fragment, as far as it is here.
+//! The two halves of a fragment's part at one peer: its row's sum of one shard, and what the columns decided, as far as
+//! it is here.
 
 use crate::exchange::agreed::ShardVersion;
 use crate::limits::GRID_TALLY_MAX;
 use crate::{Attempt, Digest, Members, PeerId, Roll, SliceId, Taken, TallyEntry, Time};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// How far a row's sum is.
+/// Progress of a row's sum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sum {
     /// Waits for contributions.
@@ -54,7 +53,7 @@ impl Row {
         entries
     }
 
-    /// Whether nothing is waited for any more.
+    /// Nothing is waited for any more.
     pub(super) fn is_complete(&self) -> bool {
         self.sum == Sum::Collecting && self.awaited.is_empty()
     }
@@ -65,7 +64,7 @@ impl Row {
 pub(super) struct ColumnResult {
     /// Its bundle's version. Without contributors the column found no result: its shard stays.
     pub(super) version: ShardVersion,
-    /// Whether this peer's contribution is in it; `None` where no member of its row said so.
+    /// This peer's contribution is in it; `None` where no member of its row said so.
     pub(super) counted: Option<bool>,
 }
 
@@ -92,12 +91,12 @@ pub(super) struct Results {
     pub(super) fetching: BTreeMap<SliceId, (u16, ShardVersion)>,
     /// Members of the row that came back in this round and hand nothing down.
     pub(super) returned: BTreeSet<PeerId>,
-    /// Since when only the results of other columns are missing.
+    /// Time since which only the results of other columns are missing.
     pub(super) since: Option<Time>,
     /// Peers that wait for this peer's results.
     pub(super) askers: BTreeSet<PeerId>,
-    /// How often this peer asked others.
+    /// Questions to other peers.
     pub(super) asked: u8,
-    /// Whom it asked last.
+    /// The peer that it asked last.
     pub(super) helper: Option<PeerId>,
 }

@@ -5,7 +5,7 @@ use crate::locality::fast_enough;
 use crate::{Digest, FragmentId, Grid, GroupTag, PeerId, Plan, Roll, Round};
 use std::sync::Arc;
 
-/// Where a peer is in one round's grid.
+/// A peer's place in one round's grid.
 #[derive(Clone, Debug)]
 pub(super) struct Seating {
     pub(super) round: Round,
@@ -50,7 +50,7 @@ impl Seating {
         self.grid.columns() as u16
     }
 
-    /// Whether a peer has had a round to catch up since it entered: nothing depends on it before.
+    /// A peer has had a round to catch up since it entered: nothing depends on it before.
     pub(super) fn is_settled(&self, place: usize) -> bool {
         let place = self.roll.place(place);
         place.is_some_and(|place| place.since <= self.round)
@@ -81,7 +81,7 @@ impl Seating {
         places.filter_map(|place| self.roll.peer(place)).collect()
     }
 
-    /// Whether a peer sums the contribution of the peer at a place, for its column.
+    /// A peer sums the contribution of the peer at a place, for its column.
     pub(super) fn sums_for(&self, peer: PeerId, place: usize) -> bool {
         let Some(owner) = self.roll.place_of(peer) else {
             return false;
@@ -112,7 +112,7 @@ impl Seating {
             .collect()
     }
 
-    /// How many members can own parts in the column that has the fewest.
+    /// Members that can own parts in the column that has the fewest.
     fn fewest_owners(&self) -> usize {
         let columns = self.grid.columns();
         if self.roll.is_rated() {
@@ -138,13 +138,13 @@ impl Seating {
         Some(self.grid.column_of(self.roll.place_of(peer)?))
     }
 
-    /// Whether this peer's column decides about the roll in a round, with a fragment.
+    /// This peer's column decides about the roll in a round, with a fragment.
     pub(super) fn decides_the_roll(&self, plan: &Plan, fragment: FragmentId) -> bool {
         let first = plan.fragments_of(self.round).next() == Some(fragment);
         first && self.round.0 % self.grid.columns() as u64 == self.column() as u64
     }
 
-    /// Where a column is in a fragment of `len` values.
+    /// Shape of this peer's column in a fragment of `len` values.
     pub(super) fn shape(&self, plan: &Plan, fragment: FragmentId, len: u64) -> Shape {
         let columns = self.columns();
         let shard = (len / u64::from(columns)).max(1);

@@ -30,12 +30,6 @@
 //! **Source:** Castro and Liskov 1999, "Practical Byzantine Fault Tolerance" (certificates, two
 //! phases); Martin and Alvisi 2006, "Fast Byzantine Consensus" (deciding on equal votes of all);
 //! Lamport 2001, "Paxos Made Simple" (promises).
-//!
-//! What members say beside their votes and locks.
-//!
-//! Which value a ballot above zero may propose, and whether a proposal is justified.
-//!
-//! What one member has signed and heard in one decision.
 
 #[cfg(test)]
 mod model;
@@ -44,7 +38,7 @@ mod random;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// How many members of a group say something, decide, and may lie.
+/// Sizes of a group, of its quorum, and of the liars that it survives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Terms {
     /// Members of the group.
@@ -55,7 +49,7 @@ pub(super) struct Terms {
     pub(super) liars: usize,
 }
 
-/// What a member says with a promise, beside the ballot.
+/// The claims of a promise, beside its ballot.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Claim<V> {
     /// Its vote in ballot zero.
@@ -73,7 +67,7 @@ pub(super) struct Certificate<V, S> {
     pub(super) votes: BTreeMap<usize, S>,
 }
 
-/// What a ballot may propose.
+/// The values that a ballot may propose.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Choice<V> {
     /// This value and no other: it may be decided already.
@@ -143,13 +137,13 @@ type Signed<V, S> = BTreeMap<usize, (V, S)>;
 pub(super) struct Decision<V, S> {
     pub(super) ballot: u8,
     pub(super) value: V,
-    /// Whether the signatures are of locks; otherwise they are of votes.
+    /// The signatures are of locks; otherwise they are of votes.
     pub(super) locked: bool,
     /// The signatures, by member.
     pub(super) signatures: BTreeMap<usize, S>,
 }
 
-/// What one member has signed and heard in one decision. `V` is a value, `S` a signature.
+/// Statements that one member has signed and heard in one decision. `V` is a value, `S` a signature.
 #[derive(Clone, Debug)]
 pub(super) struct Ledger<V, S> {
     terms: Terms,
@@ -186,12 +180,12 @@ impl<V: Ord + Clone, S: Clone> Ledger<V, S> {
         self.promised
     }
 
-    /// Whether this member has signed anything.
+    /// This member has signed anything.
     pub(super) fn has_signed(&self) -> bool {
         self.promised > 0 || self.locked.is_some() || !self.voted.is_empty()
     }
 
-    /// Whether this member may still vote in a ballot: not below its promise, and only once.
+    /// This member may still vote in a ballot: not below its promise, and only once.
     pub(super) fn may_vote(&self, ballot: u8) -> bool {
         ballot >= self.promised && self.voted.keys().all(|voted| *voted < ballot)
     }
@@ -280,12 +274,12 @@ impl<V: Ord + Clone, S: Clone> Ledger<V, S> {
         self.promised = self.promised.max(ballot);
     }
 
-    /// What a member has voted for in a ballot, with its signature.
+    /// A member's vote in a ballot, with its signature.
     pub(super) fn vote_of(&self, member: usize, ballot: u8) -> Option<&(V, S)> {
         self.votes.get(&ballot)?.get(&member)
     }
 
-    /// What a member has locked in a ballot, with its signature.
+    /// A member's lock in a ballot, with its signature.
     pub(super) fn lock_of(&self, member: usize, ballot: u8) -> Option<&(V, S)> {
         self.locks.get(&ballot)?.get(&member)
     }
@@ -306,7 +300,7 @@ impl<V: Ord + Clone, S: Clone> Ledger<V, S> {
         voters.into_iter()
     }
 
-    /// What is decided.
+    /// The decision, once there is one.
     pub(super) fn decided(&self) -> Option<Decision<V, S>> {
         let all = self
             .votes

@@ -70,9 +70,10 @@ impl World {
     /// one in the next ballot, because only that can fork.
     fn value(&mut self, ballot: u8) -> Value {
         let usual = self.draw.next_u64() % 16 < self.usual;
-        match usual {
-            true => u64::from(ballot) % VALUES,
-            false => self.draw.next_u64() % VALUES,
+        if usual {
+            u64::from(ballot) % VALUES
+        } else {
+            self.draw.next_u64() % VALUES
         }
     }
 
