@@ -1,8 +1,6 @@
 //! What the Executor answers to a work order.
 
-use crate::measured::{Evaluation, TrainSummary};
-use crate::work_error::WorkError;
-use crate::{Digest, Round};
+use crate::{Digest, PeerId, Round, SliceId};
 use serde::{Deserialize, Serialize};
 
 /// A swarm's state at the start of a round: anchor, outer optimizer, shared codec state, clock.
@@ -61,5 +59,86 @@ pub enum Done {
     Read {
         /// The bytes.
         bytes: Vec<u8>,
+    },
+}
+
+/// The result of one stretch of training.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct TrainSummary {
+    /// Inner steps taken.
+    pub steps: u64,
+    /// Samples seen.
+    pub samples: u64,
+    /// Mean training loss over these inner steps, in nats.
+    pub loss: f64,
+    /// Seconds spent in them.
+    pub seconds: f64,
+    /// How many of the [`Blocks`](crate::Blocks) that it was told are finished, of those behind them too.
+    pub blocks: u64,
+}
+
+/// The result of an evaluation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Evaluation {
+    /// Mean loss on held-out data, in nats.
+    pub loss: f64,
+    /// Share of held-out samples that are classified correctly, in `[0, 1]`; `None` where the task
+    /// has no accuracy.
+    pub accuracy: Option<f64>,
+    /// Share whose class is among the five that the model takes for the most likely; `None` where the
+    /// task has fewer than ten classes.
+    pub top_5: Option<f64>,
+    /// Number of held-out samples.
+    pub samples: u64,
+}
+
+/// Why an order could not be done.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+pub enum WorkError {
+    /// A slice that came from a peer does not decode, or decodes to NaN, Inf or an absurd norm.
+    #[error("a slice of {origin} does not decode: {reason}")]
+    BadSlice {
+        /// The slice.
+        slice: SliceId,
+        /// Who encoded it.
+        origin: PeerId,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A slice is no longer here, although others may have it: the order fails at this peer only.
+    #[error("a slice of {} is no longer here", slice.origin)]
+    Gone {
+        /// The slice.
+        slice: SliceId,
+    },
+    /// A fetched state does not fit this model.
+    #[error("a fetched state does not fit: {reason}")]
+    BadState {
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// Training itself failed (device, data, loss not finite).
+    #[error("training failed: {reason}")]
+    Training {
+        /// What happened.
+        reason: String,
+    },
+    /// The checkpoint could not be written.
+    #[error("the checkpoint was not written: {reason}")]
+    Storage {
+        /// What happened.
+        reason: String,
+    },
+    /// A state could not be kept for newcomers.
+    #[error("the state could not be kept for newcomers: {reason}")]
+    Pin {
+        /// What happened.
+        reason: String,
+    },
+    /// The model could not be evaluated. Training goes on.
+    #[error("the model was not evaluated: {reason}")]
+    Evaluation {
+        /// What happened.
+        reason: String,
     },
 }

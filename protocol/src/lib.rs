@@ -73,93 +73,73 @@ pub mod wire;
 
 mod branch;
 mod core;
-mod count;
 mod data;
 mod directive;
 mod done;
 mod exchange;
 mod group;
 mod id;
-mod joined_groups;
 mod kind;
 mod ladder;
-mod link_rates;
 mod locality;
 mod loss;
-mod measured;
 mod order;
 mod overlap;
-mod pace;
 mod participants;
 mod plan;
-mod proof;
-mod pull_plan;
 mod rendezvous;
 mod roll;
 mod route;
-mod sampling;
 mod schedule;
 mod score;
-mod seal_memory;
 #[cfg(test)]
 mod seeds;
 mod signature;
 mod slice;
-mod spanning;
 mod statement;
 mod synchronization;
 mod time;
 mod topology;
-mod work_error;
 
 pub use self::core::{
     EVALUATE_NEVER, Event, FetchId, Output, PeerConfig, PeerError, Phase, Remote, View, Wait,
     Waiting,
 };
 pub use branch::{Base, Branch, KeptSplit};
-pub use count::{FragmentId, InnerStep, OrderId, Round};
 pub use data::{Blocks, Ledger, Pool, Run, Taken, TallyEntry};
 pub use directive::{Change, Directive, Directives, InForce, RateFactor, TrainingRules};
-pub use done::{Done, StateId};
+pub use done::{Done, Evaluation, StateId, TrainSummary, WorkError};
 pub use exchange::Standing;
 pub use group::{GroupTag, Members};
-pub use id::{Digest, LayoutHash, PeerId, PlanHash, RunId};
-pub use joined_groups::JoinedGroups;
+pub use id::{Digest, FragmentId, InnerStep, LayoutHash, OrderId, PeerId, PlanHash, Round, RunId};
 pub use kind::{
-    CenterPlan, CopyPlan, ExchangeFacts, ExchangeKind, KindError, LeadPlan, ServerPlan,
+    CenterPlan, CopyPlan, ExchangeFacts, ExchangeKind, KindError, LeadPlan, PullAnswers, PullPlan,
+    ServerPlan,
 };
 pub use ladder::{Chosen, Ladder, Recoding, Rung};
-pub use link_rates::LinkRates;
 pub use locality::{Locality, RateClass, Site, SiteFinder};
 pub use loss::{Loss, Losses, NoLoss};
-pub use measured::{Evaluation, TrainSummary};
 pub use order::{Order, StepBudget, StoreId};
 pub use overlap::{Layers, OverlapError, OverlapPlan};
-pub use pace::Pace;
 pub use participants::Participants;
 pub use peer::{Input, Peer, SNAPSHOT_VERSION, Snapshot};
 pub use plan::{
     AgreementPlan, BytesBound, Contribution, DeadlinePlan, FragmentPlan, Grouping, Passes, Plan,
     PlanError, Weighing,
 };
-pub use proof::{Proof, Saying};
-pub use pull_plan::{PullAnswers, PullPlan};
 pub use roll::{
     Axes, Dealing, FoundingBallot, FoundingMessage, Grid, Roll, RollChange, RollName, RollSeat,
     SharedRolls,
 };
 pub use route::{Lane, Route};
-pub use sampling::Sampling;
 pub use schedule::{
     AgreedLinks, Certificate, LinkCodes, LinkPlan, LinkTable, LinkTableError, Packing,
     PackingCertificate, PackingError, Schedule, ScheduleCost,
 };
 pub use score::{NoScore, Ratings, Score, Scores, Scoring};
-pub use seal_memory::SealMemory;
-pub use signature::{Signature, Signed};
-pub use slice::{Attempt, Part, PushOutcome, Settlement, SliceId, SliceMeta, Tag};
-pub use spanning::SpanningTree;
-pub use synchronization::{Grace, Quorum, Synchronization};
+pub use signature::{SealMemory, Signature, Signed};
+pub use slice::{Attempt, JoinedGroups, Part, PushOutcome, Settlement, SliceId, SliceMeta, Tag};
+pub use statement::{Proof, Saying};
+pub use synchronization::{Grace, Pace, Quorum, Sampling, Synchronization};
 pub use time::Time;
-pub use topology::{Partners, Topology};
-pub use work_error::WorkError;
+pub use topology::{LinkRates, Partners, SpanningTree, Topology};

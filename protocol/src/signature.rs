@@ -1,8 +1,10 @@
 //! Signatures as bytes. Hosts make and check them; a peer only carries them.
 
-use crate::PeerId;
+use crate::limits::{SEALS_CHECKED_MAX, SEALS_MADE_MAX};
+use crate::{Digest, PeerId};
 use core::fmt;
 use serde::{Deserialize, Serialize};
+use std::collections::{BTreeSet, VecDeque};
 
 /// A signature of 64 bytes, of whatever kind the hosts of a run use (Ed25519 between daemons).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -50,4 +52,95 @@ pub struct Signed<'a> {
     pub statement: Vec<u8>,
     /// The signature, or its blank place.
     pub signature: &'a mut Signature,
+}
+
+/// What a host remembers of the signatures that it made and checked. A statement goes to all members of a
+/// group, and comes back in proposals and proofs: it is signed once and checked once.
+#[derive(Debug, Default)]
+pub struct SealMemory {
+    made: VecDeque<(Digest, Signature)>,
+    right: BTreeSet<Digest>,
+    /// The same, oldest first.
+    ages: VecDeque<Digest>,
+}
+
+impl SealMemory {
+    /// The signature that was made for this statement.
+    pub fn made(&self, statement: &[u8]) -> Option<Signature> {
+        let statement = Digest::of(statement);
+        let made = self.made.iter().find(|(of, _)| *of == statement);
+        made.map(|(_, signature)| *signature)
+    }
+
+    /// A signature was made.
+    pub fn note_made(&mut self, statement: &[u8], signature: Signature) {
+        if self.made.len() == SEALS_MADE_MAX {
+            self.made.pop_front();
+        }
+        self.made.push_back((Digest::of(statement), signature));
+    }
+
+    /// Whether this signature was checked before and was right.
+    pub fn is_right(&self, by: PeerId, statement: &[u8], signature: &Signature) -> bool {
+        self.right.contains(&name(by, statement, signature))
+    }
+
+    /// A signature was checked and is right.
+    pub fn note_right(&mut self, by: PeerId, statement: &[u8], signature: &Signature) {
+        let name = name(by, statement, signature);
+        if !self.right.insert(name) {
+            return;
+        }
+        self.ages.push_back(name);
+        if self.ages.len() > SEALS_CHECKED_MAX
+            && let Some(oldest) = self.ages.pop_front()
+        {
+            self.right.remove(&oldest);
+        }
+    }
+}
+
+/// A signer and a signature have a fixed length, so no two different ones have the same bytes.
+fn name(by: PeerId, statement: &[u8], signature: &Signature) -> Digest {
+    Digest::of(&[by.as_bytes(), &signature.to_bytes()[..], statement].concat())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn signature(id: u8) -> Signature {
+        Signature::from_bytes([id; 64])
+    }
+
+    #[test]
+    fn what_differs_in_anything_was_not_checked() {
+        let (a, b) = (PeerId::from_bytes([1; 32]), PeerId::from_bytes([2; 32]));
+        let mut memory = SealMemory::default();
+        memory.note_right(a, b"vote", &signature(1));
+        assert!(memory.is_right(a, b"vote", &signature(1)));
+        assert!(!memory.is_right(b, b"vote", &signature(1)));
+        assert!(!memory.is_right(a, b"vota", &signature(1)));
+        assert!(!memory.is_right(a, b"vote", &signature(2)));
+        memory.note_made(b"vote", signature(3));
+        assert_eq!(memory.made(b"vote"), Some(signature(3)));
+        assert_eq!(memory.made(b"lock"), None);
+    }
+
+    #[test]
+    fn it_forgets_the_oldest() {
+        let me = PeerId::from_bytes([1; 32]);
+        let mut memory = SealMemory::default();
+        for number in 0..=SEALS_CHECKED_MAX as u64 {
+            memory.note_right(me, &number.to_le_bytes(), &signature(1));
+            memory.note_right(me, &number.to_le_bytes(), &signature(1));
+            memory.note_made(&number.to_le_bytes(), signature(1));
+        }
+        assert_eq!(
+            (memory.right.len(), memory.ages.len()),
+            (SEALS_CHECKED_MAX, SEALS_CHECKED_MAX)
+        );
+        assert_eq!(memory.made.len(), SEALS_MADE_MAX);
+        assert!(!memory.is_right(me, &0_u64.to_le_bytes(), &signature(1)));
+    }
 }

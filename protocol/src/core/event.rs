@@ -3,7 +3,9 @@
 use crate::core::Phase;
 use crate::schedule::Certificate;
 use crate::wire::{Reason, WireError};
-use crate::{Digest, Directive, Evaluation, FragmentId, PeerId, Recoding, Round, TrainSummary};
+use crate::{
+    Digest, Directive, Evaluation, FragmentId, PeerId, Recoding, Round, Time, TrainSummary,
+};
 use core::time::Duration;
 use serde::{Deserialize, Serialize};
 
@@ -379,4 +381,22 @@ impl Event {
             Self::PeerDown(peer)
         }
     }
+}
+
+/// What a peer waits for at this moment, for people. Nothing in the protocol depends on it.
+///
+/// A wait that is under way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Waiting {
+    /// What is waited for.
+    pub wait: Wait,
+    /// The fragment that waits; the first one for waits of the whole round.
+    pub fragment: FragmentId,
+    /// Which peers, in `PeerId` order; empty where the wait is for peers that are not known yet, or
+    /// for this peer's own work.
+    pub peers: Vec<PeerId>,
+    /// When the wait began.
+    pub since: Time,
+    /// When this peer gives up, or asks others.
+    pub deadline: Time,
 }

@@ -2,12 +2,9 @@
 //! timers, and the queue of outputs. Nothing here knows an exchange or the [`Peer`](crate::Peer).
 
 pub(crate) mod absence;
-mod config;
 pub(crate) mod context;
 mod deadlines;
-mod error;
 mod event;
-mod fetch;
 mod held;
 mod links;
 mod measured_links;
@@ -20,14 +17,10 @@ pub(crate) mod sends;
 mod split;
 pub(crate) mod timers;
 pub(crate) mod view;
-mod waiting;
 
-pub use config::{EVALUATE_NEVER, PeerConfig};
-pub use error::PeerError;
-pub use event::{Event, Wait};
-pub use fetch::FetchId;
-pub use output::Output;
+pub use event::{Event, Wait, Waiting};
+pub use held::{EVALUATE_NEVER, PeerConfig};
+pub use output::{FetchId, Output, PeerError};
 pub use phase::Phase;
 pub use remote::Remote;
 pub use view::View;
-pub use waiting::Waiting;

@@ -31,21 +31,18 @@
 //! of itself. In a grid the member that sums a row speaks for the peers of that row, as it does with their
 //! sum, and for no others.
 
-mod bytes;
-mod counted;
 mod ledger;
 mod mine;
 mod runs;
 mod stream;
 mod tally;
 
-pub(crate) use counted::Counted;
 pub use ledger::Ledger;
 pub(crate) use mine::{Me, Mine};
 pub use runs::Run;
 pub(crate) use stream::Turn;
 pub use tally::TallyEntry;
-pub(crate) use tally::{Tally, tally_fits};
+pub(crate) use tally::{Counted, Tally, tally_fits};
 
 use serde::{Deserialize, Serialize};
 

@@ -1,10 +1,22 @@
-//! Whose contributions a round of a grid counted, as its note says it.
+//! Whose contributions a round counted, as its result says it.
 
-use super::Taken;
+use crate::PeerId;
+use crate::data::Taken;
 use crate::limits::{DATA_POOLS_MAX, DATA_TALLY_BYTES_MAX, GRID_TALLY_MAX, ROLL_PEERS_MAX};
 use crate::wire::{WireError, decode_limited, encode_value};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+
+/// Whose contributions are in a round's result.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Counted {
+    /// Of these peers.
+    Of(Vec<(PeerId, Taken)>),
+    /// There is no result: training goes on, and the next contributions hold that of this round too.
+    Void,
+    /// It made the branches of a split one. Each had a ledger of its own, and a new one begins.
+    Merged,
+}
 
 /// One peer's contribution in a row's mean: its place in the roll, and its data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

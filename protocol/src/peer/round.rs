@@ -384,7 +384,7 @@ impl Peer {
     /// Takes over roll, ledger and notes, as bytes of a checkpoint.
     fn adopt(&mut self, roll: &[u8], ledger: &[u8]) {
         self.cx.adopt(roll, ledger);
-        if self.ladder().is_some() {
+        if self.chosen().is_some() {
             self.pacer.forget_waits();
         }
     }
@@ -392,7 +392,7 @@ impl Peer {
     /// Takes over roll, ledger and notes of a state.
     pub(super) fn take_replicated(&mut self, bytes: &[u8]) {
         self.cx.take_replicated(bytes);
-        if self.ladder().is_some() {
+        if self.chosen().is_some() {
             self.pacer.forget_waits();
         }
     }

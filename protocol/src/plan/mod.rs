@@ -4,13 +4,12 @@
 //! peers exchange only when their plans are equal.
 
 mod agreement;
-mod liars;
 mod rounds;
 mod validate;
 
 pub use agreement::{AgreementPlan, Grouping, Passes, Weighing};
 #[cfg(test)]
-pub(crate) use liars::quorum;
+pub(crate) use rounds::quorum;
 pub use validate::PlanError;
 
 use crate::limits::{

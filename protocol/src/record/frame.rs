@@ -1,7 +1,82 @@
-//! From entries to a record's bytes, and the chain of checks that both ways share.
+//! From a peer to a record's bytes: the recorder makes entries and a running hash over outputs, the framer puts a
+//! chain of checks around them.
 
 use crate::limits::RECORD_BINARY_BYTES_MAX;
 use crate::record::{EntryBytes, MAGIC, RECORD_VERSION, RecordError, RecordHeader};
+use crate::wire::encode_value;
+use crate::{Digest, Input, Output, Time};
+
+/// Follows a peer: told of every input before it is handled and of every output after it was
+/// taken, it makes the record's entries.
+#[derive(Clone, Debug, Default)]
+pub struct Recorder {
+    outputs: OutputHash,
+    inputs: u64,
+}
+
+impl Recorder {
+    /// Follows a peer from its first input on.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The entry of an input that is about to be handled at `at`.
+    ///
+    /// # Errors
+    /// If it is above the limit of an entry: the record cannot continue.
+    pub fn input(&mut self, at: Time, input: &Input) -> Result<EntryBytes, RecordError> {
+        self.inputs += 1;
+        EntryBytes::input(at, self.outputs.mark(), input)
+    }
+
+    /// An output was taken from the peer.
+    pub fn output(&mut self, output: &Output) {
+        self.outputs.add(output);
+    }
+
+    /// The entry that ends the record.
+    ///
+    /// # Errors
+    /// Never: three numbers are below the limit of an entry.
+    pub fn end(&self) -> Result<EntryBytes, RecordError> {
+        EntryBytes::end(self.inputs, self.outputs.count(), self.outputs.digest())
+    }
+}
+
+/// BLAKE3 over the canonical bytes of every output, each after its length. Equal hashes mean equal
+/// outputs in the same order, floats to the bit.
+#[derive(Clone, Debug, Default)]
+pub struct OutputHash {
+    hasher: blake3::Hasher,
+    count: u64,
+}
+
+impl OutputHash {
+    /// Takes the next output in.
+    pub fn add(&mut self, output: &Output) {
+        let bytes = encode_value(output);
+        self.hasher.update(&(bytes.len() as u64).to_le_bytes());
+        self.hasher.update(&bytes);
+        self.count += 1;
+    }
+
+    /// How many there were.
+    pub const fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// The hash so far.
+    pub fn digest(&self) -> Digest {
+        Digest::from_bytes(*self.hasher.finalize().as_bytes())
+    }
+
+    /// Eight bytes of the hash so far: what goes into a record with every input.
+    pub fn mark(&self) -> u64 {
+        let mut first = [0; 8];
+        first.copy_from_slice(&self.hasher.finalize().as_bytes()[..8]);
+        u64::from_le_bytes(first)
+    }
+}
 
 /// Bytes before an entry: its length and the length's check.
 pub(super) const HEAD_BYTES: usize = 8;

@@ -16,19 +16,13 @@
 mod entry;
 mod error;
 mod frame;
-mod header;
-mod outputs;
 mod reader;
-mod recorder;
 mod replay;
 
-pub use entry::{Entry, EntryBytes};
+pub use entry::{Entry, EntryBytes, RecordHeader};
 pub use error::RecordError;
-pub use frame::Framer;
-pub use header::RecordHeader;
-pub use outputs::OutputHash;
+pub use frame::{Framer, OutputHash, Recorder};
 pub use reader::RecordReader;
-pub use recorder::Recorder;
 pub use replay::{Difference, Replay};
 
 /// The version of a record's layout. Raised with every change of it.

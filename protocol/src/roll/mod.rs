@@ -16,7 +16,6 @@ mod founding;
 mod founding_message;
 mod grid;
 mod islands;
-mod note;
 mod pages;
 mod register;
 mod seat;
@@ -24,11 +23,11 @@ mod shared;
 
 pub use axes::Axes;
 pub use change::RollChange;
+pub(crate) use change::RoundNote;
 pub use dealing::Dealing;
 pub(crate) use founding::Founding;
 pub use founding_message::{FoundingBallot, FoundingMessage, RollName};
 pub use grid::Grid;
-pub(crate) use note::RoundNote;
 pub use seat::RollSeat;
 pub use shared::SharedRolls;
 

@@ -2,42 +2,33 @@
 //! the aggregate. Data only, made by pure functions of the algorithm, the number of members and a
 //! rank. The agreed exchange carries them out (`exchange/agreed/carry_out.rs`).
 //!
-//! One file an algorithm, with its cost model; `packing` is one whose trees `synthesis` finds. All but recursive doubling are trees: every shard's
-//! partial sums climb one tree to the shard's owner, and its aggregate descends another. A tree
-//! has n - 1 edges whatever its shape, so that all of them send 2 (n - 1) m bytes in all for m
-//! bytes of a fragment; they differ in how many steps depend on one another and in who sends most.
+//! Each algorithm comes with its cost model. All but recursive doubling are trees (`trees`, `doubling`; `packing`
+//! has those that `synthesis` finds): every shard's partial sums climb one tree to the shard's owner, and its
+//! aggregate descends another. A tree has n - 1 edges whatever its shape, so that all of them send 2 (n - 1) m bytes
+//! in all for m bytes of a fragment; they differ in how many steps depend on one another and in who sends most.
 
-mod agreed_links;
-mod binary_tree;
-mod butterfly;
-mod double_tree;
-mod halving_doubling;
-mod hierarchical;
+mod doubling;
 mod islands;
-mod limits;
 mod link_table;
 mod ordering;
 mod packing;
 mod program;
 mod rates;
-mod recursive_doubling;
-mod ring;
 mod shape;
 mod solution;
 mod synthesis;
 mod timeline;
-mod torus;
+mod trees;
 
-pub use agreed_links::AgreedLinks;
-pub(crate) use limits::{
-    MEASURED_BYTES_MIN, PUSHES_MEASURED, RESYNTHESIS_PERCENT, SENDS_WAITING_MAX,
-};
 pub use link_table::{LinkTable, LinkTableError};
 pub use packing::{Packing, PackingCertificate, PackingError};
 pub(crate) use program::{Program, Role};
-pub use rates::LinkCodes;
 pub(crate) use rates::code_of;
+pub use rates::{AgreedLinks, LinkCodes};
 pub use shape::ScheduleCost;
+pub(crate) use shape::{
+    MEASURED_BYTES_MIN, PUSHES_MEASURED, RESYNTHESIS_PERCENT, SENDS_WAITING_MAX,
+};
 pub(crate) use solution::Solution;
 pub use solution::{Certificate, LinkPlan};
 
@@ -109,7 +100,7 @@ impl Schedule {
         }
         match self.trees(members) {
             Some(trees) => trees.cost(members),
-            None => recursive_doubling::cost(members),
+            None => doubling::cost(members),
         }
     }
 
@@ -160,14 +151,14 @@ impl Schedule {
     /// if none were.
     fn trees(&self, n: usize) -> Option<Box<dyn Trees>> {
         Some(match *self {
-            Self::Butterfly | Self::Measured(_) => Box::new(butterfly::Butterfly),
-            Self::Ring => Box::new(ring::Ring),
+            Self::Butterfly | Self::Measured(_) => Box::new(trees::Butterfly),
+            Self::Ring => Box::new(trees::Ring),
             Self::RecursiveDoubling => return None,
-            Self::HalvingDoubling => Box::new(halving_doubling::HalvingDoubling),
-            Self::BinaryTree => Box::new(binary_tree::BinaryTree),
-            Self::DoubleTree => Box::new(double_tree::DoubleTree),
-            Self::Torus => Box::new(torus::Torus),
-            Self::Hierarchical { island } => Box::new(hierarchical::Hierarchical {
+            Self::HalvingDoubling => Box::new(doubling::HalvingDoubling),
+            Self::BinaryTree => Box::new(trees::BinaryTree),
+            Self::DoubleTree => Box::new(trees::DoubleTree),
+            Self::Torus => Box::new(trees::Torus),
+            Self::Hierarchical { island } => Box::new(trees::Hierarchical {
                 island: usize::from(island.max(1)),
             }),
             Self::Packed(packing) => Box::new(packing),

@@ -11,8 +11,8 @@
 //! **Source:** TACCL (Shah et al., NSDI 2023, section 5.2) orders sends by such lists, and then solves for
 //! exact times; SCCL and TE-CCL search for the whole schedule by a solver.
 
-use super::limits::SENDS_SEARCHED_MAX;
 use super::rates::LinkCodes;
+use super::shape::SENDS_SEARCHED_MAX;
 use super::timeline::Send;
 use super::timeline::{Moment, Network};
 use std::cmp::Reverse;

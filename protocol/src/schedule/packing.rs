@@ -13,8 +13,8 @@
 //! **Source:** Blink (Wang et al., MLSys 2020) packs spanning trees over the links that exist; TACCL
 //! (Shah et al., NSDI 2023) states links and what a schedule costs over them.
 
-use super::butterfly::Butterfly;
 use super::shape::{ScheduleCost, Trees};
+use super::trees::Butterfly;
 use crate::limits::{SYNTHESIZED_DEPTH_MAX, SYNTHESIZED_MEMBERS_MAX, SYNTHESIZED_TREES_MAX};
 use serde::{Deserialize, Serialize};
 

@@ -3,7 +3,7 @@
 
 use super::islands::Islands;
 use super::shape::{Plain, Trees};
-use super::{Schedule, Solution, recursive_doubling};
+use super::{Schedule, Solution, doubling};
 use crate::Members;
 use std::collections::BTreeMap;
 
@@ -66,13 +66,11 @@ impl Program {
         match schedule.trees(n) {
             Some(trees) => Self::along(&*trees, n, me),
             None => {
-                let all: Vec<Plain> = (0..n)
-                    .map(|rank| recursive_doubling::plain(n, rank))
-                    .collect();
+                let all: Vec<Plain> = (0..n).map(|rank| doubling::plain(n, rank)).collect();
                 let cost = schedule.cost(n);
                 Self {
                     roles: vec![resolve(&all, me)],
-                    owners: vec![recursive_doubling::owner(n)],
+                    owners: vec![doubling::owner(n)],
                     hops: cost.hops as u32,
                     sends: None,
                 }

@@ -4,17 +4,13 @@
 //! They are claims. Nothing that a [`Peer`](crate::Peer) decides depends on them, and they travel on
 //! streams of their own.
 
-mod message;
-mod name;
-mod signed;
-
-pub use message::{Heard, Known, VitalsMessage};
-pub use name::{DaemonName, NameError};
-pub use signed::SignedVitals;
-
-use crate::limits::{VITALS_VERSION_BYTES_MAX, VITALS_WAITING_MAX};
-use crate::wire::WireError;
-use crate::{PeerId, Phase, Round, Wait};
+use crate::limits::{
+    VITALS_AT_ONCE_MAX, VITALS_BYTES_MAX, VITALS_MESSAGE_BYTES_MAX, VITALS_NAME_BYTES_MAX,
+    VITALS_PEERS_MAX, VITALS_VERSION_BYTES_MAX, VITALS_WAITING_MAX,
+};
+use crate::wire::{WireError, canonical, decode_limited, encode_value};
+use crate::{PeerId, Phase, Round, RunId, Signature, Wait};
+use core::fmt;
 use serde::{Deserialize, Serialize};
 
 /// What a daemon says of itself. What it does not know, or does not say, is `None`.
@@ -122,6 +118,202 @@ impl Vitals {
             Some((field, _)) => Err(WireError::OutOfRange {
                 field: (*field).to_owned(),
             }),
+        }
+    }
+}
+
+/// A name for people: letters and digits of any script, spaces, `-`, `_` and `.`, in 1 to
+/// [`VITALS_NAME_BYTES_MAX`] bytes. It identifies no daemon: two may have the same.
+///
+/// Other characters are refused, because some of them change how the text around a name is shown.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct DaemonName(String);
+
+/// Why a text is no name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "a name has 1 to {VITALS_NAME_BYTES_MAX} bytes of letters, digits, `-`, `_`, `.` and spaces, and no \
+     space at its ends"
+)]
+pub struct NameError;
+
+impl DaemonName {
+    /// Checks a name.
+    ///
+    /// # Errors
+    /// If it is empty or too long, or has other characters.
+    pub fn new(text: &str) -> Result<Self, NameError> {
+        let plain = |c: char| c.is_alphanumeric() || "-_. ".contains(c);
+        let fits = (1..=VITALS_NAME_BYTES_MAX).contains(&text.len());
+        let whole = text.trim() == text;
+        match fits && whole && text.chars().all(plain) {
+            true => Ok(Self(text.to_owned())),
+            false => Err(NameError),
+        }
+    }
+
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl TryFrom<String> for DaemonName {
+    type Error = NameError;
+
+    fn try_from(text: String) -> Result<Self, NameError> {
+        Self::new(&text)
+    }
+}
+
+impl From<DaemonName> for String {
+    fn from(name: DaemonName) -> Self {
+        name.0
+    }
+}
+
+impl fmt::Display for DaemonName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Vitals, signed by the peer that they name. Hosts sign and check.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SignedVitals {
+    /// What is signed.
+    pub vitals: Vitals,
+    /// By `vitals.peer`, over [`SignedVitals::statement`].
+    pub signature: Signature,
+}
+
+impl SignedVitals {
+    /// The bytes that the signature is over. They name the run, so vitals of one run are worth nothing
+    /// in another.
+    pub fn statement(run: &RunId, vitals: &Vitals) -> Vec<u8> {
+        canonical(&("murmurate vitals 1", run, vitals))
+    }
+
+    /// Bytes on the wire.
+    pub fn wire_bytes(&self) -> usize {
+        encode_value(self).len()
+    }
+
+    /// Checks lengths and ranges.
+    ///
+    /// # Errors
+    /// [`WireError::OutOfRange`] with the field, [`WireError::TooLong`] for more than
+    /// [`VITALS_BYTES_MAX`] bytes.
+    pub fn check(&self) -> Result<(), WireError> {
+        self.vitals.check()?;
+        let bytes = self.wire_bytes();
+        match bytes <= VITALS_BYTES_MAX {
+            true => Ok(()),
+            false => Err(WireError::TooLong {
+                bytes: bytes as u64,
+                max: VITALS_BYTES_MAX as u64,
+            }),
+        }
+    }
+}
+
+/// A message on a stream of vitals.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum VitalsMessage {
+    /// Vitals of the sender, or of others that it heard of.
+    Vitals(Vec<Heard>),
+    /// Of which peers the sender has vitals, and how new they are. The receiver answers with newer
+    /// ones, and asks for those that it lacks.
+    Known(Vec<Known>),
+    /// Asks for the vitals of these peers, by the first bytes of their ids.
+    Wanted(Vec<u64>),
+}
+
+/// Vitals, and how old they are in the sender's words.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Heard {
+    /// Milliseconds since their peer made them, or since the first daemon on their way heard them.
+    pub age_ms: u32,
+    /// The vitals.
+    pub signed: SignedVitals,
+}
+
+/// How new the sender's vitals of one peer are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Known {
+    /// The first bytes of the peer's id.
+    pub peer: u64,
+    /// Their sequence number.
+    pub sequence: u64,
+}
+
+impl Known {
+    /// The first eight bytes of an id. Two peers with the same ones only miss some of each other's
+    /// vitals.
+    pub fn prefix(peer: &PeerId) -> u64 {
+        let mut first = [0; 8];
+        first.copy_from_slice(&peer.as_bytes()[..8]);
+        u64::from_le_bytes(first)
+    }
+}
+
+impl VitalsMessage {
+    /// Its bytes.
+    pub fn encode(&self) -> Vec<u8> {
+        encode_value(self)
+    }
+
+    /// Reads a message and checks its lengths and ranges, but no signature.
+    ///
+    /// # Errors
+    /// What is wrong with the bytes.
+    pub fn decode(bytes: &[u8]) -> Result<Self, WireError> {
+        let message: Self = decode_limited::<_, VITALS_MESSAGE_BYTES_MAX>(bytes)?;
+        message.check()?;
+        Ok(message)
+    }
+
+    fn check(&self) -> Result<(), WireError> {
+        let (field, count, most) = match self {
+            Self::Vitals(all) => ("vitals", all.len(), VITALS_AT_ONCE_MAX),
+            Self::Known(all) => ("known", all.len(), VITALS_PEERS_MAX),
+            Self::Wanted(all) => ("wanted", all.len(), VITALS_PEERS_MAX),
+        };
+        if count > most {
+            let field = field.to_owned();
+            return Err(WireError::OutOfRange { field });
+        }
+        match self {
+            Self::Vitals(all) => all.iter().try_for_each(|heard| heard.signed.check()),
+            Self::Known(_) | Self::Wanted(_) => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_short_and_change_nothing_around_them() {
+        let long = "x".repeat(VITALS_NAME_BYTES_MAX);
+        for text in ["gpu1", "Büro 3", "node-0", "a.b_c", "東京", long.as_str()] {
+            assert_eq!(DaemonName::new(text).unwrap().as_str(), text);
+        }
+        let longer = format!("{long}x");
+        let reversed = "abc\u{202e}def";
+        for text in [
+            "",
+            " a",
+            "a ",
+            "a\nb",
+            "<b>",
+            "a/b",
+            reversed,
+            longer.as_str(),
+        ] {
+            assert_eq!(DaemonName::new(text), Err(NameError), "{text:?}");
         }
     }
 }

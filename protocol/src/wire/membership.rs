@@ -1,11 +1,12 @@
-//! Messages about who takes part: greetings, addresses, signs of life.
+//! Messages about who takes part: greetings, addresses, signs of life, rates of links, settings.
 
-use crate::limits::RECORDS_PER_MESSAGE_MAX;
+use crate::limits::{RECORDS_PER_MESSAGE_MAX, SETTING_KEY_BYTES_MAX, SETTINGS_MAX, VIEW_PEERS_MAX};
 use crate::wire::check::ok;
-use crate::wire::{PeerRecord, Rates, Setting, WireError};
-use crate::{Branch, Digest, LayoutHash, PlanHash, Round, RunId};
+use crate::wire::{PeerRecord, WireError};
+use crate::{Branch, Digest, LayoutHash, PeerId, PlanHash, Round, RunId};
 use core::fmt;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// How far a peer is on its way to its first round.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -139,6 +140,110 @@ impl MembershipMessage {
             Self::Rates(rates) => rates.check(),
             Self::Settings(settings) => Setting::check_all(settings),
             Self::Goodbye(_) => Ok(()),
+        }
+    }
+}
+
+/// The rates of the sender's links, in a run whose topology chooses by them or whose schedule goes by them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rates {
+    /// The number of the epoch that the sender has entered.
+    pub epoch: u64,
+    /// The class of its link to each peer that it has measured, in `PeerId` order:
+    /// [`LinkRates`](crate::LinkRates) says what a class is. Where the schedule goes by them, it is a code of
+    /// eight to the octave.
+    pub rates: Vec<(PeerId, u8)>,
+    /// Hash of what all peers, itself included, told on entering an earlier epoch, as far as it has
+    /// heard it.
+    pub heard: Digest,
+}
+
+impl Rates {
+    /// Checks every count and range.
+    pub(super) fn check(&self) -> Result<(), WireError> {
+        ok(self.rates.len() <= VIEW_PEERS_MAX, "rates")?;
+        ok(self.rates.is_sorted_by(|a, b| a.0 < b.0), "rates")?;
+        ok(self.rates.iter().all(|(_, class)| *class > 0), "class")
+    }
+}
+
+/// One key of a configuration, and a fingerprint of its value.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Setting {
+    /// The key, such as `strategy.outer.lr`.
+    pub key: String,
+    /// The first eight bytes of a hash over key and value.
+    pub fingerprint: u64,
+}
+
+impl Setting {
+    /// A key with its value. None if the key is longer than a message may hold, or has other characters.
+    pub fn new(key: &str, value: &str) -> Option<Self> {
+        let digest = Digest::of(&[key.as_bytes(), b"\0", value.as_bytes()].concat());
+        let mut first = [0; 8];
+        first.copy_from_slice(&digest.as_bytes()[..8]);
+        let setting = Self {
+            key: key.to_owned(),
+            fingerprint: u64::from_le_bytes(first),
+        };
+        setting.check().is_ok().then_some(setting)
+    }
+
+    /// The keys in which two lists differ, in order: with another value, or in one of them alone.
+    pub fn differing<'a>(ours: &'a [Self], theirs: &'a [Self]) -> Vec<&'a str> {
+        let by_key = |all: &'a [Self]| -> BTreeMap<&'a str, u64> {
+            let all = all.iter();
+            all.map(|s| (s.key.as_str(), s.fingerprint)).collect()
+        };
+        let (ours, theirs) = (by_key(ours), by_key(theirs));
+        let keys: BTreeMap<&str, ()> = ours
+            .keys()
+            .chain(theirs.keys())
+            .map(|key| (*key, ()))
+            .collect();
+        let differs = |key: &&str| ours.get(key) != theirs.get(key);
+        keys.into_keys().filter(differs).collect()
+    }
+
+    fn check(&self) -> Result<(), WireError> {
+        let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "._-".contains(c);
+        let fits = (1..=SETTING_KEY_BYTES_MAX).contains(&self.key.len());
+        ok(fits && self.key.chars().all(plain), "settings.key")
+    }
+
+    /// Checks a list that a peer says.
+    pub(super) fn check_all(all: &[Self]) -> Result<(), WireError> {
+        ok(all.len() <= SETTINGS_MAX, "settings")?;
+        all.iter().try_for_each(Self::check)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settings(all: &[(&str, &str)]) -> Vec<Setting> {
+        let all = all.iter();
+        all.map(|(key, value)| Setting::new(key, value).unwrap())
+            .collect()
+    }
+
+    #[test]
+    fn the_keys_that_differ_are_named_in_order() {
+        let ours = settings(&[("run.seed", "1"), ("run.rounds", "9"), ("task.hidden", "3")]);
+        let theirs = settings(&[("task.hidden", "3"), ("run.seed", "2"), ("strategy.a", "1")]);
+        let differ = ["run.rounds", "run.seed", "strategy.a"];
+        assert_eq!(Setting::differing(&ours, &theirs), differ);
+        assert_eq!(Setting::differing(&theirs, &ours), differ);
+        assert!(Setting::differing(&ours, &ours).is_empty());
+    }
+
+    #[test]
+    fn a_key_holds_nothing_that_a_terminal_obeys() {
+        assert!(Setting::new("strategy.outer.lr", "\u{1b}[2J").is_some());
+        let long = "x".repeat(SETTING_KEY_BYTES_MAX + 1);
+        for key in ["", "a b", "a\u{1b}", "A", long.as_str()] {
+            assert_eq!(Setting::new(key, "1"), None, "{key:?}");
         }
     }
 }

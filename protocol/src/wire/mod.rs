@@ -5,15 +5,11 @@
 
 pub(crate) mod check;
 mod codec;
-mod error;
 mod frame;
 mod membership;
 mod message;
-mod rates;
 pub(crate) mod raw;
 mod record;
-mod settings;
-mod transfer;
 mod version;
 
 pub use crate::exchange::{
@@ -22,13 +18,10 @@ pub use crate::exchange::{
     Scoped, Seat, Seated, ShardPlan, ShardVersion, SignedGroup, SignedMessage, VoteCertificate,
     Whereabouts, value_of,
 };
+pub use check::WireError;
 pub use codec::{canonical, decode_limited, decode_value, encode_value};
-pub use error::WireError;
 pub use frame::{decode, decode_within, encode, encode_for, frame_bytes};
-pub use membership::{Hello, MembershipMessage, Muster, Reason};
-pub use message::Message;
-pub use rates::Rates;
+pub use membership::{Hello, MembershipMessage, Muster, Rates, Reason, Setting};
+pub use message::{Message, TransferMessage};
 pub use record::{PeerRecord, RecordFields};
-pub use settings::Setting;
-pub use transfer::TransferMessage;
 pub use version::{WIRE_VERSION, WIRE_VERSION_OLDEST, WireVersion, WireVersions};
