@@ -3,7 +3,7 @@
 
 use super::chosen::{Choice, Compression};
 use super::entry::hint;
-use super::error::refused;
+use super::error::refuse;
 use super::registry::{CHOICES, CODECS, FROM_RANGE};
 use super::tables::Compression as Table;
 use super::validate::{choose, range, refuse_foreign};
@@ -64,20 +64,18 @@ fn choice(codec: &CodecKind, table: &Table) -> Result<Choice, StrategyError> {
     let thousandths = (share * THOUSAND).round();
     let ok = (1.0..THOUSAND).contains(&thousandths);
     range(ok, "compression.train_share", share, "from 0.001 to 0.999")?;
-    if may_replace(codec, codec.spec()).is_err() {
-        refused(
-            KEY,
-            "this codec keeps a state, or its contributions are not summed: no other can take its place",
-            "use codec \"f32\", \"bf16\", \"int8\" or \"top-k\", or leave it out",
-        )?;
-    }
-    if codec.build().properties().matrices {
-        refused(
-            KEY,
-            "what this codec sends depends on the shapes of the tensors, so no other is known to send less",
-            "use codec \"f32\", \"bf16\", \"int8\" or \"top-k\", or leave it out",
-        )?;
-    }
+    refuse(
+        may_replace(codec, codec.spec()).is_err(),
+        KEY,
+        "this codec keeps a state, or its contributions are not summed: no other can take its place",
+        "use codec \"f32\", \"bf16\", \"int8\" or \"top-k\", or leave it out",
+    )?;
+    refuse(
+        codec.build().properties().matrices,
+        KEY,
+        "what this codec sends depends on the shapes of the tensors, so no other is known to send less",
+        "use codec \"f32\", \"bf16\", \"int8\" or \"top-k\", or leave it out",
+    )?;
     let codecs = match &table.choose_from {
         Some(list) => listed(codec, list)?,
         None => usual(codec)?,
@@ -171,56 +169,51 @@ pub(super) fn check(strategy: &Strategy) -> Result<(), StrategyError> {
     if strategy.choice().is_none() {
         return Ok(());
     }
-    if !strategy.exchange().agrees() {
-        return refused(
-            KEY,
-            "peers measure different waits, and only peers that agree on every round agree on one",
-            "use exchange = \"all-reduce\" or \"gathered\", or leave it out",
-        );
-    }
-    if strategy.liars().is_some_and(|liars| liars > 0) {
-        return refused(
-            KEY,
-            "what members sign says nothing of their waits",
-            "set agreement.liars to 0, or leave it out",
-        );
-    }
-    if strategy
-        .grouping
-        .is_some_and(|grouping| grouping.has_roll())
-    {
-        return refused(
-            KEY,
-            "the codec follows what the members of a group agree on, and a grid has no one group",
-            "use grouping = \"flat\", or leave it out",
-        );
-    }
-    if matches!(strategy.budget(), StepBudget::Time(_)) {
-        return refused(
-            KEY,
-            "waits are compared with a number of inner steps, and a time bounds them here",
-            "give `synchronization.inner_steps` in place of `synchronization.round_time`",
-        );
-    }
-    if matches!(strategy.synchronization().pace, Pace::Loss { .. }) {
-        return refused(
-            KEY,
-            "members say one number with their contributions, and with this pace it is their loss",
-            "use pace = \"decay\" or \"measured\", or leave it out",
-        );
-    }
+    refuse(
+        !strategy.exchange().agrees(),
+        KEY,
+        "peers measure different waits, and only peers that agree on every round agree on one",
+        "use exchange = \"all-reduce\" or \"gathered\", or leave it out",
+    )?;
+    refuse(
+        strategy.signs(),
+        KEY,
+        "what members sign says nothing of their waits",
+        "set agreement.liars to 0, or leave it out",
+    )?;
+    refuse(
+        strategy
+            .grouping
+            .is_some_and(|grouping| grouping.has_roll()),
+        KEY,
+        "the codec follows what the members of a group agree on, and a grid has no one group",
+        "use grouping = \"flat\", or leave it out",
+    )?;
+    refuse(
+        matches!(strategy.budget(), StepBudget::Time(_)),
+        KEY,
+        "waits are compared with a number of inner steps, and a time bounds them here",
+        "give `synchronization.inner_steps` in place of `synchronization.round_time`",
+    )?;
+    refuse(
+        matches!(strategy.synchronization().pace, Pace::Loss { .. }),
+        KEY,
+        "members say one number with their contributions, and with this pace it is their loss",
+        "use pace = \"decay\" or \"measured\", or leave it out",
+    )?;
     let overlap = strategy.overlap();
-    if overlap.plan.late_steps > 0 || overlap.plan.layers != Layers::Together {
-        return refused(
-            KEY,
-            "a wait is measured between training and the result, and here training goes on meanwhile",
-            "set overlap.late_steps to 0 and overlap.layers to \"together\", or leave it out",
-        );
-    }
-    if overlap.has_densities() {
-        return refused(KEY, "fragments have densities of their own", FIXED);
-    }
-    Ok(())
+    refuse(
+        overlap.plan.late_steps > 0 || overlap.plan.layers != Layers::Together,
+        KEY,
+        "a wait is measured between training and the result, and here training goes on meanwhile",
+        "set overlap.late_steps to 0 and overlap.layers to \"together\", or leave it out",
+    )?;
+    refuse(
+        overlap.has_densities(),
+        KEY,
+        "fragments have densities of their own",
+        FIXED,
+    )
 }
 
 impl Choice {

@@ -133,3 +133,17 @@ pub(super) const fn refused(
         remedy,
     })
 }
+
+/// Refuses a combination where it is there.
+pub(super) fn refuse(
+    is_there: bool,
+    key: &'static str,
+    reason: &'static str,
+    remedy: &'static str,
+) -> Result<(), StrategyError> {
+    if is_there {
+        refused(key, reason, remedy)
+    } else {
+        Ok(())
+    }
+}

@@ -1,7 +1,7 @@
 //! How a swarm is cut into groups: from the table of the configuration to the plan, and what a grid
 //! cannot carry. What cells cannot carry is with their exchange.
 
-use super::error::refused;
+use super::error::{refuse, refused};
 use super::tables::Agreement;
 use super::validate::{absent, choose_of, range};
 use super::{Strategy, StrategyError, methods};
@@ -91,51 +91,44 @@ pub(super) fn check(strategy: &Strategy) -> Result<(), StrategyError> {
 /// Whether rows and columns can carry the strategy; the error says what they cannot.
 fn carries(strategy: &Strategy) -> Result<(), StrategyError> {
     const FLAT: &str = "use grouping = \"flat\", whose group holds 64 peers";
-    if strategy.exchange() != ExchangeKind::AllReduce || strategy.schedule() != Schedule::Butterfly
-    {
-        return refused(
-            KEY,
-            "a grid sums contributions by rows and columns, which is an all-reduce along the butterfly",
-            "use exchange = \"all-reduce\" with schedule = \"butterfly\", or grouping = \"flat\"",
-        );
-    }
-    if !strategy.aggregation().is_mean() {
-        return refused(
-            KEY,
-            "a row passes on the mean of its contributions, and a robust rule must see each of them",
-            FLAT,
-        );
-    }
-    if strategy.codec().properties().reduction == Reduction::TwoPasses {
-        return refused(
-            KEY,
-            "a row passes on the mean of its contributions, and no owner would ask for second ones",
-            FLAT,
-        );
-    }
-    if strategy.liars().is_some_and(|liars| liars > 0) {
-        return refused(
-            KEY,
-            "no other peer sees what a row's member summed, so a grid does not survive liars",
-            "set agreement.liars to 0, or use grouping = \"flat\"",
-        );
-    }
-    if strategy.synchronization().pace.is_agreed() {
-        return refused(
-            KEY,
-            "the pace follows what the members of a group agree on, and a grid has no one group",
-            "use synchronization.pace = \"decay\", or grouping = \"flat\"",
-        );
-    }
+    refuse(
+        strategy.exchange() != ExchangeKind::AllReduce
+            || strategy.schedule() != Schedule::Butterfly,
+        KEY,
+        "a grid sums contributions by rows and columns, which is an all-reduce along the butterfly",
+        "use exchange = \"all-reduce\" with schedule = \"butterfly\", or grouping = \"flat\"",
+    )?;
+    refuse(
+        !strategy.aggregation().is_mean(),
+        KEY,
+        "a row passes on the mean of its contributions, and a robust rule must see each of them",
+        FLAT,
+    )?;
+    refuse(
+        strategy.codec().properties().reduction == Reduction::TwoPasses,
+        KEY,
+        "a row passes on the mean of its contributions, and no owner would ask for second ones",
+        FLAT,
+    )?;
+    refuse(
+        strategy.signs(),
+        KEY,
+        "no other peer sees what a row's member summed, so a grid does not survive liars",
+        "set agreement.liars to 0, or use grouping = \"flat\"",
+    )?;
+    refuse(
+        strategy.synchronization().pace.is_agreed(),
+        KEY,
+        "the pace follows what the members of a group agree on, and a grid has no one group",
+        "use synchronization.pace = \"decay\", or grouping = \"flat\"",
+    )?;
     let overlap = strategy.overlap_plan();
-    if overlap.layers != Layers::Together || overlap.late_steps > 0 {
-        return refused(
-            KEY,
-            "a grid exchanges after the round's training",
-            "set overlap.late_steps to 0 and leave overlap.layers out, or use grouping = \"flat\"",
-        );
-    }
-    Ok(())
+    refuse(
+        overlap.layers != Layers::Together || overlap.late_steps > 0,
+        KEY,
+        "a grid exchanges after the round's training",
+        "set overlap.late_steps to 0 and leave overlap.layers out, or use grouping = \"flat\"",
+    )
 }
 
 impl Strategy {

@@ -124,7 +124,6 @@ mod companions;
 mod compression;
 mod entry;
 mod error;
-mod fields;
 mod grouping;
 mod later;
 mod methods;

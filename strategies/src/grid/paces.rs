@@ -2,7 +2,7 @@
 
 use super::StrategyError;
 use super::entry::Entry;
-use super::error::refused;
+use super::error::refuse;
 use super::tables::Synchronization as Table;
 use super::validate::{outside, read_method};
 use crate::kind::{Kind, Spec};
@@ -236,27 +236,24 @@ fn measured(kind: &PaceKind, table: &Table) -> Result<Pace, &'static str> {
 pub(super) fn read(exchange: ExchangeKind, table: &Table) -> Result<Pace, StrategyError> {
     let kind: PaceKind = read_method(&table.pace, &table.parameters)?;
     let pace = (kind.spec().read)(&kind, table).map_err(|key| outside(&kind, key))?;
-    if pace != Pace::Steady && table.round_time.is_some() {
-        refused(
-            KEY,
-            "a round that is bounded by time takes as many inner steps as fit, in every round",
-            "give `synchronization.inner_steps` in place of `synchronization.round_time`",
-        )?;
-    }
-    if pace == Pace::Balanced && !exchange.agrees() {
-        refused(
-            KEY,
-            "peers learn who is slow from what they tell all others when they have trained, and only peers that agree on every round do so",
-            "use exchange = \"all-reduce\" or \"gathered\", or `synchronization.round_time`, which every exchange has",
-        )?;
-    }
-    if pace.is_agreed() && !exchange.agrees() {
-        refused(
-            KEY,
-            "peers measure different losses and waits, and only peers that agree on every round agree on one",
-            "use exchange = \"all-reduce\" or \"gathered\", or pace = \"decay\", which every exchange has",
-        )?;
-    }
+    refuse(
+        pace != Pace::Steady && table.round_time.is_some(),
+        KEY,
+        "a round that is bounded by time takes as many inner steps as fit, in every round",
+        "give `synchronization.inner_steps` in place of `synchronization.round_time`",
+    )?;
+    refuse(
+        pace == Pace::Balanced && !exchange.agrees(),
+        KEY,
+        "peers learn who is slow from what they tell all others when they have trained, and only peers that agree on every round do so",
+        "use exchange = \"all-reduce\" or \"gathered\", or `synchronization.round_time`, which every exchange has",
+    )?;
+    refuse(
+        pace.is_agreed() && !exchange.agrees(),
+        KEY,
+        "peers measure different losses and waits, and only peers that agree on every round agree on one",
+        "use exchange = \"all-reduce\" or \"gathered\", or pace = \"decay\", which every exchange has",
+    )?;
     Ok(pace)
 }
 

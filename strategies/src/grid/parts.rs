@@ -3,7 +3,7 @@
 use super::{Strategy, methods};
 use crate::compress::Switched;
 use crate::executor::{Blend, ByFragment, Late, Overlap, Parts, Rules};
-use murmurate_protocol::{Contribution, Layers, OverlapPlan, Plan};
+use murmurate_protocol::{Contribution, Plan};
 
 impl Parts {
     /// What a strategy's Executor is made of, for `len` parameters.
@@ -53,25 +53,5 @@ fn codecs(strategy: &Strategy, plan: &Plan) -> ByFragment {
             Switched::of(strategy.codec_kind(), strategy.choices()).into()
         }
         None => strategy.codec().into(),
-    }
-}
-
-impl Strategy {
-    /// Whether a trainer has nothing to do between the cut and the round's end, and its parameters are
-    /// only read for contributions. Where they lie in this process's memory, the peer then keeps no copy
-    /// of what was trained.
-    pub fn leaves_trainer_free(&self) -> bool {
-        let OverlapPlan {
-            stagger,
-            late_steps,
-            layers,
-        } = self.overlap().plan;
-        let waits = stagger <= 1 && late_steps == 0 && layers == Layers::Together;
-        let deltas = self.contribution() == Contribution::Delta;
-        let alone = self.companion().is_none() && self.correction_kind().is_none();
-        let encoded = (methods::of(self.exchange()).mixing)(self).only_encodes();
-        // Where contributions are scored, the trainer measures them before the round ends.
-        let measures = self.aggregation().scoring().is_some();
-        waits && deltas && alone && encoded && !measures
     }
 }

@@ -5,9 +5,8 @@ use super::registry::RATES;
 use super::tables::Inner;
 use super::validate::{choose, does_not_apply, others};
 use super::{Strategy, StrategyError};
-use crate::Layout;
 use crate::correct::{CorrectionSpec, Needs};
-use crate::inner::{InnerKind, InnerSpec, Rate, RateError, RateSchedule, RateShape, fits};
+use crate::inner::{InnerKind, InnerSpec, RateSchedule, RateShape};
 use crate::parameter::{self, Parameters};
 
 const KEY: &str = "inner.schedule";
@@ -82,50 +81,6 @@ pub(super) fn check(strategy: &Strategy) -> Result<(), StrategyError> {
         );
     }
     Ok(())
-}
-
-impl Strategy {
-    /// The schedule of the inner learning rate.
-    pub const fn rate_schedule(&self) -> &RateSchedule {
-        &self.inner.rate
-    }
-
-    /// The factor on the inner learning rate by time in rounds, in a run of this number of rounds;
-    /// zero rounds have no end.
-    ///
-    /// # Errors
-    /// When the schedule has no end, or is shorter than its parts.
-    pub fn learning_rate(&self, rounds: u64) -> Result<Rate, StrategyError> {
-        self.inner.rate.of_run(rounds).map_err(|error| match error {
-            RateError::NoEnd => StrategyError::Missing {
-                key: "inner.schedule_rounds".to_owned(),
-                needed: "give the round at which the schedule ends, or the number of `rounds` of the run",
-            },
-            RateError::TooLong => StrategyError::Refused {
-                key: "inner.warmup_rounds",
-                reason: "warm-up and decay take longer than the schedule",
-                remedy: "shorten them, or raise `inner.schedule_rounds` or the run's `rounds`",
-            },
-        })
-    }
-
-    /// Patterns of the names of tensors without weight decay.
-    pub fn no_decay(&self) -> &[String] {
-        &self.inner.no_decay
-    }
-
-    /// Refuses a pattern that names no tensor of a layout.
-    pub(super) fn check_patterns(&self, layout: &Layout) -> Result<(), StrategyError> {
-        let names = || layout.tensors().iter().map(|tensor| tensor.name.as_str());
-        let idle = |pattern: &&String| !names().any(|name| fits(pattern, name));
-        match self.inner.no_decay.iter().find(idle) {
-            None => Ok(()),
-            Some(pattern) => Err(StrategyError::NoTensor {
-                pattern: pattern.clone(),
-                example: names().next_back().unwrap_or("no tensor").to_owned(),
-            }),
-        }
-    }
 }
 
 impl Inner {

@@ -1,6 +1,6 @@
 //! Combinations of methods that cannot work, each with the reason and the nearest one that works.
 
-use super::error::refused;
+use super::error::{refuse, refused};
 use super::{
     Strategy, StrategyError, companions, compression, grouping, methods, overlap, rates,
     synchronization,
@@ -77,44 +77,38 @@ fn codec(
     contribution: Contribution,
     error_feedback: bool,
 ) -> Result<(), StrategyError> {
-    if !exchange.shows_contributions && properties.reduction == Reduction::Gathered {
-        return refused(
-            "compression.codec",
-            "all members must see every encoded contribution, and only exchange \"gathered\" shows them",
-            "use exchange = \"gathered\", or another codec, such as \"top-k\"",
-        );
-    }
-    if properties.reduction == Reduction::Squeezed && !exchange.keeps_owners {
-        return refused(
-            "compression.codec",
-            "the owner of a shard keeps the residual of its reductions, so it must be the same in every round",
-            "use exchange = \"parameter-server\" with mode = \"bsp\", or codec \"top-k\" with error feedback",
-        );
-    }
-    if !properties.scaled && contribution != Contribution::Gradient {
-        return refused(
-            "compression.codec",
-            "signs without a scale have a direction but no length, which only an inner optimizer sets",
-            "use contribution = \"gradient\", or codec \"ef-sign\"",
-        );
-    }
+    refuse(
+        !exchange.shows_contributions && properties.reduction == Reduction::Gathered,
+        "compression.codec",
+        "all members must see every encoded contribution, and only exchange \"gathered\" shows them",
+        "use exchange = \"gathered\", or another codec, such as \"top-k\"",
+    )?;
+    refuse(
+        properties.reduction == Reduction::Squeezed && !exchange.keeps_owners,
+        "compression.codec",
+        "the owner of a shard keeps the residual of its reductions, so it must be the same in every round",
+        "use exchange = \"parameter-server\" with mode = \"bsp\", or codec \"top-k\" with error feedback",
+    )?;
+    refuse(
+        !properties.scaled && contribution != Contribution::Gradient,
+        "compression.codec",
+        "signs without a scale have a direction but no length, which only an inner optimizer sets",
+        "use contribution = \"gradient\", or codec \"ef-sign\"",
+    )?;
     let mixed_in_parts = properties.masks && exchange.mixes_parts;
     let sends_later = exchange.has_replicas || mixed_in_parts;
-    if properties.needs_feedback && !error_feedback && !sends_later {
-        return refused(
-            "compression.error_feedback",
-            "a biased codec such as top-k never sends what it leaves out, and stalls",
-            "set it to true, or use codec \"int8\"",
-        );
-    }
-    if error_feedback && properties.error > 1.0 {
-        return refused(
-            "compression.error_feedback",
-            "the error of this codec may be longer than the values, and the residual would grow without bound",
-            "set it to false, or use a contractive codec such as \"int8\" or \"top-k\"",
-        );
-    }
-    Ok(())
+    refuse(
+        properties.needs_feedback && !error_feedback && !sends_later,
+        "compression.error_feedback",
+        "a biased codec such as top-k never sends what it leaves out, and stalls",
+        "set it to true, or use codec \"int8\"",
+    )?;
+    refuse(
+        error_feedback && properties.error > 1.0,
+        "compression.error_feedback",
+        "the error of this codec may be longer than the values, and the residual would grow without bound",
+        "set it to false, or use a contractive codec such as \"int8\" or \"top-k\"",
+    )
 }
 
 /// Requirements of a codec with a common state of all members.
@@ -128,21 +122,18 @@ fn in_common(strategy: &Strategy) -> Result<(), StrategyError> {
         let reason = "the common state of this codec is one of parameters, not of a companion";
         return refused("inner.correction", reason, "leave the key out");
     }
-    if !strategy.aggregation().is_mean() {
-        return refused(
-            "aggregation.rule",
-            "this codec itself combines all contributions",
-            "use \"weighted-mean\", or another codec, such as \"top-k\"",
-        );
-    }
-    if strategy.error_feedback() && (common.holds() || !properties.needs_feedback) {
-        return refused(
-            "compression.error_feedback",
-            "the common state of all members contains what this codec leaves out, and a residual would add it twice",
-            "set it to false",
-        );
-    }
-    Ok(())
+    refuse(
+        !strategy.aggregation().is_mean(),
+        "aggregation.rule",
+        "this codec itself combines all contributions",
+        "use \"weighted-mean\", or another codec, such as \"top-k\"",
+    )?;
+    refuse(
+        strategy.error_feedback() && (common.holds() || !properties.needs_feedback),
+        "compression.error_feedback",
+        "the common state of all members contains what this codec leaves out, and a residual would add it twice",
+        "set it to false",
+    )
 }
 
 /// Requirements of a codec whose members contribute twice to a round.
@@ -152,71 +143,61 @@ fn two_passes(strategy: &Strategy) -> Result<(), StrategyError> {
         return Ok(());
     }
     let owners = facts.agrees && !facts.shows_contributions;
-    if !owners || strategy.schedule() != Schedule::Butterfly {
-        return refused(
-            "compression.codec",
-            "members contribute twice, for a basis that the owner of a shard makes: partial sums and neighbours have no such owner",
-            "use exchange = \"all-reduce\" along the butterfly, or exchange = \"parameter-server\" with mode = \"bsp\"",
-        );
-    }
-    if strategy.liars().is_some_and(|liars| liars > 0) {
-        return refused(
-            "agreement.liars",
-            "no vote is about the basis that an owner makes of the first contributions, so it must be honest",
-            "set it to 0, or use another codec, such as \"top-k\"",
-        );
-    }
+    refuse(
+        !owners || strategy.schedule() != Schedule::Butterfly,
+        "compression.codec",
+        "members contribute twice, for a basis that the owner of a shard makes: partial sums and neighbours have no such owner",
+        "use exchange = \"all-reduce\" along the butterfly, or exchange = \"parameter-server\" with mode = \"bsp\"",
+    )?;
+    refuse(
+        strategy.signs(),
+        "agreement.liars",
+        "no vote is about the basis that an owner makes of the first contributions, so it must be honest",
+        "set it to 0, or use another codec, such as \"top-k\"",
+    )?;
     if !strategy.companion().is_none() {
         let reason = "what members keep in common is of parameters, not of a companion";
         return refused("inner.correction", reason, "leave the key out");
     }
-    if !strategy.aggregation().is_mean() {
-        return refused(
-            "aggregation.rule",
-            "contributions to a basis are summed, and no rule can compare them",
-            "use \"weighted-mean\", or another codec, such as \"top-k\"",
-        );
-    }
-    Ok(())
+    refuse(
+        !strategy.aggregation().is_mean(),
+        "aggregation.rule",
+        "contributions to a basis are summed, and no rule can compare them",
+        "use \"weighted-mean\", or another codec, such as \"top-k\"",
+    )
 }
 
 /// Requirements of peers that send momenta in place of gradients.
 fn momenta(strategy: &Strategy) -> Result<(), StrategyError> {
     let agreed = strategy.exchange().agrees() && strategy.contribution() == Contribution::Gradient;
-    if strategy.inner_kind().sends_momenta() && !agreed {
-        return refused(
-            "inner.sends",
-            "a momentum is sent in place of a gradient, and all members must hold the common one",
-            "use \"gradients\", or contribution = \"gradient\" with an exchange that agrees",
-        );
-    }
-    Ok(())
+    refuse(
+        strategy.inner_kind().sends_momenta() && !agreed,
+        "inner.sends",
+        "a momentum is sent in place of a gradient, and all members must hold the common one",
+        "use \"gradients\", or contribution = \"gradient\" with an exchange that agrees",
+    )
 }
 
 /// Requirements of exact diffusion.
 fn exact_diffusion(strategy: &Strategy) -> Result<(), StrategyError> {
-    if !strategy.exchange().facts().has_replicas {
-        return refused(
-            "inner.correction",
-            "it subtracts what was exchanged along each link, which other exchanges do not record",
-            "use exchange = \"replicas\"",
-        );
-    }
-    if strategy.budget() != StepBudget::Steps(1) {
-        return refused(
-            "synchronization.inner_steps",
-            "the exchange along the links corrects exactly one inner step",
-            "set inner_steps = 1, or leave `inner.correction` out",
-        );
-    }
-    if !strategy.codec().properties().unbiased {
-        return refused(
-            "compression.codec",
-            "the errors of a biased codec add up in what was exchanged along a link, and diverge",
-            "use \"int8\" or \"int4\", or leave `inner.correction` out",
-        );
-    }
-    Ok(())
+    refuse(
+        !strategy.exchange().facts().has_replicas,
+        "inner.correction",
+        "it subtracts what was exchanged along each link, which other exchanges do not record",
+        "use exchange = \"replicas\"",
+    )?;
+    refuse(
+        strategy.budget() != StepBudget::Steps(1),
+        "synchronization.inner_steps",
+        "the exchange along the links corrects exactly one inner step",
+        "set inner_steps = 1, or leave `inner.correction` out",
+    )?;
+    refuse(
+        !strategy.codec().properties().unbiased,
+        "compression.codec",
+        "the errors of a biased codec add up in what was exchanged along a link, and diverge",
+        "use \"int8\" or \"int4\", or leave `inner.correction` out",
+    )
 }
 
 #[cfg(test)]

@@ -1,29 +1,37 @@
 //! A strategy: a point of the grid that has passed all checks.
 
-mod common;
 mod parsed;
 mod planned;
-mod rounds;
-mod stores;
-mod written;
 
 use super::chosen::{Choice, Compression};
-use super::overlap;
+use super::error::refuse;
+use super::{StrategyError, overlap};
 use crate::aggregate::AggregationKind;
 use crate::compress::{CODECS, Codec, CodecKind, CodecSpec, may_replace};
 use crate::correct::{Companion, Correction, CorrectionKind, Needs};
-use crate::executor::CenterRule;
+use crate::executor::{Blend, CenterRule};
 use crate::inner::{InnerKind, InnerOptimizer, RateSchedule};
 use crate::outer::{OuterKind, StatePrecision, StoredOuter};
 use crate::topology::TopologyKind;
-pub(super) use common::{HELD, HELD_MEMBERS};
+use crate::{Layout, Trainer};
+use murmurate_protocol::limits::GROUP_MEMBERS_MAX;
 use murmurate_protocol::{
-    Contribution, DeadlinePlan, ExchangeKind, Grouping, LinkTable, Schedule, StepBudget,
-    Synchronization, Topology,
+    Contribution, DeadlinePlan, ExchangeKind, Grouping, LinkTable, OverlapPlan, Round, Schedule,
+    StepBudget, Synchronization, Topology,
 };
+use std::collections::BTreeSet;
+use std::ops::Range;
 
 /// Bytes of a state transfer besides its f32: counts, names and lengths.
 pub const STATE_HEADER_BYTES: u64 = 4096;
+
+/// What every member holds of how many, as states are listed.
+pub(super) const HELD: &str = "held of 16 members";
+pub(super) const HELD_MEMBERS: usize = 16;
+
+/// Members that a transferred state holds the last word of, at most: those of a group, and as many
+/// that were in it within the last rounds.
+const COMMON_MEMBERS: u64 = 128;
 
 /// A point in synchronization x architecture x compression x overlap (+ outer optimizer,
 /// + aggregation rule, + inner optimizer, + deadlines) that can work.
@@ -100,6 +108,11 @@ impl Strategy {
     /// the run. `u16::MAX` stands for as many as a group of its size can survive.
     pub const fn liars(&self) -> Option<u16> {
         self.liars
+    }
+
+    /// Set where members sign, because some of them may lie.
+    pub(super) fn signs(&self) -> bool {
+        self.liars.is_some_and(|liars| liars > 0)
     }
 
     /// Which way an all-reduce sums up.
@@ -244,5 +257,169 @@ impl Strategy {
     /// When fragments are exchanged, and which.
     pub(super) const fn overlap(&self) -> &overlap::Overlap {
         &self.overlap
+    }
+
+    /// The schedule of the inner learning rate.
+    pub const fn rate_schedule(&self) -> &RateSchedule {
+        &self.inner.rate
+    }
+
+    /// Patterns of the names of tensors without weight decay.
+    pub fn no_decay(&self) -> &[String] {
+        &self.inner.no_decay
+    }
+
+    /// How much to train in the first round.
+    pub const fn budget(&self) -> StepBudget {
+        self.rounds.budget
+    }
+
+    /// How much to train in a round.
+    pub fn budget_of(&self, round: Round) -> StepBudget {
+        self.rounds
+            .synchronization
+            .pace
+            .budget(self.rounds.budget, round)
+    }
+
+    /// Rounds with this number of inner steps; `None` where rounds are bounded by time.
+    pub fn rounds(&self, inner_steps: u64) -> Option<u64> {
+        self.rounds
+            .synchronization
+            .pace
+            .rounds(self.rounds.budget, inner_steps)
+    }
+
+    /// Who waits for whom in a round, and how the budget changes.
+    pub const fn synchronization(&self) -> Synchronization {
+        self.rounds.synchronization
+    }
+
+    /// Which fragments a round exchanges, and how late its result is.
+    pub const fn overlap_plan(&self) -> OverlapPlan {
+        self.overlap.plan
+    }
+
+    /// Whether the configuration cuts the parameters into fragments.
+    pub(super) fn is_cut(&self) -> bool {
+        self.overlap.is_cut()
+    }
+
+    /// Refuses a trainer that cannot do what the strategy needs.
+    ///
+    /// # Errors
+    /// When contributions are scored and the trainer has no held sample.
+    pub fn check_trainer(&self, trainer: &dyn Trainer) -> Result<(), StrategyError> {
+        refuse(
+            self.aggregation().scoring().is_some() && !trainer.holds_a_sample(),
+            "aggregation.rule",
+            "this trainer cannot evaluate, and members score contributions by their loss",
+            "give it held-out data or an evaluation, or use rule = \"centered-clip\"",
+        )?;
+        Ok(())
+    }
+
+    /// What the trainer makes of a result that comes while it trains.
+    pub const fn blend(&self) -> Blend {
+        self.overlap.blend
+    }
+
+    /// Runs of an eager update: the private optimizer's state, the peer's own part, and the buffer
+    /// that carries it.
+    pub(super) fn eager_runs(&self) -> usize {
+        match self.blend() {
+            Blend::Eager => 2 + self.outer.state_multiple(),
+            Blend::OwnProgress | Blend::Estimate | Blend::Alpha(_) => 0,
+        }
+    }
+
+    /// Runs of what is kept of the first half of an inner step: the parameters, and the mean gradient.
+    pub(super) fn halves_runs(&self) -> usize {
+        2 * usize::from(self.blend() == Blend::Estimate)
+    }
+
+    /// What the method keeps between rounds, store by store, in multiples of 4 bytes x parameters;
+    /// what an exchange has under way comes on top. A trainer whose parameters are not at hand
+    /// ([`Trainer::is_at_hand`](crate::Trainer::is_at_hand)) needs the store `local` with every method.
+    pub fn stores(&self) -> Vec<(&'static str, f64)> {
+        let gradients = self.architecture.contribution == Contribution::Gradient;
+        let inner = self.inner.optimizer.state_multiple();
+        let inner = if gradients { 2 * inner } else { inner };
+        let residual = self.compression.error_feedback && self.architecture.rate.is_none();
+        let runs = |name, runs: usize| (name, runs as f64);
+        let mut stores = vec![
+            runs("parameters", 1),
+            runs("gradients", 1),
+            // Where peers exchange gradients: the trainer's own, and the one that takes the mean gradient.
+            runs("inner optimizer", inner),
+            runs("anchor", 1),
+            runs("local", usize::from(!self.leaves_trainer_free())),
+            // Its part of anchor and local buffer.
+            runs("companion", 2 * self.companion().len(1)),
+            ("outer optimizer", self.outer_bytes() as f64 / 4.0),
+            runs("eager updates", self.eager_runs()),
+            runs("first halves", self.halves_runs()),
+            runs("residual", usize::from(residual)),
+            runs("replicas of neighbours", self.replica_runs()),
+            runs("codec", self.codec().properties().planes),
+            runs(HELD, self.held_runs()),
+            runs("correction", self.inner.correction.state_multiple()),
+        ];
+        stores.retain(|(_, multiple)| *multiple > 0.0);
+        stores
+    }
+
+    /// Runs of replicas among 16 peers: two for each neighbour that one meets, three with exact
+    /// diffusion or error feedback, and three of a companion that flows.
+    fn replica_runs(&self) -> usize {
+        let Some((_, corrects)) = self.replicas() else {
+            return 0;
+        };
+        let met = self.topology(0).map_or(0, |topology| {
+            let rounds = (0..64).map(Round);
+            let met = rounds.flat_map(|round| topology.partners(round, 5, 16).send);
+            let met: BTreeSet<usize> = met.map(|(rank, _)| rank).collect();
+            met.len()
+        });
+        let flows = if self.companion() == Companion::Flows {
+            3
+        } else {
+            0
+        };
+        met * (2 + usize::from(corrects || self.compression.error_feedback) + flows)
+    }
+
+    /// Bytes of a transferred state beside its runs of parameters.
+    pub(super) fn kept_bytes(&self, layout: &Layout) -> u64 {
+        let fragments = self.fragments(layout);
+        // Of each fragment is said whether it keeps a first half.
+        let halves = match self.halves_runs() {
+            0 => 0,
+            _ => 4 * fragments.len() as u64,
+        };
+        STATE_HEADER_BYTES + halves + self.common_bytes(&fragments)
+    }
+
+    /// Runs that every member holds of others, among 16.
+    pub(super) fn held_runs(&self) -> usize {
+        let mut codec = self.codec();
+        let holds = codec.gathering().is_some_and(|common| common.holds());
+        if holds { HELD_MEMBERS } else { 0 }
+    }
+
+    /// What the codec keeps in common at most, in bytes of a transferred state.
+    fn common_bytes(&self, fragments: &[Range<usize>]) -> u64 {
+        let mut codec = self.codec();
+        if let Some(twice) = codec.two_passes() {
+            // The number of shards, and the number of values of each.
+            let of = |len: usize| twice.shared_most(len) as u64 + 1 + GROUP_MEMBERS_MAX as u64;
+            return fragments.iter().map(|f| 4 * of(f.len()) + 16).sum();
+        }
+        let Some(common) = codec.gathering() else {
+            return 0;
+        };
+        let members = if common.holds() { COMMON_MEMBERS } else { 0 };
+        let of = |len: usize| (common.shared_most(len) as u64) + members * (len as u64 + 16);
+        fragments.iter().map(|f| 4 * of(f.len()) + 16).sum()
     }
 }

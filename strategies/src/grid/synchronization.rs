@@ -1,6 +1,7 @@
 //! Which peers wait for which in a round: from the table of the configuration to the plan. The bounds of a center are in the file of its exchange.
 
 use super::entry::hint;
+use super::error::refuse;
 use super::tables::{Synchronization as Table, Tables};
 use super::validate::{absent, count, range};
 use super::{Strategy, StrategyError, methods, paces};
@@ -73,51 +74,44 @@ pub(super) fn check(strategy: &Strategy) -> Result<(), StrategyError> {
     let gradients = strategy.contribution() == Contribution::Gradient;
     let flows = strategy.companion() == Companion::Flows;
     let diffuses = flows || strategy.correction_kind().needs() == Needs::Moves;
-    if strategy.synchronization().pace != Pace::Steady && (gradients || diffuses) {
-        return Err(StrategyError::Refused {
-            key: "synchronization.pace",
-            reason: "gradients, trackers and moves of exact diffusion are exchanged after every inner step",
-            remedy: "leave it out with inner_steps = 1, or use contribution = \"delta\"",
-        });
-    }
+    refuse(
+        strategy.synchronization().pace != Pace::Steady && (gradients || diffuses),
+        "synchronization.pace",
+        "gradients, trackers and moves of exact diffusion are exchanged after every inner step",
+        "leave it out with inner_steps = 1, or use contribution = \"delta\"",
+    )?;
     let agreed = strategy.synchronization().pace.is_agreed();
-    if agreed && strategy.liars().is_some_and(|liars| liars > 0) {
-        return Err(StrategyError::Refused {
-            key: "synchronization.pace",
-            reason: "what members sign says nothing of their loss or their waits",
-            remedy: "set agreement.liars to 0, or use pace = \"decay\"",
-        });
-    }
+    refuse(
+        agreed && strategy.signs(),
+        "synchronization.pace",
+        "what members sign says nothing of their loss or their waits",
+        "set agreement.liars to 0, or use pace = \"decay\"",
+    )?;
     let sampled = strategy.synchronization().sampling != Sampling::ALL;
-    if sampled && strategy.schedule().relays() {
-        return Err(StrategyError::Refused {
-            key: "synchronization.fraction",
-            reason: "partial sums pass through every member of this schedule, including those that have nothing to add",
-            remedy: "use schedule = \"butterfly\", or leave it out",
-        });
-    }
-    if sampled && strategy.contribution() != Contribution::Delta {
-        return Err(StrategyError::Refused {
-            key: "synchronization.fraction",
-            reason: "peers are drawn for a round of inner steps, and a gradient is of one",
-            remedy: "use contribution = \"delta\", or leave it out",
-        });
-    }
-    if sampled && !strategy.companion().is_none() {
-        return Err(StrategyError::Refused {
-            key: "synchronization.fraction",
-            reason: "what travels beside the deltas is a mean over all peers, and peers that are not drawn contribute nothing",
-            remedy: "leave it out, or the correction",
-        });
-    }
-    if sampled && strategy.overlap_plan().late_steps > 0 {
-        return Err(StrategyError::Refused {
-            key: "synchronization.fraction",
-            reason: "a peer that is not drawn trains nothing during the exchange",
-            remedy: "leave it out, or set overlap.late_steps = 0",
-        });
-    }
-    Ok(())
+    refuse(
+        sampled && strategy.schedule().relays(),
+        "synchronization.fraction",
+        "partial sums pass through every member of this schedule, including those that have nothing to add",
+        "use schedule = \"butterfly\", or leave it out",
+    )?;
+    refuse(
+        sampled && strategy.contribution() != Contribution::Delta,
+        "synchronization.fraction",
+        "peers are drawn for a round of inner steps, and a gradient is of one",
+        "use contribution = \"delta\", or leave it out",
+    )?;
+    refuse(
+        sampled && !strategy.companion().is_none(),
+        "synchronization.fraction",
+        "what travels beside the deltas is a mean over all peers, and peers that are not drawn contribute nothing",
+        "leave it out, or the correction",
+    )?;
+    refuse(
+        sampled && strategy.overlap_plan().late_steps > 0,
+        "synchronization.fraction",
+        "a peer that is not drawn trains nothing during the exchange",
+        "leave it out, or set overlap.late_steps = 0",
+    )
 }
 
 fn sampling(exchange: ExchangeKind, table: &Table) -> Result<Sampling, StrategyError> {

@@ -2,6 +2,7 @@
 //! `refuse` checks whether methods work together.
 
 use super::entry::{Entry, hint, names};
+use super::error::refuse;
 use super::tables::{Deadlines, Synchronization};
 use super::{StrategyError, later};
 use crate::kind::{Kind, Spec};
@@ -250,13 +251,12 @@ pub(super) fn deadlines(table: &Deadlines) -> Result<DeadlinePlan, StrategyError
     let ceiling = ceiling.unwrap_or(default.ceiling.max(highest));
     let floor = floor.unwrap_or(default.floor.min(initial.unwrap_or(ceiling)).min(ceiling));
     let initial = initial.unwrap_or(default.initial.clamp(floor.min(ceiling), ceiling));
-    if floor > initial || initial > ceiling {
-        return Err(StrategyError::Refused {
-            key: "deadlines",
-            reason: "a deadline starts at the initial one and stays between floor and ceiling",
-            remedy: "make floor_ms <= initial_ms <= ceiling_ms",
-        });
-    }
+    refuse(
+        floor > initial || initial > ceiling,
+        "deadlines",
+        "a deadline starts at the initial one and stays between floor and ceiling",
+        "make floor_ms <= initial_ms <= ceiling_ms",
+    )?;
     Ok(DeadlinePlan {
         floor,
         initial,

@@ -77,7 +77,7 @@ const NAMESAKES: [(&str, &[&str]); 14] = [
             "sim/src/",
             "tasks/src/",
             "strategies/src/correct/",
-            "strategies/src/grid/registry/",
+            "strategies/src/grid/registry",
             "strategies/src/grid/presets/",
         ],
     ),
@@ -112,7 +112,7 @@ const SCHEDULES: [&str; 6] = [
     "protocol/src/exchange/",
     "protocol/src/schedule/",
     "strategies/src/grid/schedule.rs",
-    "strategies/src/grid/registry/",
+    "strategies/src/grid/registry",
     "sim/src/seeds/draw.rs",
     "strategies/src/executor/",
 ];

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests may, as tests do")]
 
 use murmurate_strategies::aggregate::{
-    AggregationKind, Aggregator, Bucketing, CenteredClip, Input, Krum, Median, Scope, TrimmedMean,
+    AggregationKind, Aggregator, Bucketing, CenteredClip, GeometricMedian, Input, Krum, Median, Scope, TrimmedMean,
 };
 
 type Vectors = Vec<Vec<f32>>;
@@ -283,7 +283,7 @@ fn kinds(n: usize) -> Vec<AggregationKind> {
         clip(3.0, 1),
         clip(30.0, 5),
         AggregationKind::new("fed-nova", &[]).unwrap(),
-        AggregationKind::new("geometric-median", &[("iterations", 2000.0)]).unwrap(),
+        AggregationKind::new("geometric-median", &[("iterations", 100.0)]).unwrap(),
         AggregationKind::new("krum", &[("liars", (n.saturating_sub(3) / 2) as f64)]).unwrap(),
         AggregationKind::new("median", &[]).unwrap(),
         AggregationKind::new("multi-krum", &[("liars", (n.saturating_sub(3) / 2) as f64)]).unwrap(),
@@ -318,7 +318,12 @@ fn rules_follow_their_papers() {
                     if kind.name() == "geometric-median" && (len != 1024 || case != 0) {
                         continue;
                     }
-                    let found = aggregate(&mut *built(kind), &vectors);
+                    let mut rule = built(kind);
+                    if kind.name() == "geometric-median" {
+                        // The reference is the limit, which takes more than a configuration may ask for.
+                        rule = Box::new(GeometricMedian::new(1e-6, 2000));
+                    }
+                    let found = aggregate(&mut *rule, &vectors);
                     let expected = reference(&kind, &vectors);
                     let size = vectors.iter().flatten().fold(0.0f32, |m, x| m.max(x.abs()));
                     for (f, e) in found.iter().zip(&expected) {

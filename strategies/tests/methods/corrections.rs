@@ -244,7 +244,8 @@ fn fed_prox_drifts_less_and_not_at_all_without_a_spring() {
         )
     };
     let plain = local(CorrectionKind::none(), 1500);
-    assert_eq!(run(0.0), plain);
+    // Too weak for f32.
+    assert_eq!(run(1e-30), plain);
     assert!(run(3.0) < 0.6 * plain, "{} {plain}", run(3.0));
     assert!(run(3.0) > 1e-3, "bounded, not removed");
 }

@@ -1,6 +1,6 @@
 //! Exchange `cells`: the mean of the parameters over a cell of the swarm, other cells in each round.
 
-use super::super::error::refused;
+use super::super::error::refuse;
 use super::super::{Strategy, StrategyError};
 use super::agreed;
 use super::keys::{CELL, DEALING, GROUPING};
@@ -31,42 +31,36 @@ pub(super) const SPEC: ExchangeSpec = ExchangeSpec {
 
 /// Refuses choices that do not work with a mean of parameters that no other cell knows.
 fn check(strategy: &Strategy) -> Result<(), StrategyError> {
-    if !strategy.aggregation().is_mean() {
-        return refused(
-            "aggregation.rule",
-            "means over cells make the mean over all, and robust rules do not",
-            "use \"weighted-mean\", or agreement.grouping = \"flat\" with exchange = \"all-reduce\"",
-        );
-    }
-    if strategy.contribution() != Contribution::Parameters {
-        return refused(
-            "architecture.contribution",
-            "cells have no common anchor, and deltas or gradients without one diverge",
-            "use \"parameters\", or agreement.grouping = \"grid\" with exchange = \"all-reduce\"",
-        );
-    }
-    if !strategy.outer_kind().is_average() {
-        return refused(
-            "outer.optimizer",
-            "cells agree on no common model that an outer optimizer could move",
-            "use \"average\", or agreement.grouping = \"grid\" with exchange = \"all-reduce\"",
-        );
-    }
-    if !strategy.codec().properties().dense {
-        return refused(
-            "compression.codec",
-            "the parameters themselves would lose too much with a coarse or sparse codec",
-            "use \"int8\", or agreement.grouping = \"grid\" with exchange = \"all-reduce\"",
-        );
-    }
-    if strategy.error_feedback() {
-        return refused(
-            "compression.error_feedback",
-            "the next parameters do not contain what a codec left out of these, so a residual is wrong",
-            "set it to false, or use agreement.grouping = \"grid\" with exchange = \"all-reduce\"",
-        );
-    }
-    Ok(())
+    refuse(
+        !strategy.aggregation().is_mean(),
+        "aggregation.rule",
+        "means over cells make the mean over all, and robust rules do not",
+        "use \"weighted-mean\", or agreement.grouping = \"flat\" with exchange = \"all-reduce\"",
+    )?;
+    refuse(
+        strategy.contribution() != Contribution::Parameters,
+        "architecture.contribution",
+        "cells have no common anchor, and deltas or gradients without one diverge",
+        "use \"parameters\", or agreement.grouping = \"grid\" with exchange = \"all-reduce\"",
+    )?;
+    refuse(
+        !strategy.outer_kind().is_average(),
+        "outer.optimizer",
+        "cells agree on no common model that an outer optimizer could move",
+        "use \"average\", or agreement.grouping = \"grid\" with exchange = \"all-reduce\"",
+    )?;
+    refuse(
+        !strategy.codec().properties().dense,
+        "compression.codec",
+        "the parameters themselves would lose too much with a coarse or sparse codec",
+        "use \"int8\", or agreement.grouping = \"grid\" with exchange = \"all-reduce\"",
+    )?;
+    refuse(
+        strategy.error_feedback(),
+        "compression.error_feedback",
+        "the next parameters do not contain what a codec left out of these, so a residual is wrong",
+        "set it to false, or use agreement.grouping = \"grid\" with exchange = \"all-reduce\"",
+    )
 }
 
 /// All-reduce among the g members of a cell by the butterfly: (g - 1) / g (C + A) bytes each way,

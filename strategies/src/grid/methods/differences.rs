@@ -1,7 +1,7 @@
 //! Exchange `differences`: every peer sends all neighbours the same encoded differences to one copy
 //! of itself.
 
-use super::super::error::refused;
+use super::super::error::refuse;
 use super::super::{Strategy, StrategyError};
 use super::neighbours::{self, MIXES};
 use super::spec::{Chosen, Costs, ExchangeSpec};
@@ -61,36 +61,31 @@ pub(super) const SPEC: ExchangeSpec = ExchangeSpec {
 fn check(strategy: &Strategy) -> Result<(), StrategyError> {
     neighbours::mixing(strategy)?;
     neighbours::both_ways(strategy)?;
-    if !strategy.topology_kind().is_some_and(|k| k.spec().spans) {
-        return refused(
-            "architecture.topology",
-            "neighbours hold copies of each other, and in this topology they change with the round",
-            "use \"ring\", \"torus\" or \"hypercube\"",
-        );
-    }
+    refuse(
+        !strategy.topology_kind().is_some_and(|k| k.spec().spans),
+        "architecture.topology",
+        "neighbours hold copies of each other, and in this topology they change with the round",
+        "use \"ring\", \"torus\" or \"hypercube\"",
+    )?;
     let properties = strategy.codec().properties();
-    if strategy.error_feedback() {
-        return refused(
-            "compression.error_feedback",
-            "the next difference does not contain what the codec left out of this one, so a residual is wrong",
-            "set it to false, or use exchange = \"replicas\"",
-        );
-    }
-    if !properties.unbiased || properties.error >= 1.0 || properties.planes > 0 {
-        return refused(
-            "compression.codec",
-            "what the codec leaves out is lost, so its errors must be small and have no bias",
-            "use \"int8\" or \"int4\", or exchange = \"replicas\", which accepts any contractive codec",
-        );
-    }
+    refuse(
+        strategy.error_feedback(),
+        "compression.error_feedback",
+        "the next difference does not contain what the codec left out of this one, so a residual is wrong",
+        "set it to false, or use exchange = \"replicas\"",
+    )?;
+    refuse(
+        !properties.unbiased || properties.error >= 1.0 || properties.planes > 0,
+        "compression.codec",
+        "what the codec leaves out is lost, so its errors must be small and have no bias",
+        "use \"int8\" or \"int4\", or exchange = \"replicas\", which accepts any contractive codec",
+    )?;
     let estimates = strategy.exchange() == ExchangeKind::Differences(CopyPlan::Estimates);
-    if estimates && !properties.stochastic && !properties.lossless {
-        return refused(
-            "compression.codec",
-            "estimates average the codec's errors over the rounds, and this codec makes the same error of \
+    refuse(
+        estimates && !properties.stochastic && !properties.lossless,
+        "compression.codec",
+        "estimates average the codec's errors over the rounds, and this codec makes the same error of \
              equal values in every round",
-            "use \"qsgd\" with levels = 127, which rounds at random, or copy = \"parameters\"",
-        );
-    }
-    Ok(())
+        "use \"qsgd\" with levels = 127, which rounds at random, or copy = \"parameters\"",
+    )
 }

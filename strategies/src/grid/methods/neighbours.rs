@@ -1,7 +1,7 @@
 //! Common parts of exchanges between neighbours, which mix parameters with the peers that a
 //! topology names.
 
-use super::super::error::refused;
+use super::super::error::{refuse, refused};
 use super::super::{Strategy, StrategyError};
 use super::spec::{Chosen, Costs, ExchangeSpec};
 use crate::aggregate::Nature;
@@ -48,36 +48,31 @@ pub(super) fn mixing(strategy: &Strategy) -> Result<(), StrategyError> {
 
 /// Refuses robust rules.
 fn weighted_mean(strategy: &Strategy) -> Result<(), StrategyError> {
-    if !strategy.aggregation().is_mean() {
-        return refused(
-            "aggregation.rule",
-            "gossip conserves the sum of the parameters, and a robust rule does not",
-            "use \"weighted-mean\", \"clipped-gossip\" with exchange = \"pull\", or exchange = \"all-reduce\"",
-        );
-    }
-    Ok(())
+    refuse(
+        !strategy.aggregation().is_mean(),
+        "aggregation.rule",
+        "gossip conserves the sum of the parameters, and a robust rule does not",
+        "use \"weighted-mean\", \"clipped-gossip\" with exchange = \"pull\", or exchange = \"all-reduce\"",
+    )
 }
 
 /// Refuses other choices that do not work with mixing parameters.
 fn parameters(strategy: &Strategy) -> Result<(), StrategyError> {
-    if strategy.contribution() != Contribution::Parameters {
-        return refused(
-            "architecture.contribution",
-            "gossip of deltas or gradients without an agreed anchor diverges",
-            "use \"parameters\", or exchange = \"all-reduce\"",
-        );
-    }
-    if !matches!(
-        strategy.outer_kind().spec().nature,
-        outer::Nature::Average | outer::Nature::Pairs
-    ) {
-        return refused(
-            "outer.optimizer",
-            "gossip mixes parameters and has no agreed delta for an outer optimizer",
-            "use \"average\" or \"no-lo-co\", or exchange = \"all-reduce\"",
-        );
-    }
-    Ok(())
+    refuse(
+        strategy.contribution() != Contribution::Parameters,
+        "architecture.contribution",
+        "gossip of deltas or gradients without an agreed anchor diverges",
+        "use \"parameters\", or exchange = \"all-reduce\"",
+    )?;
+    refuse(
+        !matches!(
+            strategy.outer_kind().spec().nature,
+            outer::Nature::Average | outer::Nature::Pairs
+        ),
+        "outer.optimizer",
+        "gossip mixes parameters and has no agreed delta for an outer optimizer",
+        "use \"average\" or \"no-lo-co\", or exchange = \"all-reduce\"",
+    )
 }
 
 /// Refuses choices that do not work with sending the parameters themselves.
@@ -96,21 +91,18 @@ pub(super) fn clipped_or_not(strategy: &Strategy) -> Result<(), StrategyError> {
     if mixed_in_parts {
         weighted_mean(strategy)?;
     }
-    if !strategy.codec().properties().dense && !mixed_in_parts {
-        return refused(
-            "compression.codec",
-            "the parameters themselves would lose too much with a coarse or sparse codec; only differences to replicas work with it",
-            "use \"int8\", or exchange = \"replicas\" or \"all-reduce\"",
-        );
-    }
-    if strategy.error_feedback() {
-        return refused(
-            "compression.error_feedback",
-            "the next parameters do not contain what a codec left out of these, so a residual is wrong",
-            "set it to false, or use exchange = \"all-reduce\"",
-        );
-    }
-    Ok(())
+    refuse(
+        !strategy.codec().properties().dense && !mixed_in_parts,
+        "compression.codec",
+        "the parameters themselves would lose too much with a coarse or sparse codec; only differences to replicas work with it",
+        "use \"int8\", or exchange = \"replicas\" or \"all-reduce\"",
+    )?;
+    refuse(
+        strategy.error_feedback(),
+        "compression.error_feedback",
+        "the next parameters do not contain what a codec left out of these, so a residual is wrong",
+        "set it to false, or use exchange = \"all-reduce\"",
+    )
 }
 
 /// Whether slices are parts of the parameters.

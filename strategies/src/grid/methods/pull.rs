@@ -1,7 +1,7 @@
 //! Exchange `pull`: ask the round's partners for what they published last, for the iterate of the
 //! round, or for the mean of a group.
 
-use super::super::error::refused;
+use super::super::error::{refuse, refused};
 use super::super::{Strategy, StrategyError};
 use super::neighbours::{self, MIXES};
 use super::spec::{Chosen, Costs, ExchangeSpec, Given};
@@ -139,20 +139,18 @@ fn check(strategy: &Strategy) -> Result<(), StrategyError> {
         Some(PullAnswers::GroupMean) => neighbours::parameters_as_they_are(strategy)?,
         _ => neighbours::clipped_or_not(strategy)?,
     }
-    if bounds.lead < PullPlan::UNBOUNDED && bounds.backup == 0 {
-        return refused(
-            "architecture.lead",
-            "without backup partners a round waits for all of them, and `staleness` bounds how far they differ",
-            "set `backup`, or use `staleness`",
-        );
-    }
-    if bounds.sync_every == 1 {
-        return refused(
-            "architecture.sync_every",
-            "a mean over all peers in every round leaves nothing to the topology",
-            "use topology = \"complete\" with exchange = \"gossip\", or a larger `sync_every`",
-        );
-    }
+    refuse(
+        bounds.lead < PullPlan::UNBOUNDED && bounds.backup == 0,
+        "architecture.lead",
+        "without backup partners a round waits for all of them, and `staleness` bounds how far they differ",
+        "set `backup`, or use `staleness`",
+    )?;
+    refuse(
+        bounds.sync_every == 1,
+        "architecture.sync_every",
+        "a mean over all peers in every round leaves nothing to the topology",
+        "use topology = \"complete\" with exchange = \"gossip\", or a larger `sync_every`",
+    )?;
     match answers {
         None => Ok(()),
         Some(PullAnswers::OfTheRound) => check_queue(bounds),
@@ -174,20 +172,18 @@ fn check_queue(bounds: PullPlan) -> Result<(), StrategyError> {
 
 /// A mean that is the same for all members needs groups, and waits for none of them.
 fn check_groups(strategy: &Strategy, bounds: PullPlan) -> Result<(), StrategyError> {
-    if bounds.backup > 0 {
-        return refused(
-            "architecture.backup",
-            "the mean of a group waits for no member that still trains, so none needs a backup",
-            "leave it out, or use answers = \"of-the-round\"",
-        );
-    }
-    if bounds.skip > 0 {
-        return refused(
-            "architecture.skip",
-            "a peer that is further behind than a mean over all allows continues with the others anyway",
-            "leave it out, or use answers = \"of-the-round\"",
-        );
-    }
+    refuse(
+        bounds.backup > 0,
+        "architecture.backup",
+        "the mean of a group waits for no member that still trains, so none needs a backup",
+        "leave it out, or use answers = \"of-the-round\"",
+    )?;
+    refuse(
+        bounds.skip > 0,
+        "architecture.skip",
+        "a peer that is further behind than a mean over all allows continues with the others anyway",
+        "leave it out, or use answers = \"of-the-round\"",
+    )?;
     let groups = strategy
         .topology(0)
         .is_some_and(|dealt| deals_groups(&*dealt));

@@ -1,6 +1,6 @@
 //! Exchange `relay-sum`: sums of parameters travel along a spanning tree of the topology.
 
-use super::super::error::refused;
+use super::super::error::refuse;
 use super::super::{Strategy, StrategyError};
 use super::neighbours::{self, MIXES};
 use super::spec::{Chosen, Costs, ExchangeSpec};
@@ -30,21 +30,18 @@ pub(super) const SPEC: ExchangeSpec = ExchangeSpec {
 
 fn check(strategy: &Strategy) -> Result<(), StrategyError> {
     neighbours::parameters_as_they_are(strategy)?;
-    if !strategy.topology_kind().is_some_and(|k| k.spec().spans) {
-        return refused(
-            "architecture.topology",
-            "sums travel along one spanning tree, and this topology changes with the round, may be disconnected or has a hub",
-            "use \"binary-tree\", \"ring\", \"torus\", \"hypercube\" or \"exponential\"",
-        );
-    }
-    if !strategy.codec().properties().lossless {
-        return refused(
-            "compression.codec",
-            "every peer on the way would round a relayed sum again, which removes small changes in every round",
-            "use \"f32\", or exchange = \"replicas\"",
-        );
-    }
-    Ok(())
+    refuse(
+        !strategy.topology_kind().is_some_and(|k| k.spec().spans),
+        "architecture.topology",
+        "sums travel along one spanning tree, and this topology changes with the round, may be disconnected or has a hub",
+        "use \"binary-tree\", \"ring\", \"torus\", \"hypercube\" or \"exponential\"",
+    )?;
+    refuse(
+        !strategy.codec().properties().lossless,
+        "compression.codec",
+        "every peer on the way would round a relayed sum again, which removes small changes in every round",
+        "use \"f32\", or exchange = \"replicas\"",
+    )
 }
 
 /// Sums travel along a tree, over reversed ranks in every second fragment: one message to each of d

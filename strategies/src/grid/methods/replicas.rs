@@ -1,6 +1,6 @@
 //! Exchange `replicas`: neighbours exchange encoded differences to replicas of each other.
 
-use super::super::error::refused;
+use super::super::error::refuse;
 use super::super::{Strategy, StrategyError};
 use super::neighbours::{self, MIXES};
 use super::spec::{Chosen, Costs, ExchangeSpec, Given};
@@ -79,27 +79,23 @@ fn check(strategy: &Strategy) -> Result<(), StrategyError> {
     neighbours::mixing(strategy)?;
     neighbours::both_ways(strategy)?;
     let kind = strategy.topology_kind();
-    if kind.is_some_and(|kind| kind.spec().random_pairs) {
-        return refused(
-            "architecture.topology",
-            "every peer meets every other after some rounds, and would keep a replica of each",
-            "use \"ring\", \"torus\" or \"matcha\"",
-        );
-    }
-    if strategy.error_feedback() && strategy.correction_kind().needs() == Needs::Moves {
-        return refused(
-            "compression.error_feedback",
-            "a residual would add values later that exact diffusion has already counted",
-            "set it to false",
-        );
-    }
+    refuse(
+        kind.is_some_and(|kind| kind.spec().random_pairs),
+        "architecture.topology",
+        "every peer meets every other after some rounds, and would keep a replica of each",
+        "use \"ring\", \"torus\" or \"matcha\"",
+    )?;
+    refuse(
+        strategy.error_feedback() && strategy.correction_kind().needs() == Needs::Moves,
+        "compression.error_feedback",
+        "a residual would add values later that exact diffusion has already counted",
+        "set it to false",
+    )?;
     let properties = strategy.codec().properties();
-    if properties.error >= 1.0 || properties.planes > 0 || properties.decay < 1.0 {
-        return refused(
-            "compression.codec",
-            "a replica approaches the parameters only with a contractive codec that keeps no momentum",
-            "use \"top-k\", \"ef-sign\" or \"int8\"",
-        );
-    }
-    Ok(())
+    refuse(
+        properties.error >= 1.0 || properties.planes > 0 || properties.decay < 1.0,
+        "compression.codec",
+        "a replica approaches the parameters only with a contractive codec that keeps no momentum",
+        "use \"top-k\", \"ef-sign\" or \"int8\"",
+    )
 }

@@ -1,6 +1,6 @@
 //! What a parameter server requires from the rest of a strategy, and the cost of its rounds.
 
-use super::super::error::refused;
+use super::super::error::refuse;
 use super::super::{Strategy, StrategyError};
 use super::agreed;
 use crate::compress::Reduction;
@@ -13,46 +13,41 @@ use murmurate_protocol::{Contribution, Plan};
 pub(super) fn check(strategy: &Strategy) -> Result<(), StrategyError> {
     let elastic = strategy.outer_kind().elastic().is_some();
     let parameters = strategy.contribution() == Contribution::Parameters;
-    if elastic != parameters {
-        return refused(
-            "architecture.contribution",
-            "only elastic averaging moves the parameters themselves towards a center",
-            "use \"parameters\" with outer \"easgd\", or \"delta\" with another",
-        );
-    }
-    if !strategy.aggregation().is_mean() {
-        return refused(
-            "aggregation.rule",
-            "a robust rule compares all contributions of a round, and here they arrive one by one",
-            "use \"weighted-mean\", or mode = \"bsp\"",
-        );
-    }
-    if strategy.center().compensation > 0.0 && strategy.contribution() != Contribution::Gradient {
-        return refused(
-            "synchronization.compensation",
-            "it corrects a gradient by its square, and a delta is a sum of many gradients times a rate",
-            "set it to 0, or use contribution = \"gradient\" with inner_steps = 1",
-        );
-    }
+    refuse(
+        elastic != parameters,
+        "architecture.contribution",
+        "only elastic averaging moves the parameters themselves towards a center",
+        "use \"parameters\" with outer \"easgd\", or \"delta\" with another",
+    )?;
+    refuse(
+        !strategy.aggregation().is_mean(),
+        "aggregation.rule",
+        "a robust rule compares all contributions of a round, and here they arrive one by one",
+        "use \"weighted-mean\", or mode = \"bsp\"",
+    )?;
+    refuse(
+        strategy.center().compensation > 0.0 && strategy.contribution() != Contribution::Gradient,
+        "synchronization.compensation",
+        "it corrects a gradient by its square, and a delta is a sum of many gradients times a rate",
+        "set it to 0, or use contribution = \"gradient\" with inner_steps = 1",
+    )?;
     if elastic {
         let codec = strategy.codec().properties();
-        if !codec.dense || strategy.error_feedback() {
-            return refused(
-                "compression.codec",
-                "the parameters themselves would lose too much with a coarse or sparse codec; only differences work with it",
-                "use \"int8\" without error feedback, or contribution = \"delta\"",
-            );
-        }
+        refuse(
+            !codec.dense || strategy.error_feedback(),
+            "compression.codec",
+            "the parameters themselves would lose too much with a coarse or sparse codec; only differences work with it",
+            "use \"int8\" without error feedback, or contribution = \"delta\"",
+        )?;
         return Ok(());
     }
     let counted = strategy.inner_kind().spec().counts_steps;
-    if strategy.contribution() == Contribution::Gradient && counted {
-        return refused(
-            "inner.optimizer",
-            "it counts inner steps of the whole model, and shards of a center change one by one",
-            "use \"sgd\", or contribution = \"delta\"",
-        );
-    }
+    refuse(
+        strategy.contribution() == Contribution::Gradient && counted,
+        "inner.optimizer",
+        "it counts inner steps of the whole model, and shards of a center change one by one",
+        "use \"sgd\", or contribution = \"delta\"",
+    )?;
     agreed::check(strategy)
 }
 
@@ -60,21 +55,18 @@ pub(super) fn check(strategy: &Strategy) -> Result<(), StrategyError> {
 pub(super) fn in_parts(strategy: &Strategy) -> Result<(), StrategyError> {
     const KEY: &str = "architecture.parts";
     let parts = strategy.parts();
-    if parts > 0 && strategy.liars().is_some_and(|liars| liars > 0) {
-        return refused(
-            KEY,
-            "members that sign are in a group by their own words, and no proposer says how fast their lines are",
-            "set it to 0, or agreement.liars to 0",
-        );
-    }
-    if parts > 0 && strategy.codec().properties().reduction == Reduction::Squeezed {
-        return refused(
-            KEY,
-            "the owner of a shard keeps the residual of its reductions, and parts move when a member comes or goes",
-            "set it to 0, or use codec \"top-k\" with error feedback",
-        );
-    }
-    Ok(())
+    refuse(
+        parts > 0 && strategy.signs(),
+        KEY,
+        "members that sign are in a group by their own words, and no proposer says how fast their lines are",
+        "set it to 0, or agreement.liars to 0",
+    )?;
+    refuse(
+        parts > 0 && strategy.codec().properties().reduction == Reduction::Squeezed,
+        KEY,
+        "the owner of a shard keeps the residual of its reductions, and parts move when a member comes or goes",
+        "set it to 0, or use codec \"top-k\" with error feedback",
+    )
 }
 
 /// The traffic of one round, in step or one by one.

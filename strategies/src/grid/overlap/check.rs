@@ -1,9 +1,9 @@
 //! What overlap requires of a strategy's other choices.
 
-use super::super::error::refused;
+use super::super::error::{refuse, refused};
 use super::super::{Strategy, StrategyError};
 use super::cuts::Cuts;
-use super::{densities, layers};
+use super::{densities, timing};
 use crate::compress::Reduction;
 use crate::executor::Blend;
 use crate::outer::StatePrecision;
@@ -27,13 +27,12 @@ fn late(strategy: &Strategy) -> Result<(), StrategyError> {
     if late == 0 {
         return Ok(());
     }
-    if !strategy.exchange().agrees() {
-        return refused(
-            KEY,
-            "a late result replaces an anchor that peers agree on, and with this exchange there is none",
-            "set it to 0, or use exchange = \"all-reduce\"; \"push\", \"pairs\" and mode = \"asp\" do not wait",
-        );
-    }
+    refuse(
+        !strategy.exchange().agrees(),
+        KEY,
+        "a late result replaces an anchor that peers agree on, and with this exchange there is none",
+        "set it to 0, or use exchange = \"all-reduce\"; \"push\", \"pairs\" and mode = \"asp\" do not wait",
+    )?;
     match strategy.budget() {
         StepBudget::Time(_) => refused(
             KEY,
@@ -65,20 +64,18 @@ fn eager(strategy: &Strategy) -> Result<(), StrategyError> {
     if strategy.overlap().blend != Blend::Eager {
         return Ok(());
     }
-    if strategy.contribution() != Contribution::Delta {
-        return refused(
-            KEY,
-            "a gradient contains no delta of this peer that could be applied at once",
-            "use contribution = \"delta\", or leave `overlap.blend` out",
-        );
-    }
-    if strategy.outer_state() != StatePrecision::F32 {
-        return refused(
-            "outer.state",
-            "eager updates need a linear outer optimizer, and rounding its momentum is not linear",
-            "leave it out, or use blend = \"own-progress\"",
-        );
-    }
+    refuse(
+        strategy.contribution() != Contribution::Delta,
+        KEY,
+        "a gradient contains no delta of this peer that could be applied at once",
+        "use contribution = \"delta\", or leave `overlap.blend` out",
+    )?;
+    refuse(
+        strategy.outer_state() != StatePrecision::F32,
+        "outer.state",
+        "eager updates need a linear outer optimizer, and rounding its momentum is not linear",
+        "leave it out, or use blend = \"own-progress\"",
+    )?;
     match strategy.outer_kind().is_linear() {
         true => Ok(()),
         false => refused(
@@ -96,27 +93,24 @@ fn estimate(strategy: &Strategy) -> Result<(), StrategyError> {
     if overlap.blend != Blend::Estimate {
         return Ok(());
     }
-    if strategy.contribution() != Contribution::Gradient {
-        return refused(
-            KEY,
-            "an estimate is a step by the mean gradient of one half, and here peers exchange no gradients",
-            "use contribution = \"gradient\", or leave `overlap.blend` out",
-        );
-    }
-    if strategy.budget() != StepBudget::Steps(overlap.plan.late_steps) {
-        return refused(
-            "overlap.late_steps",
-            "the result of one half is applied when the gradients of the other half are complete, a whole round later",
-            "set it to \"1/1\", or leave `overlap.blend` out",
-        );
-    }
-    if strategy.inner_kind().sends_momenta() {
-        return refused(
-            "inner.sends",
-            "a momentum is made of the common one, which the first half of a step does not move",
-            "use \"gradients\", or leave `overlap.blend` out",
-        );
-    }
+    refuse(
+        strategy.contribution() != Contribution::Gradient,
+        KEY,
+        "an estimate is a step by the mean gradient of one half, and here peers exchange no gradients",
+        "use contribution = \"gradient\", or leave `overlap.blend` out",
+    )?;
+    refuse(
+        strategy.budget() != StepBudget::Steps(overlap.plan.late_steps),
+        "overlap.late_steps",
+        "the result of one half is applied when the gradients of the other half are complete, a whole round later",
+        "set it to \"1/1\", or leave `overlap.blend` out",
+    )?;
+    refuse(
+        strategy.inner_kind().sends_momenta(),
+        "inner.sends",
+        "a momentum is made of the common one, which the first half of a step does not move",
+        "use \"gradients\", or leave `overlap.blend` out",
+    )?;
     match strategy.companion().is_none() {
         true => Ok(()),
         false => refused(
@@ -131,51 +125,45 @@ fn estimate(strategy: &Strategy) -> Result<(), StrategyError> {
 fn cut(strategy: &Strategy) -> Result<(), StrategyError> {
     let overlap = strategy.overlap();
     let even = matches!(overlap.cuts, Cuts::Even(_));
-    if !even && (overlap.plan.stagger > 1 || !strategy.companion().is_none()) {
-        return refused(
-            "overlap.cut",
-            "staggered fragments, and those of a method with a companion, must have equal lengths",
-            "use cut = \"even\"",
-        );
-    }
-    Ok(())
+    refuse(
+        !even && (overlap.plan.stagger > 1 || !strategy.companion().is_none()),
+        "overlap.cut",
+        "staggered fragments, and those of a method with a companion, must have equal lengths",
+        "use cut = \"even\"",
+    )
 }
 
 /// Refuses gradients that leave during the backward pass where the whole is needed first.
 fn layers(strategy: &Strategy) -> Result<(), StrategyError> {
-    const KEY: &str = layers::KEY;
+    const KEY: &str = timing::LAYERS_KEY;
     let plan = strategy.overlap().plan;
     if plan.layers == Layers::Together {
         return Ok(());
     }
-    if strategy.contribution() != Contribution::Gradient {
-        return refused(
-            KEY,
-            "only gradients can leave during the backward pass; parameters are complete when training ends",
-            "use contribution = \"gradient\", or layers = \"together\"",
-        );
-    }
-    if !strategy.exchange().agrees() {
-        return refused(
-            KEY,
-            "a center applies whole gradients: all parts must come from one version of it",
-            "use mode = \"bsp\", or layers = \"together\"",
-        );
-    }
-    if plan.late_steps > 0 {
-        return refused(
-            KEY,
-            "with `late_steps` a gradient has a whole round to travel, and leaves in one piece",
-            "set `overlap.late_steps` to 0, or use layers = \"together\"",
-        );
-    }
-    if !strategy.companion().is_none() {
-        return refused(
-            KEY,
-            "a companion is complete only when training ends",
-            "use layers = \"together\"",
-        );
-    }
+    refuse(
+        strategy.contribution() != Contribution::Gradient,
+        KEY,
+        "only gradients can leave during the backward pass; parameters are complete when training ends",
+        "use contribution = \"gradient\", or layers = \"together\"",
+    )?;
+    refuse(
+        !strategy.exchange().agrees(),
+        KEY,
+        "a center applies whole gradients: all parts must come from one version of it",
+        "use mode = \"bsp\", or layers = \"together\"",
+    )?;
+    refuse(
+        plan.late_steps > 0,
+        KEY,
+        "with `late_steps` a gradient has a whole round to travel, and leaves in one piece",
+        "set `overlap.late_steps` to 0, or use layers = \"together\"",
+    )?;
+    refuse(
+        !strategy.companion().is_none(),
+        KEY,
+        "a companion is complete only when training ends",
+        "use layers = \"together\"",
+    )?;
     match strategy.exchange().facts().shows_contributions && plan.layers == Layers::Decoupled {
         true => refused(
             KEY,
@@ -191,26 +179,23 @@ fn by_layer(strategy: &Strategy) -> Result<(), StrategyError> {
     if !strategy.overlap().has_densities() {
         return Ok(());
     }
-    if strategy.overlap().plan.layers == Layers::Together {
-        return refused(
-            densities::KEY,
-            "a layer's density follows from the time in which the next one is computed, and here all leave after that",
-            "set `overlap.layers` to \"as-ready\", or leave `overlap.density` out",
-        );
-    }
+    refuse(
+        strategy.overlap().plan.layers == Layers::Together,
+        densities::KEY,
+        "a layer's density follows from the time in which the next one is computed, and here all leave after that",
+        "set `overlap.layers` to \"as-ready\", or leave `overlap.density` out",
+    )?;
     let mut codec = strategy.codec();
     let sums = matches!(
         codec.properties().reduction,
         Reduction::AfterDecoding | Reduction::WhileEncoded
     );
-    if !densities::takes(strategy.codec_kind()) || !sums || codec.gathering().is_some() {
-        return refused(
-            densities::KEY,
-            "this codec does not keep a share of each layer's values for itself alone",
-            "use codec \"top-k\" with a `density`, or leave `overlap.density` out",
-        );
-    }
-    Ok(())
+    refuse(
+        !densities::takes(strategy.codec_kind()) || !sums || codec.gathering().is_some(),
+        densities::KEY,
+        "this codec does not keep a share of each layer's values for itself alone",
+        "use codec \"top-k\" with a `density`, or leave `overlap.density` out",
+    )
 }
 
 /// Refuses rounds that exchange only some of the fragments where the others would be lost.
@@ -221,26 +206,22 @@ fn stagger(strategy: &Strategy) -> Result<(), StrategyError> {
     if stagger == 1 {
         return Ok(());
     }
-    if !strategy.exchange().agrees() {
-        return refused(
-            KEY,
-            "a fragment that a round leaves out keeps its anchor and delta, and here peers agree on no anchor",
-            "set it to 1, or use exchange = \"all-reduce\", \"gathered\" or \"parameter-server\" with mode = \"bsp\"",
-        );
-    }
-    if strategy.contribution() != Contribution::Delta {
-        return refused(
-            KEY,
-            "the gradient of a fragment that a round leaves out would be lost: the next one is of another batch",
-            "set it to 1, or use contribution = \"delta\"",
-        );
-    }
-    if overlap.fragments().is_some_and(|count| count < stagger) {
-        return refused(
-            KEY,
-            "every round exchanges at least one fragment, and there are fewer fragments than this",
-            "make `overlap.fragments` a multiple of it, or leave that out",
-        );
-    }
-    Ok(())
+    refuse(
+        !strategy.exchange().agrees(),
+        KEY,
+        "a fragment that a round leaves out keeps its anchor and delta, and here peers agree on no anchor",
+        "set it to 1, or use exchange = \"all-reduce\", \"gathered\" or \"parameter-server\" with mode = \"bsp\"",
+    )?;
+    refuse(
+        strategy.contribution() != Contribution::Delta,
+        KEY,
+        "the gradient of a fragment that a round leaves out would be lost: the next one is of another batch",
+        "set it to 1, or use contribution = \"delta\"",
+    )?;
+    refuse(
+        overlap.fragments().is_some_and(|count| count < stagger),
+        KEY,
+        "every round exchanges at least one fragment, and there are fewer fragments than this",
+        "make `overlap.fragments` a multiple of it, or leave that out",
+    )
 }

@@ -4,9 +4,8 @@
 mod check;
 mod cuts;
 mod densities;
-mod late;
-mod layers;
 mod merged;
+mod timing;
 
 use super::StrategyError;
 use super::entry::hint;
@@ -48,7 +47,7 @@ pub(super) fn read(table: &Table, budget: StepBudget) -> Result<Overlap, Strateg
         bounded("overlap.fragments", fragments)?;
     }
     let stagger = bounded("overlap.stagger", table.stagger.unwrap_or(1))?;
-    let late_steps = late::read(&table.late_steps, budget)?;
+    let late_steps = timing::late_steps(&table.late_steps, budget)?;
     if late_steps == 0 {
         absent(&table.blend, "overlap.blend", "late_steps = 0")?;
     }
@@ -63,7 +62,7 @@ pub(super) fn read(table: &Table, budget: StepBudget) -> Result<Overlap, Strateg
         plan: OverlapPlan {
             stagger,
             late_steps,
-            layers: layers::read(table)?,
+            layers: timing::layers(table)?,
         },
         blend: blend(table)?,
     })
@@ -98,7 +97,7 @@ impl Table {
     /// Writes it down.
     pub(super) fn from_overlap(overlap: &Overlap) -> Self {
         let mut table = Self {
-            layers: Some(layers::name(overlap.plan.layers)),
+            layers: Some(timing::layers_name(overlap.plan.layers)),
             stagger: Some(usize::from(overlap.plan.stagger)),
             late_steps: Some(i64::from(overlap.plan.late_steps).into()),
             ..Self::default()

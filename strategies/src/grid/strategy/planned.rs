@@ -5,16 +5,18 @@ use crate::Layout;
 use crate::aggregate::Nature;
 use crate::compress::{Codec, CodecKind, Reduction};
 use crate::grid::{StrategyError, methods};
+use crate::inner::{Rate, RateError, fits};
 use crate::plan::{Cluster, Store, Traffic, UnderWay};
 use murmurate_protocol::{
-    AgreementPlan, Contribution, Digest, FragmentPlan, Passes, Plan, RunId, Weighing,
+    AgreementPlan, Contribution, Digest, FragmentPlan, Layers, OverlapPlan, Passes, Plan, RunId,
+    Weighing,
 };
 use std::ops::Range;
 
 impl Strategy {
     /// What members that lie can do, in a sentence.
     pub fn trust(&self) -> &'static str {
-        let signed = self.liars.is_some_and(|liars| liars > 0);
+        let signed = self.signs();
         match (signed, self.aggregation.is_robust()) {
             (true, true) => {
                 "fewer than a third of the members may lie: what they sign is checked, and the rule bounds what \
@@ -159,5 +161,55 @@ impl Strategy {
     /// What its exchange keeps in memory beside what the method keeps.
     pub(crate) fn under_way(&self, of: &UnderWay) -> Vec<Store> {
         (methods::of(self.exchange()).costs.stores)(self, of)
+    }
+
+    /// The factor on the inner learning rate by time in rounds, in a run of this number of rounds;
+    /// zero rounds have no end.
+    ///
+    /// # Errors
+    /// When the schedule has no end, or is shorter than its parts.
+    pub fn learning_rate(&self, rounds: u64) -> Result<Rate, StrategyError> {
+        self.inner.rate.of_run(rounds).map_err(|error| match error {
+            RateError::NoEnd => StrategyError::Missing {
+                key: "inner.schedule_rounds".to_owned(),
+                needed: "give the round at which the schedule ends, or the number of `rounds` of the run",
+            },
+            RateError::TooLong => StrategyError::Refused {
+                key: "inner.warmup_rounds",
+                reason: "warm-up and decay take longer than the schedule",
+                remedy: "shorten them, or raise `inner.schedule_rounds` or the run's `rounds`",
+            },
+        })
+    }
+
+    /// Refuses a pattern that names no tensor of a layout.
+    pub(super) fn check_patterns(&self, layout: &Layout) -> Result<(), StrategyError> {
+        let names = || layout.tensors().iter().map(|tensor| tensor.name.as_str());
+        let idle = |pattern: &&String| !names().any(|name| fits(pattern, name));
+        match self.inner.no_decay.iter().find(idle) {
+            None => Ok(()),
+            Some(pattern) => Err(StrategyError::NoTensor {
+                pattern: pattern.clone(),
+                example: names().next_back().unwrap_or("no tensor").to_owned(),
+            }),
+        }
+    }
+
+    /// Whether a trainer has nothing to do between the cut and the round's end, and its parameters are
+    /// only read for contributions. Where they lie in this process's memory, the peer then keeps no copy
+    /// of what was trained.
+    pub fn leaves_trainer_free(&self) -> bool {
+        let OverlapPlan {
+            stagger,
+            late_steps,
+            layers,
+        } = self.overlap().plan;
+        let waits = stagger <= 1 && late_steps == 0 && layers == Layers::Together;
+        let deltas = self.contribution() == Contribution::Delta;
+        let alone = self.companion().is_none() && self.correction_kind().is_none();
+        let encoded = (methods::of(self.exchange()).mixing)(self).only_encodes();
+        // Where contributions are scored, the trainer measures them before the round ends.
+        let measures = self.aggregation().scoring().is_some();
+        waits && deltas && alone && encoded && !measures
     }
 }

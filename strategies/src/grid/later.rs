@@ -1,9 +1,5 @@
 //! Methods whose exchange is not built yet. They are listed, and refused with the reason.
 
-mod methods;
-
-pub use methods::LATER;
-
 use super::StrategyError;
 use super::entry::Entry;
 
@@ -33,6 +29,21 @@ const fn later(
         remedy,
     }
 }
+
+const CODEC: &str = "compression.codec";
+
+/// All of them, by key and name.
+pub const LATER: [Later; 1] = [later(
+    CODEC,
+    [
+        "moniqua",
+        "parameters modulo a bound of their distance",
+        "sent Q(x mod B), decoded next to the receiver's own x",
+        "Lu and De Sa, ICML 2020",
+    ],
+    "a receiver decodes it relative to its own parameters, which decoders do not get",
+    "use \"int8\"",
+)];
 
 /// Refuses a name that is one of these.
 pub(super) fn check(key: &str, name: &str) -> Result<(), StrategyError> {

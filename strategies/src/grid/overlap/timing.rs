@@ -1,8 +1,11 @@
-//! How many inner steps late a result is: a number, or a share of the round's inner steps, which grows
+//! When gradients leave, and how many inner steps late a result is: a number, or a share of the round's inner steps, which grows
 //! with the round. A method that is a whole round late (`"1/1"`) stays so if the round becomes longer.
 
 use super::super::StrategyError;
-use murmurate_protocol::StepBudget;
+use super::super::registry::LAYERS;
+use super::super::tables::Overlap as Table;
+use super::super::validate::choose;
+use murmurate_protocol::{Layers, StepBudget};
 
 const KEY: &str = "overlap.late_steps";
 
@@ -13,7 +16,10 @@ const NEEDED: &str =
 ///
 /// Special case: a round of a time has no inner steps to take a share of. It counts as one, and
 /// results that are late are refused there.
-pub(super) fn read(value: &Option<toml::Value>, budget: StepBudget) -> Result<u32, StrategyError> {
+pub(super) fn late_steps(
+    value: &Option<toml::Value>,
+    budget: StepBudget,
+) -> Result<u32, StrategyError> {
     let refuse = |value: &toml::Value| StrategyError::Range {
         key: KEY.to_owned(),
         found: value.to_string(),
@@ -46,13 +52,40 @@ fn share(text: &str) -> Option<(u32, u32)> {
     (part > 0 && part <= of).then_some((part, of))
 }
 
+pub(super) const LAYERS_KEY: &str = "overlap.layers";
+
+/// Reads `overlap.layers`.
+pub(super) fn layers(table: &Table) -> Result<Layers, StrategyError> {
+    Ok(
+        match choose(&table.layers, "together", LAYERS_KEY, &LAYERS)? {
+            "as-ready" => Layers::AsReady,
+            "by-priority" => Layers::ByPriority,
+            "into-forward" => Layers::IntoForward,
+            "decoupled" => Layers::Decoupled,
+            _ => Layers::Together,
+        },
+    )
+}
+
+/// Its name.
+pub(super) fn layers_name(layers: Layers) -> String {
+    let name = match layers {
+        Layers::Together => "together",
+        Layers::AsReady => "as-ready",
+        Layers::ByPriority => "by-priority",
+        Layers::IntoForward => "into-forward",
+        Layers::Decoupled => "decoupled",
+    };
+    name.to_owned()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use core::time::Duration;
 
     fn late(value: impl Into<toml::Value>, steps: u32) -> Result<u32, StrategyError> {
-        read(&Some(value.into()), StepBudget::Steps(steps))
+        late_steps(&Some(value.into()), StepBudget::Steps(steps))
     }
 
     #[test]
@@ -62,9 +95,9 @@ mod tests {
             assert_eq!(late("1/3", steps), Ok(third));
             assert_eq!(late(2, steps), Ok(2));
         }
-        assert_eq!(read(&None, StepBudget::Steps(9)), Ok(0));
+        assert_eq!(late_steps(&None, StepBudget::Steps(9)), Ok(0));
         let time = StepBudget::Time(Duration::from_secs(1));
-        assert_eq!(read(&Some("1/3".into()), time), Ok(1));
+        assert_eq!(late_steps(&Some("1/3".into()), time), Ok(1));
     }
 
     #[test]
