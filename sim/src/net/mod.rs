@@ -3,14 +3,13 @@
 //! It knows machines by their index and does not interpret bytes.
 
 mod flows;
-mod loss;
 mod places;
 mod transport;
 mod ways;
 
 pub(crate) use flows::{Appointment, Owner};
-pub(crate) use loss::{Fate, Loss};
 pub use transport::Transport;
+pub(crate) use transport::{Fate, Loss};
 
 use crate::random::Random;
 use crate::scenario::NetworkSpec;
