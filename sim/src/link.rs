@@ -230,16 +230,17 @@ impl Swarm<'_> {
             }
         };
         let input = match wire::decode(&frame) {
-            Ok(mut message) => match self.verify(to, from, &mut message) {
-                true => {
+            Ok(mut message) => {
+                if self.verify(to, from, &mut message) {
                     self.speaker(to).overhears(&message);
                     Input::Received { from, message }
+                } else {
+                    Input::Malformed {
+                        from,
+                        error: WireError::Signature,
+                    }
                 }
-                false => Input::Malformed {
-                    from,
-                    error: WireError::Signature,
-                },
-            },
+            }
             Err(error) => Input::Malformed { from, error },
         };
         self.feed_message(to, input, &frame)
@@ -284,9 +285,10 @@ impl Swarm<'_> {
         };
         finder.measured(peer, round_trip);
         let view = host.peer.view();
-        match finder.look(|peer| view.get(peer)?.record()?.locality.site.clone()) {
-            true => self.tell_record(index),
-            false => Ok(()),
+        if finder.look(|peer| view.get(peer)?.record()?.locality.site.clone()) {
+            self.tell_record(index)
+        } else {
+            Ok(())
         }
     }
 
@@ -332,9 +334,10 @@ impl Swarm<'_> {
     /// Tells the machine's own peer what it knows.
     pub(crate) fn tell_directives(&mut self, index: usize) -> Result<(), SimError> {
         let known: Vec<Directive> = self.slots[index].directives.iter().copied().collect();
-        match known.is_empty() {
-            true => Ok(()),
-            false => self.feed(index, Input::Directives(known)),
+        if known.is_empty() {
+            Ok(())
+        } else {
+            self.feed(index, Input::Directives(known))
         }
     }
 

@@ -81,9 +81,10 @@ impl<'a> Recipe<'a> {
             plan,
             ids,
             rolls: SharedRolls::default(),
-            start_with: match has_roll {
-                true => scenario.peers - late,
-                false => start_with(scenario.peers - late),
+            start_with: if has_roll {
+                scenario.peers - late
+            } else {
+                start_with(scenario.peers - late)
             },
         })
     }
@@ -198,9 +199,10 @@ impl<'a> Recipe<'a> {
 
     /// The hash of a slice's bytes.
     pub(crate) fn digest_of(&self, slice: &SliceId, bytes: &[u8]) -> Digest {
-        match self.scenario.is_timing_only() {
-            true => timing::digest_of(slice, bytes),
-            false => Digest::of(bytes),
+        if self.scenario.is_timing_only() {
+            timing::digest_of(slice, bytes)
+        } else {
+            Digest::of(bytes)
         }
     }
 

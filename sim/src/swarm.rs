@@ -407,15 +407,12 @@ impl Swarm<'_> {
         let timing = self.scenario.is_timing_only();
         // Without tensors the trace holds the lengths of messages: a large swarm would spend most of
         // its time on bytes that are read by none.
-        let (bytes, traced) = match timing {
-            true => {
-                let bytes = wire::frame_bytes(&message);
-                (bytes, (bytes as u64).to_le_bytes().to_vec())
-            }
-            false => {
-                let frame = wire::encode(&message);
-                (frame.len(), frame)
-            }
+        let (bytes, traced) = if timing {
+            let bytes = wire::frame_bytes(&message);
+            (bytes, (bytes as u64).to_le_bytes().to_vec())
+        } else {
+            let frame = wire::encode(&message);
+            (frame.len(), frame)
         };
         let output = Output::Send { to, message };
         self.trace.output(self.now, index, &output, Some(&traced));
@@ -515,9 +512,10 @@ impl Swarm<'_> {
         let finished = matches!(phase, Phase::Finished | Phase::Leaving | Phase::Left);
         if finished != slot.finished {
             slot.finished = finished;
-            match finished {
-                true => self.finished += 1,
-                false => self.finished -= 1,
+            if finished {
+                self.finished += 1;
+            } else {
+                self.finished -= 1;
             }
         }
         if !slot.waiting_faults.is_empty() || !self.waiting_joins.is_empty() {

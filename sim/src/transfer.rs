@@ -178,13 +178,12 @@ impl Swarm<'_> {
             return Ok(());
         }
         let arrival = self.now + extra + self.net.latency(from, to);
-        match arrival > deadline {
-            true => self
-                .queue
-                .push(deadline, Due::PushEnds { transfer: number }),
-            false => self
-                .queue
-                .push(arrival, Due::SliceArrives { transfer: number }),
+        if arrival > deadline {
+            self.queue
+                .push(deadline, Due::PushEnds { transfer: number })
+        } else {
+            self.queue
+                .push(arrival, Due::SliceArrives { transfer: number })
         }
         Ok(())
     }

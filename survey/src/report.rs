@@ -156,9 +156,10 @@ fn summarize(cells: &[Cell]) -> Summary {
     let (mut pairs, mut right) = (0, 0);
     for (index, a) in cells.iter().enumerate() {
         for b in &cells[index + 1..] {
-            let (slow, fast) = match a.measured < b.measured {
-                true => (a, b),
-                false => (b, a),
+            let (slow, fast) = if a.measured < b.measured {
+                (a, b)
+            } else {
+                (b, a)
             };
             let apart = fast.measured / slow.measured - 1.0 > DIFFERENT;
             let overhead = a.is_overhead() || b.is_overhead();

@@ -63,16 +63,18 @@ impl Scale {
 
     /// Position of a value: 0 at the low end, 1 at the high end.
     fn share(&self, value: f64) -> f64 {
-        match self.logarithmic {
-            true => (value / self.low).ln() / (self.high / self.low).ln(),
-            false => (value - self.low) / (self.high - self.low),
+        if self.logarithmic {
+            (value / self.low).ln() / (self.high / self.low).ln()
+        } else {
+            (value - self.low) / (self.high - self.low)
         }
     }
 
     fn value(&self, share: f64) -> f64 {
-        match self.logarithmic {
-            true => self.low * (self.high / self.low).powf(share),
-            false => self.low + (self.high - self.low) * share,
+        if self.logarithmic {
+            self.low * (self.high / self.low).powf(share)
+        } else {
+            self.low + (self.high - self.low) * share
         }
     }
 }

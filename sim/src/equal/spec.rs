@@ -266,10 +266,11 @@ pub(super) fn rounds(strategy: &Strategy, size: &Size) -> Result<u64, String> {
     let fewer = strategy.rounds(all.saturating_sub(1));
     let more = strategy.rounds(all + 1);
     // Whole rounds: one inner step less needs as many, and one more needs another.
-    match fewer == Some(rounds) && more != Some(rounds) || all == rounds {
-        true => Ok(rounds),
-        false => Err(format!(
+    if fewer == Some(rounds) && more != Some(rounds) || all == rounds {
+        Ok(rounds)
+    } else {
+        Err(format!(
             "is {all}: give a multiple of the inner steps of a round"
-        )),
+        ))
     }
 }

@@ -167,9 +167,10 @@ impl DataOnce {
         let at = (host.peer.round(), host.peer.digest());
         self.epochs = self.epochs.max(ledger.epochs(self.spec.pool()));
         let digest = ledger.digest();
-        match *self.ledgers.entry(at).or_insert(digest) == digest {
-            true => Ok(()),
-            false => Err(format!("another ledger than others have at {}", at.0)),
+        if *self.ledgers.entry(at).or_insert(digest) == digest {
+            Ok(())
+        } else {
+            Err(format!("another ledger than others have at {}", at.0))
         }
     }
 

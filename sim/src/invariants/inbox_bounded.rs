@@ -22,9 +22,10 @@ impl InboxBounded {
         let round = fragments * peers * (2 + usize::from(BALLOTS_MAX));
         let history = fragments * peers * HISTORY_ROUNDS_MAX;
         let inbox = INBOX_SLICES_MAX * fragments;
-        let early = match plan.schedule.relays() {
-            true => EARLY_SCHEDULED_MAX,
-            false => EARLY_SLICES_MAX,
+        let early = if plan.schedule.relays() {
+            EARLY_SCHEDULED_MAX
+        } else {
+            EARLY_SLICES_MAX
         };
         Self {
             waiting_max: inbox * peers,
@@ -34,9 +35,12 @@ impl InboxBounded {
     }
 
     pub(super) fn check(&self, host: &Host) -> Result<(), String> {
-        let over = |what: &str, count: usize, max: usize| match count <= max {
-            true => Ok(()),
-            false => Err(format!("{count} {what}, at most {max} may be")),
+        let over = |what: &str, count: usize, max: usize| {
+            if count <= max {
+                Ok(())
+            } else {
+                Err(format!("{count} {what}, at most {max} may be"))
+            }
         };
         over(
             "slices wait to be mixed",

@@ -62,13 +62,14 @@ impl MassConserved {
         }
         let there = self.held_sum + self.flying;
         let apart = (there - self.expected).abs();
-        match apart <= TOLERANCE * self.held.len() as f64 {
-            true => Ok(()),
-            false => Err(format!(
+        if apart <= TOLERANCE * self.held.len() as f64 {
+            Ok(())
+        } else {
+            Err(format!(
                 "push-sum weight is not conserved: {there} is there ({} of it under way), \
                  {} should be",
                 self.flying, self.expected
-            )),
+            ))
         }
     }
 }

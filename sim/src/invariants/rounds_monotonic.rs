@@ -24,9 +24,10 @@ impl RoundsMonotonic {
     /// Notes the round of a machine, which may `join` or take part in rounds.
     pub(super) fn check(&mut self, index: usize, round: Round, joins: bool) -> Result<(), String> {
         let last = std::mem::replace(&mut self.rounds[index], round);
-        match round >= last || joins {
-            true => Ok(()),
-            false => Err(format!("went back from round {last} to round {round}")),
+        if round >= last || joins {
+            Ok(())
+        } else {
+            Err(format!("went back from round {last} to round {round}"))
         }
     }
 }

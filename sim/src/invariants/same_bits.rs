@@ -56,9 +56,10 @@ impl SameBits {
     pub(super) fn check(&mut self, index: usize, event: &Event) -> Result<(), String> {
         match event {
             Event::Group { round, members } => {
-                let members = match self.across {
-                    true => Vec::new(),
-                    false => members.clone(),
+                let members = if self.across {
+                    Vec::new()
+                } else {
+                    members.clone()
                 };
                 self.groups.insert(index, (*round, members));
                 Ok(())

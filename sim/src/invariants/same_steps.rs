@@ -39,12 +39,13 @@ impl SameSteps {
         if self.0.len() > WINDOW {
             self.0.pop_first();
         }
-        match known == taken {
-            true => Ok(()),
-            false => Err(format!(
+        if known == taken {
+            Ok(())
+        } else {
+            Err(format!(
                 "takes {taken:?} in round {}, another with the same anchor {known:?}",
                 opening.0
-            )),
+            ))
         }
     }
 }
@@ -70,12 +71,13 @@ impl SameRatings {
         if self.0.len() > WINDOW {
             self.0.pop_first();
         }
-        match same {
-            true => Ok(()),
-            false => Err(format!(
+        if same {
+            Ok(())
+        } else {
+            Err(format!(
                 "rates others than another peer that began round {} with the same anchor",
                 opening.0
-            )),
+            ))
         }
     }
 }

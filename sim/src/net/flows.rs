@@ -124,9 +124,10 @@ impl Link {
 
     /// The share of a flow of this priority.
     fn share(&self, priority: u8) -> f64 {
-        match priority > self.urgent.0 {
-            true => 0.0,
-            false => self.capacity / self.urgent.1 as f64,
+        if priority > self.urgent.0 {
+            0.0
+        } else {
+            self.capacity / self.urgent.1 as f64
         }
     }
 }

@@ -3,14 +3,13 @@
 //! It knows machines by their index and does not interpret bytes.
 
 mod flows;
-mod loss;
 mod places;
 mod transport;
 mod ways;
 
 pub(crate) use flows::{Appointment, Owner};
-pub(crate) use loss::{Fate, Loss};
 pub use transport::Transport;
+pub(crate) use transport::{Fate, Loss};
 
 use crate::random::Random;
 use crate::scenario::NetworkSpec;
@@ -220,9 +219,10 @@ impl Network {
     /// Draws the time until a dialled machine notices.
     pub(crate) fn dialling(&mut self, a: usize, b: usize) -> Duration {
         let more = 2 * (self.transport.round_trips_to_connect() - 1);
-        let tried = match self.ways.is_missing(a, b) {
-            true => RELAYED_AFTER,
-            false => Duration::ZERO,
+        let tried = if self.ways.is_missing(a, b) {
+            RELAYED_AFTER
+        } else {
+            Duration::ZERO
         };
         tried + self.latency(a, b) + self.fixed(a, b) * more
     }
@@ -281,12 +281,11 @@ impl Network {
         let slowly = self
             .transport
             .starts_slowly(self.view(from, to).last_bulk, now);
-        let extra = match slowly {
-            true => {
-                let rate = self.flows.narrowest(&path).min(most);
-                self.transport.slow_start(on_wire, rate, round_trip)
-            }
-            false => Duration::ZERO,
+        let extra = if slowly {
+            let rate = self.flows.narrowest(&path).min(most);
+            self.transport.slow_start(on_wire, rate, round_trip)
+        } else {
+            Duration::ZERO
         };
         self.view_mut(from, to).last_bulk = Some(now);
         let flow = self

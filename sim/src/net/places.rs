@@ -116,12 +116,13 @@ impl Places {
     pub(crate) fn path(&self, from: usize, to: usize) -> Path {
         let (a, b) = (self.places[from], self.places[to]);
         let gate = |site: Option<u32>| site.map(|site| self.gates[site as usize]);
-        let (out, into) = match self.apart(from, to) {
-            false => (None, None),
-            true => (
+        let (out, into) = if self.apart(from, to) {
+            (
                 gate(a.site).and_then(|gate| gate.up),
                 gate(b.site).and_then(|gate| gate.down),
-            ),
+            )
+        } else {
+            (None, None)
         };
         Path::through([Some(a.up), out, into, Some(b.down)].into_iter().flatten())
     }

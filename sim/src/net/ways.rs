@@ -45,9 +45,10 @@ impl Ways {
 
     /// The machine through which the link of such a pair goes.
     pub(super) fn via(&self, a: usize, b: usize) -> Option<usize> {
-        match self.via.is_empty() {
-            true => None,
-            false => self.via.get(&pair(a, b)).map(|via| *via as usize),
+        if self.via.is_empty() {
+            None
+        } else {
+            self.via.get(&pair(a, b)).map(|via| *via as usize)
         }
     }
 

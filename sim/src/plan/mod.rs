@@ -2,17 +2,15 @@
 //!
 //! [`murmurate_strategies::plan`] computes the cost of a round; daemons use it, too.
 //!
-//! - `advice`: which presets to use. `choice`: those to try first. `measured`: what they cost in loss.
+//! - `advice`: which presets to use. `choice`: those to try first, and what they cost in loss.
 //!   `report`: text and JSON.
 
 mod advice;
 mod choice;
-mod measured;
 mod report;
 
 pub use advice::{Advice, Learns, PresetPlan, Verdict};
-pub use choice::Choice;
-pub use measured::{measured, measured_penalties};
+pub use choice::{Choice, measured, measured_penalties};
 pub use murmurate_strategies::plan::{Cluster, ClusterError, Cost, GridShape, Groups, Link};
 pub use report::PlanReport;
 

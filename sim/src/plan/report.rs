@@ -71,9 +71,10 @@ impl PlanReport {
              every daemon."
         )?;
         for (number, choice) in self.best.iter().enumerate() {
-            let model = match choice.agrees {
-                true => "all peers hold one model",
-                false => "each peer has a model of its own, near the others'",
+            let model = if choice.agrees {
+                "all peers hold one model"
+            } else {
+                "each peer has a model of its own, near the others'"
             };
             writeln!(f, "\n{}. {}: {}", number + 1, choice.preset, choice.summary)?;
             writeln!(f, "   {}; {model}", figures(&choice.cost))?;

@@ -61,9 +61,10 @@ impl<'a> Checker<'a> {
         value: f64,
         (low, high): (f64, f64),
     ) -> Result<f64, ScenarioError> {
-        match value.is_finite() && (low..=high).contains(&value) {
-            true => Ok(value),
-            false => Err(self.refuse(key, format!("is {value}: give {low} to {high}"))),
+        if value.is_finite() && (low..=high).contains(&value) {
+            Ok(value)
+        } else {
+            Err(self.refuse(key, format!("is {value}: give {low} to {high}")))
         }
     }
 
@@ -91,9 +92,10 @@ impl<'a> Checker<'a> {
         value: usize,
         peers: usize,
     ) -> Result<usize, ScenarioError> {
-        match value < peers {
-            true => Ok(value),
-            false => Err(self.refuse(key, format!("is {value}: peers are 0 to {}", peers - 1))),
+        if value < peers {
+            Ok(value)
+        } else {
+            Err(self.refuse(key, format!("is {value}: peers are 0 to {}", peers - 1)))
         }
     }
 }

@@ -63,9 +63,10 @@ fn strategy(seed: u64, peers: u64, presets: &[&str], draw: &mut Draw) -> String 
     };
     let schedule = SCHEDULES[(seed / 2 % 8) as usize];
     let sums = ["local-sgd", "diloco", "bsp"].contains(&preset);
-    let schedule = match sums && codec != "int8" {
-        true => format!("[strategy.architecture]\nschedule = \"{schedule}\"\n"),
-        false => String::new(),
+    let schedule = if sums && codec != "int8" {
+        format!("[strategy.architecture]\nschedule = \"{schedule}\"\n")
+    } else {
+        String::new()
     };
     // More than the window holds at a time.
     let fragments = [1, 2, 3, 40][draw.below(4) as usize];

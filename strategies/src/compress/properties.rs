@@ -119,9 +119,10 @@ impl CodecProperties {
             needs_feedback: !unbiased && (self.needs_feedback || after.needs_feedback),
             stochastic: self.stochastic || after.stochastic,
             dense: self.dense && after.dense,
-            reduction: match linear {
-                true => Reduction::WhileEncoded,
-                false => Reduction::AfterDecoding,
+            reduction: if linear {
+                Reduction::WhileEncoded
+            } else {
+                Reduction::AfterDecoding
             },
             error: if self.unbiased && !self.lossless {
                 (1.0 + first) * (1.0 + second) - 1.0

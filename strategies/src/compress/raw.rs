@@ -93,9 +93,10 @@ pub(super) fn expect_within(
     most: f32,
     field: &'static str,
 ) -> Result<(), CodecError> {
-    match f32s(bytes).all(|value| value.abs() <= most) {
-        true => Ok(()),
-        false => Err(CodecError::OutOfRange { field }),
+    if f32s(bytes).all(|value| value.abs() <= most) {
+        Ok(())
+    } else {
+        Err(CodecError::OutOfRange { field })
     }
 }
 

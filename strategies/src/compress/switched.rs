@@ -70,9 +70,10 @@ pub fn may_replace(own: &CodecKind, other: &CodecSpec) -> Result<(), SwitchError
         ),
     ];
     let larger = |(own, other): &(BytesBound, BytesBound)| other.per_1024 > own.per_1024;
-    match pairs.iter().any(larger) {
-        true => Err(SwitchError::Larger),
-        false => Ok(()),
+    if pairs.iter().any(larger) {
+        Err(SwitchError::Larger)
+    } else {
+        Ok(())
     }
 }
 
@@ -126,16 +127,17 @@ impl Switched {
     /// of a ladder.
     pub(crate) fn of(kind: &CodecKind, ladder: &[CodecKind]) -> Box<dyn Codec> {
         let own = kind.build();
-        match can_be_replaced(&own.properties()) {
-            false => own,
-            true => Box::new(Self {
+        if can_be_replaced(&own.properties()) {
+            Box::new(Self {
                 kind: *kind,
                 own,
                 replies: false,
                 ladder: ladder.to_vec(),
                 others: Vec::new(),
                 directed: BTreeMap::new(),
-            }),
+            })
+        } else {
+            own
         }
     }
 
@@ -173,9 +175,12 @@ impl Switched {
     fn unused(&self, bytes: &[u8]) -> Option<Box<dyn Codec>> {
         let tag = bytes.first().copied().map(Named::Tag);
         let named = tag.and_then(|named| self.replacement(named));
-        let rungs = self.ladder.iter().map(|kind| match self.replies {
-            true => kind.build().aggregate(),
-            false => kind.build(),
+        let rungs = self.ladder.iter().map(|kind| {
+            if self.replies {
+                kind.build().aggregate()
+            } else {
+                kind.build()
+            }
         });
         let mut found = named.into_iter().chain(rungs);
         found.find(|codec| reads(codec.as_ref(), bytes))

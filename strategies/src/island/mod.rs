@@ -382,9 +382,10 @@ impl Trainer for Island {
     fn load(&mut self, source: &dyn StateSource) -> Result<(), StateError> {
         // The checkpoint may be that of another number of ranks: those without a state of their own take
         // one that is there.
-        let saved = match source.contains(RANKS) {
-            true => read_count(&source.bytes(RANKS)?)?,
-            false => 1,
+        let saved = if source.contains(RANKS) {
+            read_count(&source.bytes(RANKS)?)?
+        } else {
+            1
         };
         for (rank, trainer) in self.ranks.iter_mut().enumerate() {
             let rank = rank % saved;

@@ -23,9 +23,10 @@ impl Count {
 
 impl StepControl for Count {
     fn before(&mut self, step: InnerStep) -> Proceed {
-        match step.0 < self.steps {
-            true => Proceed::Go,
-            false => Proceed::Stop,
+        if step.0 < self.steps {
+            Proceed::Go
+        } else {
+            Proceed::Stop
         }
     }
 

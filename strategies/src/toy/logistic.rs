@@ -1,8 +1,7 @@
 //! Toy task `logistic`: two classes that a plane nearly separates; peers see different parts of the
 //! space.
 
-use super::draw::{self, STREAM_HELD, STREAM_TASK, normal, uniform};
-use super::trainer::Objective;
+use super::trainer::{Objective, STREAM_HELD, STREAM_TASK, draws_of, normal, uniform};
 use crate::Layout;
 use murmurate_protocol::Evaluation;
 use rand_chacha::ChaCha8Rng;
@@ -42,7 +41,7 @@ impl Logistic {
         [index, peers]: [usize; 2],
         seed: u64,
     ) -> Self {
-        let mut rng = draw::stream(seed, STREAM_TASK);
+        let mut rng = draws_of(seed, STREAM_TASK);
         let phi = TAU * uniform(&mut rng);
         let mut direction: Vec<f32> = (0..dim).map(|_| normal(&mut rng)).collect();
         let length = direction
@@ -130,7 +129,7 @@ impl Objective for Logistic {
     }
 
     fn evaluate(&self, x: &[f32]) -> Evaluation {
-        let mut rng = draw::stream(self.seed, STREAM_HELD);
+        let mut rng = draws_of(self.seed, STREAM_HELD);
         let mut z = vec![0.0; self.direction.len()];
         let (mut loss, mut right) = (0.0, 0u32);
         for _ in 0..HELD {

@@ -1,7 +1,6 @@
 //! Toy tasks: trainers in plain Rust with a known optimum, cheap enough for a thousand peers in a
 //! simulator. They learn nothing useful.
 
-mod draw;
 mod logistic;
 mod quadratic;
 mod trainer;
@@ -214,7 +213,7 @@ mod tests {
     fn check_slope(objective: &dyn Objective, x: &[f32]) {
         let at = |x: &[f32]| {
             let mut gradient = vec![0.0; x.len()];
-            let loss = objective.sample(&mut draw::stream(1, 1), x, &mut gradient);
+            let loss = objective.sample(&mut trainer::draws_of(1, 1), x, &mut gradient);
             (loss, gradient)
         };
         let gradient = at(x).1;

@@ -1,7 +1,6 @@
 //! Toy task `quadratic`: every peer has its own optimum; the common optimum is known.
 
-use super::draw::{self, STREAM_TASK, normal, uniform};
-use super::trainer::Objective;
+use super::trainer::{Objective, STREAM_TASK, draws_of, normal, uniform};
 use crate::Layout;
 use murmurate_protocol::Evaluation;
 use rand_chacha::ChaCha8Rng;
@@ -43,7 +42,7 @@ impl Quadratic {
         [index, peers]: [usize; 2],
         seed: u64,
     ) -> Self {
-        let mut rng = draw::stream(seed, STREAM_TASK);
+        let mut rng = draws_of(seed, STREAM_TASK);
         let mut all = Self {
             curvature: Vec::with_capacity(dim),
             center: Vec::with_capacity(dim),

@@ -1,11 +1,12 @@
-//! The trainer of all toy tasks: parameters in a vector, an objective, an inner optimizer.
+//! The trainer of all toy tasks: parameters in a vector, an objective, an inner optimizer. Random numbers
+//! are cheap, and the same on every machine.
 
-use super::draw;
 use crate::inner::{InnerKind, InnerOptimizer};
 use crate::state::{StateError, StateSink, StateSource};
 use crate::{Gate, Layout, Proceed, StepControl, TrainError, TrainReport, Trainer};
 use murmurate_protocol::{Evaluation, InnerStep, Round};
 use rand_chacha::ChaCha8Rng;
+use rand_core::{Rng, SeedableRng};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -59,7 +60,7 @@ impl<O: Objective> ToyTrainer<O> {
             gradient: vec![0.0; len],
             inner: inner.build_for(&layout),
             layout,
-            rng: draw::stream(seed, stream),
+            rng: draws_of(seed, stream),
             begun: None,
             held: (seed, stream),
         }
@@ -176,7 +177,7 @@ impl<O: Objective> Trainer for ToyTrainer<O> {
     fn held_loss(&mut self, round: Round, batches: u16) -> Result<f64, TrainError> {
         // Of this peer's own data, in a stream that no training reaches.
         let (seed, stream) = self.held;
-        let mut rng = draw::stream(seed, draw::STREAM_SCORES ^ stream);
+        let mut rng = draws_of(seed, STREAM_SCORES ^ stream);
         let each = u128::from(batches) * HELD_WORDS;
         rng.set_word_pos(u128::from(round.0) * each);
         let mut unused = vec![0.0; self.x.len()];
@@ -204,5 +205,54 @@ impl<O: Objective> Trainer for ToyTrainer<O> {
         self.begun = None;
         self.rng.set_word_pos(u128::from_le_bytes(position));
         Ok(())
+    }
+}
+
+/// Streams of a seed that no peer uses for its own draws.
+pub(super) const STREAM_TASK: u64 = u64::MAX;
+/// Held samples of peers: combined with the peer's own stream.
+pub(super) const STREAM_SCORES: u64 = 1 << 63;
+/// Held data.
+pub(super) const STREAM_HELD: u64 = u64::MAX - 1;
+
+/// The generator of one stream; a peer's own stream is its index.
+pub(super) fn draws_of(seed: u64, stream: u64) -> ChaCha8Rng {
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    rng.set_stream(stream);
+    rng
+}
+
+/// Uniform in `[0, 1)`, 53 bits.
+pub(super) fn uniform(rng: &mut ChaCha8Rng) -> f64 {
+    (rng.next_u64() >> 11) as f64 / (1u64 << 53) as f64
+}
+
+/// Nearly normal with mean 0 and variance 1: the sum of four uniform numbers from one draw. It
+/// needs only sums and one product, so it is the same on every machine.
+pub(super) fn normal(rng: &mut ChaCha8Rng) -> f32 {
+    let bits = rng.next_u64();
+    let sum = (0..4)
+        .map(|part| (bits >> (16 * part)) & 0xffff)
+        .sum::<u64>() as i64;
+    // Four uniforms over 2^16 values have mean 2 (2^16 - 1) and variance 4 (2^32 - 1) / 12.
+    const SCALE: f64 = 1.732_050_807_568_877_2 / 65536.0;
+    ((sum - 2 * 65535) as f64 * SCALE) as f32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn normal_draws_have_mean_zero_and_variance_one() {
+        let mut rng = draws_of(1, 2);
+        let draws: Vec<f64> = (0..100_000).map(|_| f64::from(normal(&mut rng))).collect();
+        let mean = draws.iter().sum::<f64>() / 1e5;
+        let variance = draws.iter().map(|d| d * d).sum::<f64>() / 1e5;
+        // Five standard errors.
+        assert!(
+            mean.abs() < 0.016 && (variance - 1.0).abs() < 0.023,
+            "{mean} {variance}"
+        );
     }
 }

@@ -77,9 +77,12 @@ pub fn mean_iterations(
         let weights: Vec<f64> = jobs
             .iter()
             .zip(&left)
-            .map(|(job, (compute, send))| match *compute > 0.0 {
-                true => 0.0,
-                false => sharing.weight(1.0 - send / f64::from(job.send_ms)),
+            .map(|(job, (compute, send))| {
+                if *compute > 0.0 {
+                    0.0
+                } else {
+                    sharing.weight(1.0 - send / f64::from(job.send_ms))
+                }
             })
             .collect();
         let total: f64 = weights.iter().sum();

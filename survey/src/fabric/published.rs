@@ -116,9 +116,10 @@ fn transports(constants: &Constants, pcie: f64) -> Vec<Figure> {
                     ),
                     unit: "samples/s",
                     predicted: GPUS as f64 * f64::from(batch) / seconds,
-                    published: Some(match calibrated {
-                        true => Published::CalibratedOn(speed),
-                        false => Published::Measured(speed),
+                    published: Some(if calibrated {
+                        Published::CalibratedOn(speed)
+                    } else {
+                        Published::Measured(speed)
                     }),
                     source: S3,
                 });

@@ -58,9 +58,10 @@ impl FixedPoint {
     /// Special case: a bound of zero or less needs no scaling, and the factor is one.
     pub fn largest(hosts: u32, bound: f64) -> Self {
         let n = f64::from(hosts);
-        let factor = match bound > 0.0 {
-            true => (f64::from(1u32 << 31) - n) / (n * bound),
-            false => 1.0,
+        let factor = if bound > 0.0 {
+            (f64::from(1u32 << 31) - n) / (n * bound)
+        } else {
+            1.0
         };
         Self { factor, hosts }
     }

@@ -247,12 +247,11 @@ impl Graph<'_> {
         let local = setting.ranks.min(setting.constants.gpus_per_machine);
         let half = 0.5 * ring_share(local) * bytes / setting.pcie;
         let reduced = self.engine.add(Resource::Pcie, half, priority, [ready]);
-        let exchanged = match inside {
-            true => reduced,
-            false => {
-                let seconds = setting.constants.push_and_pull * bytes / setting.slowest;
-                self.engine.add(Resource::Nic, seconds, priority, [reduced])
-            }
+        let exchanged = if inside {
+            reduced
+        } else {
+            let seconds = setting.constants.push_and_pull * bytes / setting.slowest;
+            self.engine.add(Resource::Nic, seconds, priority, [reduced])
         };
         self.engine.add(Resource::Pcie, half, priority, [exchanged])
     }

@@ -107,9 +107,10 @@ impl Format for Int8 {
     fn check(&self, bytes: &[u8], _: usize) -> Result<(), CodecError> {
         let (scale, levels) = first_f32(bytes);
         check_scale(scale, 127.0)?;
-        match levels.iter().fold(false, |seen, q| seen | (*q == 0x80)) {
-            true => Err(CodecError::OutOfRange { field: "values" }),
-            false => Ok(()),
+        if levels.iter().fold(false, |seen, q| seen | (*q == 0x80)) {
+            Err(CodecError::OutOfRange { field: "values" })
+        } else {
+            Ok(())
         }
     }
 

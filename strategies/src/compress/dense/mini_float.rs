@@ -181,9 +181,10 @@ impl<const E: u32, const M: u32> Format for MiniFloat<E, M> {
             let twos = bytes.as_chunks::<2>().0.iter();
             u32::from(twos.fold(0, |most, b| (u16::from_le_bytes(*b) & mask).max(most)))
         };
-        match largest > Self::MOST {
-            true => Err(CodecError::OutOfRange { field: "values" }),
-            false => Ok(()),
+        if largest > Self::MOST {
+            Err(CodecError::OutOfRange { field: "values" })
+        } else {
+            Ok(())
         }
     }
 

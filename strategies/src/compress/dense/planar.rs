@@ -76,8 +76,9 @@ pub(in crate::compress) fn check(
         let used = plane_range(plane, bytes.len(), len).len();
         bad |= bytes[used..].iter().any(|byte| (byte >> shift) & mask != 0);
     }
-    match bad {
-        true => Err(CodecError::OutOfRange { field: "values" }),
-        false => Ok(()),
+    if bad {
+        Err(CodecError::OutOfRange { field: "values" })
+    } else {
+        Ok(())
     }
 }

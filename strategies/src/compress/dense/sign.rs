@@ -85,9 +85,12 @@ impl Format for SignSgd {
             planar::write(values, 1, bytes, sign_of);
             return;
         }
-        planar::write(values, 1, bytes, |index, value| match value == 0.0 {
-            true => random.bits(index) >> 31,
-            false => sign_of(index, value),
+        planar::write(values, 1, bytes, |index, value| {
+            if value == 0.0 {
+                random.bits(index) >> 31
+            } else {
+                sign_of(index, value)
+            }
         });
     }
 

@@ -94,9 +94,10 @@ impl Format for TernGrad {
             let used = plane_range(plane, bytes.len(), len).len();
             bad |= bytes[used..].iter().any(|byte| byte / digit % 3 != 0);
         }
-        match bad {
-            true => Err(CodecError::OutOfRange { field: "values" }),
-            false => Ok(()),
+        if bad {
+            Err(CodecError::OutOfRange { field: "values" })
+        } else {
+            Ok(())
         }
     }
 

@@ -227,9 +227,10 @@ impl<F: Factor> LowRank<F> {
         into.extend(f32s(own));
         let (left, right) = into.split_at(rank * matrix.rows);
         let within = |values: &[f32], most: f32| values.iter().all(|v| v.abs() <= most);
-        match within(left, LEFT_MAX) && within(right, RIGHT_MAX) {
-            true => Ok(rest),
-            false => Err(CodecError::OutOfRange { field: "factors" }),
+        if within(left, LEFT_MAX) && within(right, RIGHT_MAX) {
+            Ok(rest)
+        } else {
+            Err(CodecError::OutOfRange { field: "factors" })
         }
     }
 }

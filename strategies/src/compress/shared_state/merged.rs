@@ -244,9 +244,10 @@ impl OkTopK {
 
 impl Pick for OkTopK {
     fn properties(&self) -> CodecProperties {
-        match self.density == 1.0 {
-            true => CodecProperties::LOSSLESS,
-            false => top_k::properties(0.5 * self.density),
+        if self.density == 1.0 {
+            CodecProperties::LOSSLESS
+        } else {
+            top_k::properties(0.5 * self.density)
         }
     }
 

@@ -346,9 +346,10 @@ impl Lazy {
             return false;
         }
         let moves = context.shared.iter().map(|v| f64::from(*v)).sum::<f64>();
-        let changed = match self.server {
-            true => self.bound(context),
-            false => Some(square(difference)),
+        let changed = if self.server {
+            self.bound(context)
+        } else {
+            Some(square(difference))
         };
         changed.is_some_and(|changed| changed <= self.xi * moves)
     }
@@ -356,9 +357,10 @@ impl Lazy {
     /// `L_i^2 ||theta - theta_i||^2`; `None` where it is not known.
     fn bound(&self, context: &EncodeContext<'_>) -> Option<f64> {
         let last = last(context);
-        let smoothness = match self.smoothness > 0.0 {
-            true => self.smoothness,
-            false => last.estimate,
+        let smoothness = if self.smoothness > 0.0 {
+            self.smoothness
+        } else {
+            last.estimate
         };
         let known = last.stands && smoothness > 0.0;
         known.then(|| smoothness.powi(2) * moved_since(context))

@@ -123,9 +123,10 @@ kernel! {
         let (half, even) = (rows / 2, rows.is_multiple_of(2));
         let below = &found[half - usize::from(even)];
         for (median, (a, b)) in medians.iter_mut().zip(below.iter().zip(&found[half])) {
-            *median = match even {
-                true => 0.5 * value(*a) + 0.5 * value(*b),
-                false => value(*b),
+            *median = if even {
+                0.5 * value(*a) + 0.5 * value(*b)
+            } else {
+                value(*b)
             };
         }
     }

@@ -135,9 +135,10 @@ impl WithSimd for Sides<'_> {
                 for (x, row) in x.iter_mut().zip(vectors.chunks_exact(width)) {
                     *x = row[column];
                 }
-                let x = match self.forward {
-                    true => forward(simd, self.halves, x),
-                    false => inverse(simd, self.halves, x),
+                let x = if self.forward {
+                    forward(simd, self.halves, x)
+                } else {
+                    inverse(simd, self.halves, x)
                 };
                 let lanes: &[f32] = bytemuck::cast_slice(&x);
                 let first = column * S::F32_LANES;

@@ -121,9 +121,10 @@ impl DeMo {
         scratch.values.clear();
         scratch.values.resize(scratch.chosen.len(), 0.0);
         self.values.decode_add(rest, 1.0, &mut scratch.values)?;
-        match scratch.values.iter().all(|v| v.abs() <= COEFFICIENT_MAX) {
-            true => Ok(()),
-            false => Err(CodecError::OutOfRange { field: "values" }),
+        if scratch.values.iter().all(|v| v.abs() <= COEFFICIENT_MAX) {
+            Ok(())
+        } else {
+            Err(CodecError::OutOfRange { field: "values" })
         }
     }
 }

@@ -148,10 +148,7 @@ impl Pick for Dgc {
         } = source
             && context.planes[0].len() == delta.len()
         {
-            let norm = match self.clip > 0.0 {
-                true => norm(delta),
-                false => 0.0,
-            };
+            let norm = if self.clip > 0.0 { norm(delta) } else { 0.0 };
             let share = if norm > self.clip {
                 self.clip / norm
             } else {

@@ -70,9 +70,10 @@ impl Largest {
         seed: u64,
         key: impl Fn(f32) -> u32,
     ) -> u32 {
-        match source.len() > 4 * SAMPLE && density < 0.3 {
-            true => self.estimate(source, (density, 3.0), seed, key).max(1),
-            false => 1,
+        if source.len() > 4 * SAMPLE && density < 0.3 {
+            self.estimate(source, (density, 3.0), seed, key).max(1)
+        } else {
+            1
         }
     }
 
