@@ -30,15 +30,14 @@ pub struct Buffer {
 /// # Errors
 /// When the state cannot be read.
 pub fn buffers_of(checkpoint: &dyn StateSource) -> Result<Vec<Buffer>, StateError> {
-    match checkpoint.contains(STATE) {
-        true => {
-            let bytes = checkpoint.bytes(STATE)?;
-            buffers_in(&bytes).ok_or_else(|| StateError::Malformed {
-                name: STATE.to_owned(),
-                reason: "the package of another version has written it".to_owned(),
-            })
-        }
-        false => Ok(Vec::new()),
+    if checkpoint.contains(STATE) {
+        let bytes = checkpoint.bytes(STATE)?;
+        buffers_in(&bytes).ok_or_else(|| StateError::Malformed {
+            name: STATE.to_owned(),
+            reason: "the package of another version has written it".to_owned(),
+        })
+    } else {
+        Ok(Vec::new())
     }
 }
 

@@ -62,7 +62,7 @@ pub fn layout_of(tensors: &[TensorClaim]) -> Result<Layout, ClaimError> {
     ))
 }
 
-/// Whether a trainer can take part in this mode.
+/// Checks that a trainer can take part in this mode.
 pub(crate) fn check(hello: &Hello, mode: Mode) -> Result<Layout, ClaimError> {
     if hello.version != VERSION {
         return Err(ClaimError::Version {
@@ -76,7 +76,7 @@ pub(crate) fn check(hello: &Hello, mode: Mode) -> Result<Layout, ClaimError> {
     layout_of(&hello.tensors)
 }
 
-/// Whether a trainer that comes back trains what the daemon holds.
+/// Checks that a trainer that comes back trains the daemon's model.
 pub(crate) fn same(found: &Layout, needed: &Layout) -> Result<(), ClaimError> {
     let pairs = found.tensors().iter().zip(needed.tensors());
     for (index, (a, b)) in pairs.enumerate() {

@@ -199,7 +199,7 @@ fn same_user(_: &UnixStream) -> Option<Option<rustix::process::Pid>> {
     Some(None)
 }
 
-/// Whether the other end still exists, even if there is more to read.
+/// The other end still exists, even if there is more to read.
 fn is_open(stream: &UnixStream) -> bool {
     let mut fds = [PollFd::new(stream, PollFlags::empty())];
     let now = Timespec {

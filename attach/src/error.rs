@@ -11,7 +11,7 @@ pub enum AttachError {
     Socket {
         /// Its path.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         reason: String,
     },
     /// The memory that both sides see cannot be made.
@@ -21,7 +21,7 @@ pub enum AttachError {
     Memory {
         /// How many.
         bytes: u64,
-        /// What the system said.
+        /// The system's error.
         reason: String,
     },
     /// The training loop ends before it attaches.
@@ -40,7 +40,7 @@ pub enum AttachError {
     Thread(#[source] std::io::Error),
 }
 
-/// What is wrong with a trainer's description of its tensors.
+/// A wrong description of a trainer's tensors.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClaimError {

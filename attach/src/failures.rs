@@ -25,9 +25,10 @@ impl Failures {
         if trained {
             *self = Self::default();
         }
-        self.alike = match self.last == failure {
-            true => self.alike + 1,
-            false => 1,
+        self.alike = if self.last == failure {
+            self.alike + 1
+        } else {
+            1
         };
         self.count += 1;
         self.last = failure;

@@ -29,7 +29,7 @@ impl Gathering {
         Here(Arc::clone(this))
     }
 
-    /// Whether the island waits for a rank that is not there: for any while there is none, and for all
+    /// The island waits for a rank that is not there: for any while there is none, and for all
     /// that may still come a moment after one came.
     pub(crate) fn waits(&self, may_come: bool) -> bool {
         self.with(|gathered| {

@@ -19,15 +19,15 @@ pub struct Group {
     /// Held while it is signalled and while it is reaped, so that a number that was given to another
     /// process is never hit.
     leader: Mutex<Option<Pid>>,
-    /// Whether training is over, so that nothing is started again.
+    /// Training is over: nothing is started again.
     over: AtomicBool,
-    /// Whether the island goes on without this rank when it ends.
+    /// The island goes on without this rank when it ends.
     left_out: AtomicBool,
-    /// Whether its trainer has attached in this life.
+    /// Its trainer has attached in this life.
     attached: AtomicBool,
     /// Inner steps of this life since its last round.
     steps: AtomicU64,
-    /// Whether it has trained a round in this life.
+    /// It has trained a round in this life.
     trained: AtomicBool,
     /// Why the training loop is not started again.
     given_up: OnceLock<String>,

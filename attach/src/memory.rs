@@ -74,7 +74,7 @@ impl Memory {
         self.news.clear();
     }
 
-    /// Whether the other slot holds what the slot in use does. Reads up to the first piece that differs.
+    /// Compares the two slots. Reads up to the first piece that differs.
     pub(crate) fn is_unchanged(&self) -> bool {
         let piece = VALUES_AT_A_TIME.min(self.values);
         let (mut ours, mut theirs) = (vec![0.0; piece], vec![0.0; piece]);
@@ -86,7 +86,7 @@ impl Memory {
         })
     }
 
-    /// What the trainer has to take over.
+    /// Ranges that the trainer has to take over.
     pub(crate) fn news(&self) -> &[Range<usize>] {
         &self.news
     }

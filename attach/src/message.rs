@@ -22,13 +22,13 @@ pub struct Hello {
     pub version: u32,
     /// Its tensors in the order of the flat parameters.
     pub tensors: Vec<TensorClaim>,
-    /// Whether it can hand over gradients instead of stepping.
+    /// It can hand over gradients instead of stepping.
     pub gradients: bool,
-    /// Whether it can evaluate.
+    /// It can evaluate.
     pub evaluate: bool,
-    /// Whether it has state beside the parameters, such as an optimizer's.
+    /// It has state beside the parameters, such as an optimizer's.
     pub state: bool,
-    /// Whether SIGUSR1 makes it print its stacks.
+    /// SIGUSR1 makes it print its stacks.
     pub faulthandler: bool,
 }
 
@@ -42,7 +42,7 @@ pub struct Welcome {
     pub seed: u64,
     /// Which part of the data is this daemon's.
     pub shard: Shard,
-    /// What a contribution is.
+    /// The kind of contribution.
     pub mode: Mode,
     /// Number of values of one slot of the memory file.
     pub values: u64,
@@ -55,7 +55,7 @@ pub struct Welcome {
     pub state_at_cut_bytes_max: u64,
 }
 
-/// What a trainer says.
+/// Messages of a trainer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "t", rename_all = "kebab-case")]
 pub enum FromTrainer {
@@ -116,7 +116,7 @@ impl FromTrainer {
     }
 }
 
-/// What the daemon says.
+/// Messages of the daemon.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "t", rename_all = "kebab-case")]
 pub enum ToTrainer {

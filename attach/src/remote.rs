@@ -45,11 +45,11 @@ pub struct RemoteTrainer {
     leaving: Arc<AtomicBool>,
     /// Samples of the last inner step.
     samples: u64,
-    /// Whether the last one that came was refused: it will not come again by itself.
+    /// The last trainer that came was refused: it will not come again by itself.
     refused: bool,
 }
 
-/// What outlives a trainer.
+/// State that outlives a trainer.
 #[derive(Debug)]
 pub(crate) struct Shared {
     layout: Layout,
@@ -91,7 +91,7 @@ enum Cut {
     Failed(TrainError),
 }
 
-/// What is said where training ends because the peer leaves.
+/// The reason for an end of training because the peer leaves.
 const LEFT: &str = "the peer leaves";
 
 /// One inner step as the trainer tells it.
@@ -101,7 +101,7 @@ struct Step {
 }
 
 impl RemoteTrainer {
-    /// Whether the trainer that is attached can evaluate.
+    /// A trainer that can evaluate is attached.
     pub fn evaluates(&self) -> bool {
         self.session.as_ref().is_some_and(|s| s.can_evaluate)
     }
@@ -110,7 +110,7 @@ impl RemoteTrainer {
         self.leaving.load(Ordering::Relaxed)
     }
 
-    /// Whether to try again after this: an only trainer is waited for, a rank is not.
+    /// `Ok` if training begins again: an only trainer is waited for, a rank is not.
     fn again_after(&self, cut: Cut) -> Result<(), TrainError> {
         match cut {
             Cut::Lost if self.terms.rank.is_alone() => Ok(()),

@@ -19,9 +19,9 @@ pub(crate) struct State {
     bytes: Option<u64>,
     /// The most that it may have.
     bytes_max: u64,
-    /// Whether the attached trainer has to take it back.
+    /// The attached trainer has to take it back.
     pub(crate) is_news: bool,
-    /// Whether it is that of the parameters in use.
+    /// It belongs to the parameters in use.
     pub(crate) is_fresh: bool,
 }
 

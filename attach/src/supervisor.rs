@@ -35,7 +35,7 @@ const END_WAIT: Duration = Duration::from_secs(60);
 /// How long it may take after SIGTERM.
 const TERMINATE_WAIT: Duration = Duration::from_secs(5);
 
-/// What is known of the training loops that ended.
+/// The ends of training loops.
 #[derive(Debug, Default)]
 struct Ended {
     times: u32,
@@ -142,7 +142,7 @@ impl Supervisor {
         (ended.times, ended.words.clone())
     }
 
-    /// Whether the training loop is away.
+    /// A view of training loops that ended, for status pages.
     pub fn trouble(&self) -> Trouble {
         Trouble {
             groups: self.groups.clone(),
@@ -311,7 +311,7 @@ impl Keeper {
         None
     }
 
-    /// Whether a process has ended.
+    /// Reaps a process that has ended.
     fn look(&self, life: &mut Life) -> bool {
         let group = &self.ranks[life.rank].1;
         life.end = match group.reap(&mut life.child) {
@@ -333,9 +333,10 @@ impl Keeper {
             _ => format!("rank {} of the trainer", life.rank),
         };
         let status = life.end.as_deref().unwrap_or_default();
-        let text = match words.is_empty() {
-            true => format!("{who} ended ({status})"),
-            false => format!("{who} ended ({status}): {words}"),
+        let text = if words.is_empty() {
+            format!("{who} ended ({status})")
+        } else {
+            format!("{who} ended ({status}): {words}")
         };
         (words, text)
     }

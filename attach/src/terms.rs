@@ -1,4 +1,4 @@
-//! What the daemon tells a trainer, and how it treats it.
+//! The terms of a session: what the daemon tells a trainer, and how it treats it.
 
 use murmurate_strategies::Rank;
 use serde::{Deserialize, Serialize};
@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What the trainer contributes to a round.
+/// The kind of a trainer's contribution to a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {
@@ -28,7 +28,7 @@ pub struct Shard {
 /// Shows a line to the operator. Called from several threads.
 pub type Notes = Arc<dyn Fn(&str) + Send + Sync>;
 
-/// What the daemon tells a trainer, and how it treats it.
+/// The terms of a session: what the daemon tells a trainer, and how it treats it.
 #[derive(Clone)]
 pub struct Terms {
     /// The directory of the socket. It is made if it is missing, readable by its owner only.
@@ -41,11 +41,11 @@ pub struct Terms {
     pub shard: u32,
     /// Number of shards.
     pub shards: u32,
-    /// Whether the live peers divide the data: then shard and shards change with them.
+    /// The live peers divide the data: shard and shards change with them.
     pub dealt: bool,
     /// Which of its daemon's trainers it is: the ranks of an island divide the daemon's part of the data.
     pub rank: Rank,
-    /// What a contribution is.
+    /// The kind of contribution.
     pub mode: Mode,
     /// The least time without an inner step after which a trainer counts as hung.
     pub patience: Duration,
@@ -60,11 +60,12 @@ impl Terms {
         Shard { index, of }
     }
 
-    /// What it is called in notes.
+    /// Its name in notes.
     pub(crate) fn name(&self) -> String {
-        match self.rank.is_alone() {
-            true => "the trainer".to_owned(),
-            false => format!("rank {} of the trainer", self.rank.index),
+        if self.rank.is_alone() {
+            "the trainer".to_owned()
+        } else {
+            format!("rank {} of the trainer", self.rank.index)
         }
     }
 }

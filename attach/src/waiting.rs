@@ -11,7 +11,7 @@ use crate::terms::Terms;
 use std::path::Path;
 use std::sync::Arc;
 
-/// What a trainer may read before it attaches, beside the socket: it needs the seed for its first
+/// A file that a trainer may read before it attaches, beside the socket: it needs the seed for its first
 /// parameters.
 const ABOUT: &str = "run.json";
 

@@ -66,7 +66,7 @@ async fn run_in(options: &JoinOptions, dir: &Path) -> Result<JoinReport, BenchEr
         };
         let at = wait_for(WAIT, &mut donors, enough).await?;
         let Some(at) = at else {
-            return options::wrong(
+            return crate::wrong(
                 "--kill-at",
                 "the newcomer had joined before; give more --params",
             );

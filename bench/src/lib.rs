@@ -24,7 +24,7 @@ pub enum BenchError {
     Flag {
         /// The flag.
         flag: &'static str,
-        /// What to give instead.
+        /// Values that are possible.
         message: String,
     },
     /// A process could not be started, or its directory could not be created.
@@ -61,4 +61,23 @@ pub enum BenchError {
     /// The configuration derived from the flags is invalid.
     #[error(transparent)]
     Config(#[from] murmurate_node::config::ConfigError),
+}
+
+/// User and system time of all threads of this process.
+pub(crate) fn cpu_time() -> std::time::Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
+    std::time::Duration::new(seconds, u32::try_from(time.tv_nsec).unwrap_or(0))
+}
+
+/// The median; for an even count, the upper of the two middle values.
+pub(crate) fn median(mut values: Vec<f64>) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied()
+}
+
+/// Refuses the value of a flag, and says what to give instead.
+pub(crate) fn wrong<T>(flag: &'static str, message: impl Into<String>) -> Result<T, BenchError> {
+    let message = message.into();
+    Err(BenchError::Flag { flag, message })
 }

@@ -70,11 +70,8 @@ fn assert_close(a: &[f64], b: &[f64]) {
 #[test]
 fn losses_are_those_of_the_processor_over_fifty_inner_steps() {
     let dir = tempfile::tempdir().unwrap();
-    let momentum = InnerKind::Sgd {
-        lr: 0.05,
-        momentum: 0.9,
-        weight_decay: 1e-4,
-    };
+    let momentum = InnerKind::sgd(0.05).with("momentum", 0.9);
+    let momentum = momentum.with("weight_decay", 1e-4);
     for (task, inner) in [
         (mlp(), momentum),
         (transformer(dir.path()), InnerKind::adam_w(1e-3)),
@@ -120,11 +117,7 @@ fn clipped_and_accumulated_gradients_are_those_of_the_processor() {
 #[test]
 fn a_checkpoint_moves_between_a_device_and_the_processor() {
     let task = mlp();
-    let signum = InnerKind::Signum {
-        lr: 1e-3,
-        momentum: 0.9,
-        weight_decay: 0.01,
-    };
+    let signum = InnerKind::new("signum", &[("lr", 1e-3), ("weight_decay", 0.01)]).unwrap();
     for (inner, from, to) in [
         (InnerKind::adam_w(1e-3), WGPU, FLEX),
         (InnerKind::adam_w(1e-3), FLEX, WGPU),

@@ -1,4 +1,4 @@
-//! Whether a port is free, asked before it is bound for good.
+//! Probes for a free port, before it is bound for good.
 //!
 //! libp2p shares TCP ports between sockets of one user, so a second daemon on a port would start, and
 //! some of the connections to the first would reach it.

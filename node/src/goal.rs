@@ -2,7 +2,7 @@
 
 use crate::api::EvaluationStatus;
 
-/// What evaluations must reach; nothing by default.
+/// Goal of a run for its evaluations; none by default.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Target {
     /// At least this accuracy.
@@ -12,12 +12,12 @@ pub struct Target {
 }
 
 impl Target {
-    /// Whether there is anything to reach.
+    /// There is something to reach.
     pub const fn is_set(&self) -> bool {
         self.accuracy.is_some() || self.loss.is_some()
     }
 
-    /// Whether an evaluation reaches all of it. Without a goal nothing does.
+    /// An evaluation reaches all of it. Without a goal nothing does.
     pub fn reached(&self, accuracy: Option<f64>, loss: Option<f64>) -> bool {
         let right = |target| accuracy.is_some_and(|found| found >= target);
         let low = |target| loss.is_some_and(|found| found <= target);
@@ -60,11 +60,11 @@ pub struct Missed {
     pub flag: &'static str,
     /// The last value.
     pub found: f64,
-    /// How far it is from the goal.
+    /// Distance to the goal.
     pub by: f64,
-    /// How the value compares with the goal.
+    /// Comparison with the goal.
     pub words: String,
-    /// What else to ask for.
+    /// Another goal to ask for.
     pub remedy: &'static str,
 }
 

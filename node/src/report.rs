@@ -40,7 +40,7 @@ pub struct NodeReport {
     pub longest_wait_s: f64,
     /// The deadline of that wait, seconds.
     pub deadline_s: Option<f64>,
-    /// What the daemon waited for.
+    /// Kind of the longest wait.
     pub longest_wait_for: Option<String>,
     /// Peak resident bytes.
     pub peak_rss_bytes: Option<u64>,
@@ -48,20 +48,20 @@ pub struct NodeReport {
     pub digest: Option<String>,
     /// The round that produced this digest.
     pub digest_round: Option<u64>,
-    /// How often the daemon fetched the swarm's state.
+    /// Fetches of the swarm's state.
     pub catch_ups: u64,
     /// Number of exchanges that ended without a result at this daemon; others may have decided some of them.
     pub voids: u64,
     /// Number of inputs from others that broke a rule.
     #[serde(default)]
     pub misbehaved: u64,
-    /// Whether others can dial it: `public`, `private` or `unknown`.
+    /// Reachability for others: `public`, `private` or `unknown`.
     #[serde(default)]
     pub reachability: String,
     /// The last path to each peer, by id in hexadecimal.
     #[serde(default)]
     pub paths: BTreeMap<String, PathStatus>,
-    /// What slices went over to each peer whose link was still up: `quic`, `tls`, `stream` or `unused`.
+    /// Transport of slices to each peer whose link was still up: `quic`, `tls`, `stream` or `unused`.
     #[serde(default)]
     pub bulk: BTreeMap<String, String>,
 }

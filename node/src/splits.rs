@@ -40,9 +40,10 @@ impl FromStr for Split {
             until: until.parse().map_err(|_| bad())?,
             peers: peers.collect::<Option<_>>().ok_or_else(bad)?,
         };
-        match split.from < split.until {
-            true => Ok(split),
-            false => Err(bad()),
+        if split.from < split.until {
+            Ok(split)
+        } else {
+            Err(bad())
         }
     }
 }
@@ -54,7 +55,7 @@ pub struct Splits {
     now: Option<Split>,
 }
 
-/// What changes for a daemon.
+/// Change of a daemon's reach.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SplitChange {
     /// It cannot reach these peers any more.
@@ -72,7 +73,7 @@ impl Splits {
         }
     }
 
-    /// What changes at the start of `phase` in `round`.
+    /// The change at the start of `phase` in `round`.
     pub fn due(&mut self, round: Round, phase: Phase) -> Option<SplitChange> {
         if let Some(over) = self.now.take_if(|split| split.until <= round.0) {
             return Some(SplitChange::Healed(over.peers));
@@ -87,7 +88,7 @@ impl Splits {
         Some(SplitChange::Cut(split.peers.clone()))
     }
 
-    /// Whether a peer cannot be reached now.
+    /// A peer cannot be reached now.
     pub fn hides(&self, peer: &PeerId) -> bool {
         let split = self.now.as_ref();
         split.is_some_and(|split| split.peers.contains(peer))

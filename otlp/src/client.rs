@@ -11,13 +11,13 @@ use std::net::{TcpStream, ToSocketAddrs};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// How long the collector may take for one step of a request.
+/// Time of the collector for one step of a request.
 const STEP_WAIT: Duration = Duration::from_secs(5);
 
 /// Bytes of a response's head. The body says nothing that is needed.
 const HEAD_BYTES_MAX: usize = 16 << 10;
 
-/// Whether the collector answers.
+/// Health of the collector: it answers, or why not.
 #[derive(Debug, Default)]
 pub(crate) struct Health(Mutex<State>);
 
@@ -25,7 +25,7 @@ pub(crate) struct Health(Mutex<State>);
 struct State {
     /// Why the last request failed, if it did.
     failed: Option<String>,
-    /// What the operator was told last: whether it fails.
+    /// The operator was told last that requests fail.
     told: bool,
 }
 

@@ -4,7 +4,7 @@ use opentelemetry::metrics::{Meter, MeterProvider};
 use opentelemetry_sdk::metrics::SdkMeterProvider;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What a daemon measures. What is not known is none, and is not exported.
+/// Measurements of a daemon. Unknown ones are none, and are not exported.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Values {
     /// Rounds that have ended.

@@ -8,13 +8,12 @@
 
 mod client;
 mod endpoint;
-mod expired;
 mod instruments;
 mod spans;
 
 pub use endpoint::{Endpoint, EndpointError};
-pub use expired::Expired;
 pub use instruments::Values;
+pub use spans::Expired;
 
 use client::{Client, Health};
 use opentelemetry::KeyValue;
@@ -37,7 +36,7 @@ const SPANS_EVERY: Duration = Duration::from_secs(5);
 /// Spans that may wait for an export: some minutes of short rounds.
 const SPANS_WAITING_MAX: usize = 4096;
 
-/// How long the last export may take.
+/// Time for the last export.
 const END_WAIT: Duration = Duration::from_secs(3);
 
 /// Why nothing can be exported.

@@ -1,6 +1,5 @@
 //! The traces: a span for each round, and in it one for each phase and each wait.
 
-use crate::expired::Expired;
 use crate::instruments::Values;
 use opentelemetry::trace::{SpanBuilder, Status, TraceContextExt, Tracer, TracerProvider};
 use opentelemetry::{Context, KeyValue};
@@ -9,6 +8,15 @@ use std::time::{Duration, SystemTime};
 
 /// Phases that belong to a round. In others the daemon is between rounds, or before the first one.
 const OF_ROUNDS: [&str; 4] = ["train", "exchange", "apply", "settle"];
+
+/// End of a wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Expired {
+    /// The awaited thing has come.
+    No,
+    /// Its deadline has passed.
+    Yes,
+}
 
 /// The spans that are open.
 #[derive(Debug)]

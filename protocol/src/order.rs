@@ -58,7 +58,7 @@ pub enum Order {
         round: Round,
         /// How much; zero inner steps where an earlier order has taken all of the round's steps.
         budget: StepBudget,
-        /// Whether it ends with the cut.
+        /// Set where it ends with the cut.
         cut: bool,
         /// The live peers. Eager updates scale by the inverse of their number, and data that is dealt
         /// is divided among them.
@@ -133,7 +133,7 @@ pub enum Order {
         of: u16,
         /// The parts in order.
         parts: Vec<SliceId>,
-        /// Whether a note is behind the bytes of the first one.
+        /// Set where a note is behind the bytes of the first one.
         noted: bool,
     },
     /// In an exchange of two passes: make of first contributions to a shard what members encode their second
@@ -239,7 +239,7 @@ pub enum Order {
         fragment: FragmentId,
         /// The decided aggregates, shard by shard.
         aggregates: Vec<SliceId>,
-        /// Whether what was trained since the old anchor stays on top of the new one: for a
+        /// Set where what was trained since the old anchor stays on top of the new one: for a
         /// straggler whose contribution was not part of the round.
         keep_local: bool,
         /// What the owner has changed of the round's training.

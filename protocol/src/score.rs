@@ -237,8 +237,8 @@ impl Ratings {
         }
     }
 
-    /// Whether it could have come about: bounded in number and size.
-    pub(crate) fn fits(&self) -> bool {
+    /// Bounded in number and size, as all that can come about.
+    pub(crate) fn are_possible(&self) -> bool {
         let most = i64::from(LOSS_SCORE_MAX) * FINER;
         let fits = |rating: &Rating| (-most..=most).contains(&rating.value);
         self.0.len() <= RATINGS_MAX && self.0.values().all(fits)

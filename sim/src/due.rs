@@ -16,38 +16,38 @@ pub(crate) enum Letter {
 #[derive(Debug)]
 pub(crate) enum Due {
     /// A machine starts.
-    Start { host: u32 },
+    Start { host: usize },
     /// A machine's timer fires.
-    Timeout { host: u32, life: u32 },
+    Timeout { host: usize, life: u32 },
     /// A control message arrives.
     Message {
-        from: u32,
-        to: u32,
+        from: usize,
+        to: usize,
         connection: u32,
         letter: Letter,
     },
     /// A machine hears of directives of the owner.
     Directives {
-        host: u32,
+        host: usize,
         directives: Vec<Directive>,
     },
     /// A dialled link comes up at one end.
     Up {
-        host: u32,
+        host: usize,
         life: u32,
-        other: u32,
+        other: usize,
         other_life: u32,
         answer: bool,
     },
     /// A machine notices that a link is dead.
     Down {
-        host: u32,
-        other: u32,
+        host: usize,
+        other: usize,
         connection: u32,
     },
     /// A lane has completed an order.
     Work {
-        host: u32,
+        host: usize,
         life: u32,
         lane: Lane,
         serial: u64,
@@ -55,25 +55,25 @@ pub(crate) enum Due {
     /// A flow may have ended.
     Flow { flow: u32, serial: u32 },
     /// A push's deadline passes.
-    PushLate { transfer: u32, serial: u32 },
+    PushLate { transfer: usize, serial: u32 },
     /// A pushed slice is complete at its receiver.
-    SliceArrives { transfer: u32 },
+    SliceArrives { transfer: usize },
     /// The sender learns how a push ended.
-    PushEnds { transfer: u32 },
+    PushEnds { transfer: usize },
     /// A fetch's request arrives at the donor.
-    FetchAsked { fetch: u32, serial: u32 },
+    FetchAsked { fetch: usize, serial: u32 },
     /// A fetch's deadline passes.
-    FetchLate { fetch: u32, serial: u32 },
+    FetchLate { fetch: usize, serial: u32 },
     /// A fetch ends.
-    FetchEnds { fetch: u32, serial: u32 },
+    FetchEnds { fetch: usize, serial: u32 },
     /// The capacity of a machine's links changes.
-    Capacity { change: u32 },
+    Capacity { change: usize },
     /// A scheduled fault strikes.
-    Fault { fault: u32 },
+    Fault { fault: usize },
     /// The next random crash is due.
-    RandomCrash { process: u32 },
+    RandomCrash { process: usize },
     /// A straggler recovers.
-    SpeedUp { host: u32, factor: f64 },
+    SpeedUp { host: usize, factor: f64 },
     /// A partition ends.
     Heal { peers: Vec<usize>, side: u32 },
 }

@@ -1,7 +1,7 @@
 //! Why a simulation ended without a report.
 
-use crate::invariants::Violation;
 use crate::scenario::ScenarioError;
+use murmurate_protocol::Time;
 use murmurate_strategies::grid::StrategyError;
 
 /// Why a simulation ended without a report.
@@ -56,4 +56,20 @@ pub enum SimError {
     /// The trace could not be written.
     #[error("trace: {0}")]
     Trace(#[source] std::io::Error),
+}
+
+/// A broken invariant with everything that is needed to reproduce it.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("seed {seed}, {at}, peer {peer}: {what}\n  {}", trace.join("\n  "))]
+pub struct Violation {
+    /// The scenario's seed.
+    pub seed: u64,
+    /// Virtual time.
+    pub at: Time,
+    /// The machine whose input broke the invariant.
+    pub peer: usize,
+    /// What is wrong.
+    pub what: String,
+    /// The last inputs and outputs of the swarm, oldest first.
+    pub trace: Vec<String>,
 }

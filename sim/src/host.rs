@@ -1,14 +1,17 @@
-//! A machine that is up: its Peer, the performer of its orders, and its slices.
+//! A machine of the swarm: what survives its crashes, and while it is up its Peer, the performer of its orders, and
+//! its slices.
 
 use crate::data::Feed;
-use crate::lane::LaneState;
-use crate::pass::Forward;
+use crate::fault::{Forger, Lying};
+use crate::lane::{Forward, LaneState};
+use crate::speed::Drift;
 use crate::stores::Stores;
 use crate::timing::Timing;
 use bytes::Bytes;
+use core::time::Duration;
 use murmurate_protocol::{
-    Digest, Done, FetchId, Input, JoinedGroups, Lane, Order, Peer, PeerError, SiteFinder, SliceId,
-    SliceMeta, Snapshot, StepBudget, Tag, Time,
+    Base, Digest, Directives, Done, FetchId, Input, JoinedGroups, Lane, Order, Peer, PeerError,
+    PeerId, Round, SealMemory, SiteFinder, SliceId, SliceMeta, Snapshot, StepBudget, Tag, Time,
 };
 use murmurate_strategies::executor::Executor;
 use murmurate_strategies::slices::SliceStore;
@@ -42,7 +45,7 @@ pub(crate) struct Host {
     pub(crate) peer: Peer,
     pub(crate) stores: Stores,
     /// Pushes whose outcome the peer does not know, by number.
-    pub(crate) open_pushes: Vec<u32>,
+    pub(crate) open_pushes: Vec<usize>,
     worker: Worker,
     lanes: [LaneState; 2],
     /// How far its next forward pass is.
@@ -56,7 +59,7 @@ pub(crate) struct Host {
     pub(crate) finder: Option<Box<SiteFinder>>,
 }
 
-/// What is known of a slice beside its bytes.
+/// Facts of a slice beside its bytes.
 #[derive(Clone, Copy, Debug, Default)]
 struct Head {
     /// The header of an aggregate that others may fetch.
@@ -241,5 +244,65 @@ impl Host {
                 self.stores.keep_fetched(*state, bytes);
             }
         }
+    }
+}
+
+/// A machine: what survives its crashes, and the host while it is up.
+#[derive(Debug)]
+pub(crate) struct Slot {
+    pub(crate) id: PeerId,
+    pub(crate) host: Option<Box<Host>>,
+    /// Increases with every crash. Orders of an earlier life are void.
+    pub(crate) life: u32,
+    pub(crate) checkpoint: Option<Checkpoint>,
+    /// Factor on the time of its inner steps.
+    pub(crate) slowness: f64,
+    /// Drift of its speed.
+    pub(crate) drift: Drift,
+    /// Offset of its clock.
+    pub(crate) ahead: Duration,
+    /// Its lie, and until when.
+    pub(crate) lying: Option<Lying>,
+    /// The last round in which it signed something.
+    pub(crate) signed: Option<Round>,
+    /// The same of earlier lives.
+    pub(crate) forgotten: Option<Round>,
+    /// With which parameters it began its rounds, in all its lives.
+    pub(crate) opened: Vec<Base>,
+    /// The owner's directives that it knows, in all its lives.
+    pub(crate) directives: Directives,
+    /// Signatures that it made and checked.
+    pub(crate) memory: SealMemory,
+    /// Material for its lies.
+    pub(crate) forger: Forger,
+    /// Records that it made in this life.
+    pub(crate) records: u64,
+    /// The earliest scheduled wake-up.
+    pub(crate) wake_at: Option<Time>,
+    /// It stands still until then.
+    pub(crate) paused_until: Time,
+    pub(crate) finished: bool,
+    /// Faults that wait for a phase of this machine.
+    pub(crate) waiting_faults: Vec<usize>,
+}
+
+/// The last snapshot that a machine saved.
+#[derive(Debug, Default)]
+pub(crate) struct Snapshots {
+    last: Option<(Box<[u8]>, Arc<Snapshot>)>,
+}
+
+impl Snapshots {
+    /// Reads a snapshot. One with the same bytes as the last is the same.
+    pub(crate) fn read(&mut self, bytes: &[u8]) -> Result<Arc<Snapshot>, String> {
+        if let Some((last, snapshot)) = &self.last
+            && **last == *bytes
+        {
+            return Ok(snapshot.clone());
+        }
+        let snapshot = Snapshot::from_bytes(bytes).map_err(|error| error.to_string())?;
+        let snapshot = Arc::new(snapshot);
+        self.last = Some((bytes.into(), snapshot.clone()));
+        Ok(snapshot)
     }
 }

@@ -10,8 +10,7 @@
 //! - `net`: latency, shared bandwidth, loss, transports, sites, links, partitions.
 //! - `recipe`, `host`: build machines; the only files that construct a Peer or an Executor.
 //!   `timing`: the work of a machine without tensors.
-//! - `snapshots`: what machines save.
-//! - `swarm` with `feed`, `link`, `transfer`, `fetch`, `work`: the event loop.
+//! - `swarm` with `link`, `transfer`, `work`: the event loop.
 //! - `fault`: the faults. `invariants`: what must hold in spite of them.
 //! - `replay`: repeats the recording of a daemon's peer.
 //! - `scenario`: reads TOML. `report`, `trace`: the results.
@@ -20,28 +19,20 @@
 //! - [`equal`]: compares strategies at equal samples, bytes and seconds.
 //! - [`plan`]: predicts what each preset achieves on a cluster.
 
-mod backward;
 pub mod compare;
 mod data;
-mod drift;
 mod due;
 pub mod equal;
 mod error;
 mod fault;
-mod feed;
-mod fetch;
-mod fetches;
-mod forward;
+mod flight;
 mod host;
 mod invariants;
 mod lane;
-mod lines;
 mod link;
 mod names;
 mod net;
-mod pass;
 pub mod plan;
-mod push;
 mod queue;
 mod random;
 mod recipe;
@@ -52,9 +43,6 @@ mod samples;
 mod scenario;
 pub mod seeds;
 mod sign;
-mod sites;
-mod slot;
-mod snapshots;
 mod speed;
 mod stores;
 mod swarm;
@@ -65,9 +53,8 @@ mod transfer;
 mod work;
 
 pub use data::DataReport;
-pub use error::SimError;
-pub use fault::{Fault, Lie, When};
-pub use invariants::Violation;
+pub use error::{SimError, Violation};
+pub use fault::{Effect, Fault, Lie, When};
 pub use net::Transport;
 pub use replay::{ReplayDifference, ReplayError, ReplayReport, replay_file};
 pub use report::{Counters, FaultNote, Report, Sample, consensus_distance};

@@ -1,11 +1,17 @@
-//! Links between machines (dialled, up, down) and the control messages over them.
+//! Links between machines (dialled, up, down), the control messages over them, and what machines tell each other
+//! when a link comes up.
+//!
+//! - A machine that looks for its site measures the round trip to others.
+//! - The owner directs something at one machine. As in the daemon, machines tell those that they are linked with
+//!   what is new, compare all that they know when a link comes up, and keep it over crashes.
 
 use crate::due::{Due, Letter};
 use crate::error::SimError;
+use crate::scenario::Labels;
 use crate::sign;
 use crate::swarm::Swarm;
 use murmurate_protocol::wire::{self, Message, PeerRecord, WireError};
-use murmurate_protocol::{Input, PeerId};
+use murmurate_protocol::{Directive, Input, PeerId};
 
 impl Swarm<'_> {
     /// Dials a few machines that are up, as a daemon dials the addresses in `join`.
@@ -37,9 +43,9 @@ impl Swarm<'_> {
         self.queue.push(
             self.now + self.net.dialling(index, other),
             Due::Up {
-                host: other as u32,
+                host: other,
                 life: self.slots[other].life,
-                other: index as u32,
+                other: index,
                 other_life: self.slots[index].life,
                 answer: false,
             },
@@ -77,9 +83,9 @@ impl Swarm<'_> {
             let back = self.now + self.net.latency(host, other);
             self.net.hold_back(host, other, back);
             let due = Due::Up {
-                host: other as u32,
+                host: other,
                 life: other_life,
-                other: host as u32,
+                other: host,
                 other_life: life,
                 answer: true,
             };
@@ -152,13 +158,13 @@ impl Swarm<'_> {
         };
         self.net.bring_down(index, other);
         let at = self.now + self.net.latency(index, other);
-        let due = |host: usize, other: usize| Due::Down {
-            host: host as u32,
-            other: other as u32,
+        self.net.hold_back(index, other, at);
+        let due = Due::Down {
+            host: other,
+            other: index,
             connection,
         };
-        self.net.hold_back(index, other, at);
-        self.queue.push(at, due(other, index));
+        self.queue.push(at, due);
         // The peer's pushes over the link end with it.
         self.pushes_of_closed_link(index, other);
     }
@@ -184,16 +190,13 @@ impl Swarm<'_> {
         *of_name += bytes as u64;
         match self.net.message(self.now, index, other, bytes) {
             Some(at) => {
-                let (from, to) = (index as u32, other as u32);
-                self.queue.push(
-                    at,
-                    Due::Message {
-                        from,
-                        to,
-                        connection,
-                        letter,
-                    },
-                );
+                let due = Due::Message {
+                    from: index,
+                    to: other,
+                    connection,
+                    letter,
+                };
+                self.queue.push(at, due);
             }
             None => self.counters.messages_lost += 1,
         }
@@ -229,7 +232,7 @@ impl Swarm<'_> {
         let input = match wire::decode(&frame) {
             Ok(mut message) => match self.verify(to, from, &mut message) {
                 true => {
-                    self.overheard(to, &message);
+                    self.speaker(to).overhears(&message);
                     Input::Received { from, message }
                 }
                 false => Input::Malformed {
@@ -248,5 +251,102 @@ impl Swarm<'_> {
         let (right, count) = sign::verify(&self.recipe.plan().run, from, message, memory);
         self.counters.signatures_checked += count;
         right
+    }
+}
+
+/// Records that a machine makes in one life.
+const RECORDS_OF_A_LIFE: u64 = 1 << 20;
+
+impl Swarm<'_> {
+    /// Makes a machine's record, and tells its peer.
+    pub(crate) fn tell_record(&mut self, index: usize) -> Result<(), SimError> {
+        let now = self.clock(index);
+        let slot = &mut self.slots[index];
+        slot.records += 1;
+        let sequence = (u64::from(slot.life) + 1) * RECORDS_OF_A_LIFE + slot.records;
+        let finder = slot.host.as_ref().and_then(|host| host.finder.as_ref());
+        let locality = finder.map(|finder| finder.locality()).unwrap_or_default();
+        let record = self.recipe.record(index, now, sequence, locality);
+        self.feed(index, Input::Record(record))
+    }
+
+    /// A machine measures the round trip to another, if it still looks for its site.
+    pub(crate) fn measure_site(&mut self, index: usize, other: usize) -> Result<(), SimError> {
+        if self.scenario.network.labels != Labels::Measured {
+            return Ok(());
+        }
+        let (peer, round_trip) = (self.slots[other].id, self.net.round_trip(index, other));
+        let Some(host) = self.slots[index].host.as_mut() else {
+            return Ok(());
+        };
+        let Some(finder) = host.finder.as_mut().filter(|_| !host.peer.has_place()) else {
+            return Ok(());
+        };
+        finder.measured(peer, round_trip);
+        let view = host.peer.view();
+        match finder.look(|peer| view.get(peer)?.record()?.locality.site.clone()) {
+            true => self.tell_record(index),
+            false => Ok(()),
+        }
+    }
+
+    /// A machine lost its link to another.
+    pub(crate) fn forget_site(&mut self, index: usize, other: usize) {
+        let peer = self.slots[other].id;
+        let host = self.slots[index].host.as_mut();
+        if let Some(finder) = host.and_then(|host| host.finder.as_mut()) {
+            finder.lost(peer);
+        }
+    }
+
+    /// Counts bytes from one machine to another, if they leave a site.
+    pub(crate) fn note_wan(&mut self, from: usize, to: usize, bytes: u64) {
+        if self.net.is_far(from, to) {
+            self.counters.bytes_wan += bytes;
+        }
+    }
+
+    /// A machine hears of directives. It tells the others what was new.
+    pub(crate) fn hear_directives(
+        &mut self,
+        index: usize,
+        directives: Vec<Directive>,
+    ) -> Result<(), SimError> {
+        let new = self.slots[index].directives.merge(directives);
+        if new.is_empty() || self.slots[index].host.is_none() {
+            return Ok(());
+        }
+        let linked: Vec<usize> = self.net.linked(index).collect();
+        for other in linked {
+            self.send_directives(index, other, new.clone());
+        }
+        self.tell_directives(index)
+    }
+
+    /// Two machines compare what they know when their link comes up.
+    pub(crate) fn compare_directives(&mut self, index: usize, other: usize) {
+        let known: Vec<Directive> = self.slots[index].directives.iter().copied().collect();
+        self.send_directives(index, other, known);
+    }
+
+    /// Tells the machine's own peer what it knows.
+    pub(crate) fn tell_directives(&mut self, index: usize) -> Result<(), SimError> {
+        let known: Vec<Directive> = self.slots[index].directives.iter().copied().collect();
+        match known.is_empty() {
+            true => Ok(()),
+            false => self.feed(index, Input::Directives(known)),
+        }
+    }
+
+    fn send_directives(&mut self, index: usize, other: usize, directives: Vec<Directive>) {
+        if directives.is_empty() || !self.net.reachable(index, other) {
+            return;
+        }
+        let due = Due::Directives {
+            host: other,
+            directives,
+        };
+        self.queue
+            .push(self.now + self.net.latency(index, other), due);
     }
 }

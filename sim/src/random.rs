@@ -38,7 +38,7 @@ impl Random {
         (self.0.next_u64() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
     }
 
-    /// Whether an event of this probability happens. An impossible event uses no randomness.
+    /// Draws an event of this probability. An impossible event uses no randomness.
     pub(crate) fn chance(&mut self, probability: f64) -> bool {
         probability > 0.0 && self.unit() < probability
     }

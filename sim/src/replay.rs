@@ -1,8 +1,8 @@
 //! Repeats the recording of a daemon's peer: passes the same inputs at the same times to a `Peer`,
 //! without an Executor, and compares its outputs with the daemon's bit by bit.
 
-use crate::lines::Lines;
 use crate::names;
+use crate::trace::Lines;
 use murmurate_protocol::record::{Entry, RecordError, RecordHeader, RecordReader, Replay};
 use murmurate_protocol::{Event, Output, Time, Topology, wire};
 use murmurate_strategies::topology::TopologyKind;
@@ -81,7 +81,7 @@ pub struct ReplayReport {
     pub peer: String,
     /// The plan's hash, hexadecimal.
     pub plan: String,
-    /// Whether all outputs with a recorded mark were the same.
+    /// Set if all outputs with a recorded mark were the same.
     pub equal: bool,
     /// `end` (the daemon left), `cut` (recording stopped) or `torn` (the daemon was killed).
     pub closed: String,

@@ -129,7 +129,7 @@ pub struct Counters {
     pub proven: BTreeSet<usize>,
     /// Errors of failed orders.
     pub failures: Vec<String>,
-    /// What was trained of data that the machines divide.
+    /// Training of data that the machines divide.
     pub data: Option<DataReport>,
     /// Faults in the order of their times.
     pub faults: Vec<FaultNote>,

@@ -39,14 +39,14 @@ pub(crate) fn sign(
     count
 }
 
-/// Whether a proof that a machine lies is one.
+/// Set for a proof that shows that a machine lies.
 pub(crate) fn holds(run: &RunId, proof: &Proof) -> bool {
     proof.holds(run, |by, statement, by_them| {
         *by_them == signature(*by, statement)
     })
 }
 
-/// Whether all signatures of a message are right, and how many of them were checked.
+/// Checks all signatures of a message: set if all are right, and the number of those that were checked.
 pub(crate) fn verify(
     run: &RunId,
     from: PeerId,

@@ -1,29 +1,31 @@
-//! The swarm: machines, network and calendar, and the loop that handles one event after the other.
+//! The swarm: machines, network and calendar, and the loop that handles one event after the other. It passes inputs
+//! to peers and performs their outputs; no other file calls a peer.
 //!
 //! `link.rs` and `transfer.rs` handle events between machines, `work.rs` the work of one machine,
 //! and `fault/` the faults.
 
-use crate::drift::Drift;
-use crate::due::Due;
+use crate::due::{Due, Letter};
 use crate::error::SimError;
-use crate::fault::{Fault, Forger, RandomCrashes, When};
-use crate::fetches::Fetches;
+use crate::fault::{Forger, RandomCrashes, Speaker, When};
+use crate::flight::{Fetches, Transfer};
+use crate::host::{Slot, Snapshots};
 use crate::invariants::Checks;
 use crate::net::Network;
-use crate::push::Transfer;
 use crate::queue::Queue;
 use crate::random::{Purpose, Random};
 use crate::recipe::Recipe;
 use crate::report::{Counters, FaultNote, consensus_distance};
 use crate::samples::Samples;
 use crate::scenario::Scenario;
-use crate::slot::Slot;
-use crate::snapshots::Snapshots;
-use crate::speed;
+use crate::speed::Drift;
 use crate::trace::Trace;
+use crate::{names, speed};
 use core::time::Duration;
-use murmurate_protocol::{Directives, Input, SealMemory, Time};
-use std::collections::VecDeque;
+use murmurate_protocol::wire::{self, Message};
+use murmurate_protocol::{
+    Directives, Event, Input, Output, PeerId, Phase, Round, SealMemory, Time,
+};
+use std::collections::{BTreeSet, VecDeque};
 
 /// Virtual time for finished peers to settle what a lost message of the last round left open.
 const EPILOGUE: Duration = Duration::from_secs(30);
@@ -37,7 +39,7 @@ pub(crate) struct Swarm<'a> {
     pub(crate) slots: Vec<Slot>,
     pub(crate) net: Network,
     pub(crate) transfers: Vec<Transfer>,
-    pub(crate) free_transfers: Vec<u32>,
+    pub(crate) free_transfers: Vec<usize>,
     pub(crate) fetches: Fetches,
     pub(crate) snapshots: Snapshots,
     pub(crate) setup: Random,
@@ -45,7 +47,7 @@ pub(crate) struct Swarm<'a> {
     pub(crate) drifts: Random,
     pub(crate) random_crashes: Vec<RandomCrashes>,
     /// Joins that wait for a round of any machine.
-    pub(crate) waiting_joins: Vec<u32>,
+    pub(crate) waiting_joins: Vec<usize>,
     pub(crate) sides: u32,
     pub(crate) live: usize,
     pub(crate) finished: usize,
@@ -115,55 +117,21 @@ impl<'a> Swarm<'a> {
         };
         swarm.plan_faults();
         for (number, change) in scenario.network.changes.iter().enumerate() {
-            let change_due = Due::Capacity {
-                change: number as u32,
-            };
-            swarm.queue.push(change.at, change_due);
+            swarm
+                .queue
+                .push(change.at, Due::Capacity { change: number });
         }
         swarm
     }
 
-    fn plan_faults(&mut self) {
-        let mut late = vec![false; self.scenario.peers];
-        for (number, fault) in self.scenario.faults.iter().enumerate() {
-            let number = number as u32;
-            if let Fault::Join { peer, .. } = fault {
-                late[*peer] = true;
-            }
-            match (fault, fault.trigger()) {
-                (
-                    Fault::RandomCrashes {
-                        mean,
-                        restart_after,
-                        until,
-                        down_max,
-                    },
-                    _,
-                ) => {
-                    self.random_crashes.push(RandomCrashes::new(
-                        self.scenario.seed,
-                        self.random_crashes.len(),
-                        (*mean, *restart_after),
-                        (*until, *down_max),
-                    ));
-                }
-                (_, Some((When::At(at), _))) => {
-                    self.starts_due += usize::from(matches!(fault, Fault::Join { .. }));
-                    self.queue.push(at, Due::Fault { fault: number });
-                }
-                (Fault::Join { .. }, Some(_)) => {
-                    self.starts_due += 1;
-                    self.waiting_joins.push(number);
-                }
-                (_, Some((_, peer))) => self.slots[peer].waiting_faults.push(number),
-                (_, None) => {}
-            }
-        }
-        for index in (0..self.scenario.peers).filter(|index| !late[*index]) {
-            self.schedule_start(Time::ZERO, index);
-        }
-        for process in 0..self.random_crashes.len() {
-            self.schedule_random_crash(process);
+    /// A machine that is about to say something.
+    pub(crate) fn speaker(&mut self, index: usize) -> Speaker<'_> {
+        Speaker {
+            run: self.recipe.plan().run,
+            now: self.now,
+            slot: &mut self.slots[index],
+            lies: &mut self.lies,
+            counters: &mut self.counters,
         }
     }
 
@@ -195,7 +163,7 @@ impl<'a> Swarm<'a> {
         }
     }
 
-    /// Whether the run may end: after an all-reduce all live peers hold the same bits.
+    /// The condition for an end: after an all-reduce all live peers hold the same bits.
     fn agreed(&self) -> bool {
         if !self.recipe.plan().exchange.agrees() {
             return true;
@@ -233,33 +201,33 @@ impl<'a> Swarm<'a> {
 
     fn take(&mut self, due: Due) -> Result<(), SimError> {
         match due {
-            Due::Start { host } => self.start(host as usize),
-            Due::Timeout { host, life } => self.timeout(host as usize, life),
+            Due::Start { host } => self.start(host),
+            Due::Timeout { host, life } => self.timeout(host, life),
             Due::Message {
                 from,
                 to,
                 connection,
                 letter,
-            } => self.message(from as usize, to as usize, connection, letter),
+            } => self.message(from, to, connection, letter),
             Due::Up {
                 host,
                 life,
                 other,
                 other_life,
                 answer,
-            } => self.link_up((host as usize, life), (other as usize, other_life), answer),
+            } => self.link_up((host, life), (other, other_life), answer),
             Due::Down {
                 host,
                 other,
                 connection,
-            } => self.link_down(host as usize, other as usize, connection),
+            } => self.link_down(host, other, connection),
             Due::Work {
                 host,
                 life,
                 lane,
                 serial,
-            } => self.work_ends(host as usize, life, lane, serial),
-            Due::Directives { host, directives } => self.hear_directives(host as usize, directives),
+            } => self.work_ends(host, life, lane, serial),
+            Due::Directives { host, directives } => self.hear_directives(host, directives),
             Due::Flow { flow, serial } => self.flow_due(flow, serial),
             Due::PushLate { transfer, serial } => self.push_late(transfer, serial),
             Due::SliceArrives { transfer } => self.slice_arrives(transfer),
@@ -272,9 +240,9 @@ impl<'a> Swarm<'a> {
                 Ok(())
             }
             Due::Fault { fault } => self.strike(fault),
-            Due::RandomCrash { process } => self.random_crash(process as usize),
+            Due::RandomCrash { process } => self.random_crash(process),
             Due::SpeedUp { host, factor } => {
-                self.speed_up(host as usize, factor);
+                self.speed_up(host, factor);
                 Ok(())
             }
             Due::Heal { peers, side } => {
@@ -284,57 +252,11 @@ impl<'a> Swarm<'a> {
         }
     }
 
-    fn change_capacity(&mut self, number: u32) {
-        let change = &self.scenario.network.changes[number as usize];
+    fn change_capacity(&mut self, number: usize) {
+        let change = &self.scenario.network.changes[number];
         let rates = (change.uplink, change.downlink);
         self.net.set_capacity(self.now, change.peer, rates);
         self.make_appointments();
-    }
-
-    fn strike(&mut self, number: u32) -> Result<(), SimError> {
-        match &self.scenario.faults[number as usize] {
-            Fault::Crash {
-                peer,
-                restart_after,
-                ..
-            } => self.crash(*peer, *restart_after),
-            Fault::Straggler {
-                peer,
-                factor,
-                lasts,
-                ..
-            } => {
-                self.slow_down(*peer, *factor, *lasts);
-                Ok(())
-            }
-            Fault::Pause { peer, lasts, .. } => {
-                self.pause(*peer, *lasts);
-                Ok(())
-            }
-            Fault::MissingLinks { pairs, share, .. } => {
-                self.lose_links(pairs, *share);
-                Ok(())
-            }
-            Fault::Partition { peers, lasts, .. } => {
-                self.cut_off(peers, *lasts);
-                Ok(())
-            }
-            Fault::Join { peer, .. } => self.start(*peer),
-            Fault::Leave { peer, .. } => {
-                self.note_fault("leave", *peer);
-                self.feed(*peer, Input::Leave)
-            }
-            Fault::Byzantine {
-                peer, lie, lasts, ..
-            } => {
-                self.corrupt(*peer, *lie, *lasts);
-                Ok(())
-            }
-            Fault::Directive {
-                peer, directive, ..
-            } => self.hear_directives(*peer, vec![*directive]),
-            Fault::RandomCrashes { .. } | Fault::ClockSkew { .. } => Ok(()),
-        }
     }
 
     /// Builds a machine and starts its peer.
@@ -368,7 +290,7 @@ impl<'a> Swarm<'a> {
 
     /// Adds everything that is needed to reproduce a broken invariant.
     pub(crate) fn violation(&self, index: usize, what: String) -> SimError {
-        SimError::Violation(Box::new(crate::invariants::Violation {
+        SimError::Violation(Box::new(crate::error::Violation {
             seed: self.scenario.seed,
             at: self.now,
             peer: index,
@@ -380,5 +302,256 @@ impl<'a> Swarm<'a> {
     /// The smallest latency of a message, for events that need no random latency.
     pub(crate) fn retry(&self) -> Duration {
         self.scenario.network.retry
+    }
+}
+
+impl Swarm<'_> {
+    /// A machine's wake-up time has come.
+    pub(crate) fn timeout(&mut self, index: usize, life: u32) -> Result<(), SimError> {
+        let slot = &mut self.slots[index];
+        let Some(host) = slot.host.as_ref().filter(|_| slot.life == life) else {
+            return Ok(());
+        };
+        slot.wake_at = None;
+        let clock = self.now + slot.ahead;
+        // Deadlines change: a wake-up that is too early is moved, one without a deadline is
+        // dropped.
+        match host.peer.poll_timeout() {
+            Some(at) if at <= clock => self.feed(index, Input::Timeout),
+            _ => {
+                self.arm(index);
+                Ok(())
+            }
+        }
+    }
+
+    /// Schedules the machine's next wake-up unless an earlier one is scheduled.
+    fn arm(&mut self, index: usize) {
+        let slot = &mut self.slots[index];
+        let Some(at) = slot.host.as_ref().and_then(|host| host.peer.poll_timeout()) else {
+            return;
+        };
+        let at = (at - slot.ahead).max(self.now);
+        if slot.wake_at.is_none_or(|wake| at < wake) {
+            slot.wake_at = Some(at);
+            let (host, life) = (index, slot.life);
+            self.queue.push(at, Due::Timeout { host, life });
+        }
+    }
+
+    /// Passes an input to a machine's peer and performs its outputs. Orders that take no time are
+    /// performed at once, and their answers are passed in as well.
+    pub(crate) fn feed(&mut self, index: usize, input: Input) -> Result<(), SimError> {
+        debug_assert!(
+            self.inputs.is_empty(),
+            "feed is not entered from within itself"
+        );
+        self.feed_one(index, input, None)?;
+        self.feed_answers(index)
+    }
+
+    /// Passes in the answers that are ready, until there are none.
+    pub(crate) fn feed_answers(&mut self, index: usize) -> Result<(), SimError> {
+        while let Some(input) = self.inputs.pop_front() {
+            self.feed_one(index, input, None)?;
+        }
+        self.arm(index);
+        Ok(())
+    }
+
+    /// As [`Swarm::feed`] for a received message, whose frame is what the trace hashes.
+    pub(crate) fn feed_message(
+        &mut self,
+        index: usize,
+        input: Input,
+        frame: &[u8],
+    ) -> Result<(), SimError> {
+        self.feed_one(index, input, Some(frame))?;
+        self.feed_answers(index)
+    }
+
+    fn feed_one(
+        &mut self,
+        index: usize,
+        input: Input,
+        frame: Option<&[u8]>,
+    ) -> Result<(), SimError> {
+        let clock = self.clock(index);
+        let Some(host) = self.slots[index].host.as_mut() else {
+            return Ok(());
+        };
+        self.trace.input(self.now, index, &input, frame);
+        let rebases = Checks::rebases(&input);
+        let timeout = matches!(input, Input::Timeout);
+        let refused = host.handle(clock, input).is_err();
+        self.counters.rule_breaks += u64::from(refused);
+        self.checks.handled(index, host, refused || rebases);
+        let mut left = false;
+        while let Some(output) = self.slots[index]
+            .host
+            .as_mut()
+            .and_then(|h| h.peer.poll_output())
+        {
+            left |= matches!(output, Output::Left);
+            self.perform(index, output)?;
+        }
+        self.after(index, timeout)?;
+        if left {
+            self.stop(index, "left");
+        }
+        Ok(())
+    }
+
+    /// Sends one control message.
+    fn tell(&mut self, index: usize, to: PeerId, message: Message) {
+        let timing = self.scenario.is_timing_only();
+        // Without tensors the trace holds the lengths of messages: a large swarm would spend most of
+        // its time on bytes that are read by none.
+        let (bytes, traced) = match timing {
+            true => {
+                let bytes = wire::frame_bytes(&message);
+                (bytes, (bytes as u64).to_le_bytes().to_vec())
+            }
+            false => {
+                let frame = wire::encode(&message);
+                (frame.len(), frame)
+            }
+        };
+        let output = Output::Send { to, message };
+        self.trace.output(self.now, index, &output, Some(&traced));
+        let name = names::of_output(&output).0;
+        let letter = match output {
+            Output::Send { message, .. } if timing => {
+                Letter::Message(Box::new(message), bytes as u32)
+            }
+            _ => Letter::Frame(traced.into_boxed_slice()),
+        };
+        self.send(index, to, (name, bytes), letter);
+    }
+
+    fn perform(&mut self, index: usize, output: Output) -> Result<(), SimError> {
+        if let Output::Send { to, message } = output {
+            for (to, message) in self.speaker(index).says(to, message) {
+                self.tell(index, to, message);
+            }
+            return Ok(());
+        }
+        self.trace.output(self.now, index, &output, None);
+        match output {
+            Output::Push {
+                to,
+                slice,
+                meta,
+                priority,
+                deadline,
+            } => {
+                let deadline = deadline - self.slots[index].ahead;
+                self.push(index, to, slice, meta, (deadline, priority));
+            }
+            Output::Fetch {
+                what,
+                from,
+                deadline,
+            } => {
+                let deadline = deadline - self.slots[index].ahead;
+                self.fetch(index, what, &from, deadline);
+            }
+            Output::Cancel { slice } => self.cancel(index, slice),
+            Output::Order { id, order } => self.order(index, id, order)?,
+            Output::Interrupt => self.interrupt(index),
+            Output::Dial(record) => self.dial(index, &record),
+            Output::Disconnect { peer, .. } => self.disconnect(index, peer),
+            Output::Emit(event) => self.hear(index, &event)?,
+            Output::Prove(proof) => self.prove(index, &proof)?,
+            Output::Opened(base) => self.slots[index].opened.push(base),
+            Output::Send { .. } | Output::Left => {}
+        }
+        Ok(())
+    }
+
+    /// Queues an answer that is ready at once. It is passed in after the current outputs.
+    pub(crate) fn answer_now(&mut self, input: Input) {
+        self.inputs.push_back(input);
+    }
+
+    fn hear(&mut self, index: usize, event: &Event) -> Result<(), SimError> {
+        self.counters.hear(self.recipe.id(index), event);
+        if let Event::Decided { contributors, .. } = event {
+            let all = contributors.iter().flatten();
+            let machines = all.filter_map(|(peer, _)| self.recipe.index_of(peer));
+            for machine in machines.collect::<BTreeSet<_>>() {
+                *self.counters.merged.entry(machine).or_default() += 1;
+            }
+        }
+        let Some(host) = self.slots[index].host.as_deref() else {
+            return Ok(());
+        };
+        let now = (self.now, self.counters.bytes());
+        self.samples.hear(now, index, host, event);
+        // What a liar believes binds no other peer.
+        if self.slots[index].forger.has_lied() {
+            return Ok(());
+        }
+        if let Event::Refused { peer, .. } = event
+            && let Some(other) = self.recipe.index_of(peer)
+            && !self.counters.cut_off.contains(&other)
+        {
+            self.counters.cut_off.push(other);
+        }
+        let checked = match self.checks.hear(index, event) {
+            Ok(()) => self.checks.merged(index, host, event),
+            broken => broken,
+        };
+        checked.map_err(|what| self.violation(index, what))
+    }
+
+    /// Checks a machine after each of its inputs.
+    fn after(&mut self, index: usize, timeout: bool) -> Result<(), SimError> {
+        let slot = &mut self.slots[index];
+        let Some(host) = slot.host.as_deref() else {
+            return Ok(());
+        };
+        let (round, phase) = (host.peer.round(), host.peer.phase());
+        let finished = matches!(phase, Phase::Finished | Phase::Leaving | Phase::Left);
+        if finished != slot.finished {
+            slot.finished = finished;
+            match finished {
+                true => self.finished += 1,
+                false => self.finished -= 1,
+            }
+        }
+        if !slot.waiting_faults.is_empty() || !self.waiting_joins.is_empty() {
+            self.trigger_faults(index, round, phase);
+        }
+        let clock = self.clock(index);
+        let me = self.slots[index].id;
+        let Some(host) = self.slots[index].host.as_deref() else {
+            return Ok(());
+        };
+        self.checks
+            .after((index, me), host, timeout.then_some(clock))
+            .map_err(|what| self.violation(index, what))
+    }
+
+    fn trigger_faults(&mut self, index: usize, round: Round, phase: Phase) {
+        let faults = &self.scenario.faults;
+        let (queue, now) = (&mut self.queue, self.now);
+        let mut strikes = |number: &usize| {
+            let Some(When::In {
+                round: due,
+                phase: from,
+                delay,
+            }) = faults[*number].when
+            else {
+                return false;
+            };
+            let reached = round > due || (round == due && phase >= from && phase != Phase::Left);
+            if reached {
+                queue.push(now + delay, Due::Fault { fault: *number });
+            }
+            !reached
+        };
+        self.slots[index].waiting_faults.retain(&mut strikes);
+        self.waiting_joins.retain(&mut strikes);
     }
 }

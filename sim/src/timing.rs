@@ -20,7 +20,7 @@ pub(crate) struct Timing {
     state_bytes: u64,
     /// One for each fragment.
     digests: Vec<Digest>,
-    /// Whether a contribution is put aside to be measured.
+    /// Set while a contribution is put aside to be measured.
     staged: bool,
     /// From which codecs members choose, and the place of the present one.
     ladder: (Option<Box<Ladder>>, u8),

@@ -5,11 +5,11 @@
 //! messages of the same lengths, and inputs and outputs with the same names at the same times. Events for people
 //! are not part of the trace, because they never affect a decision.
 
-use crate::lines::Lines;
 use crate::names;
 use murmurate_protocol::{Digest, Input, Output, PeerId, Time, wire};
 use std::collections::VecDeque;
-use std::io::Write;
+use std::fmt::Debug;
+use std::io::{Error, Write};
 
 /// Bytes to collect before hashing. Long inputs hash several times faster.
 const BATCH_BYTES: usize = 32 * 1024;
@@ -32,7 +32,7 @@ pub(crate) struct Trace<'a> {
     hasher: blake3::Hasher,
     batch: Vec<u8>,
     last: VecDeque<Line>,
-    /// Whether to hash inputs and outputs completely, or only their names, times and peers.
+    /// Set to hash inputs and outputs completely, and not only their names, times and peers.
     whole: bool,
     lines: Lines<'a>,
 }
@@ -127,5 +127,43 @@ impl<'a> Trace<'a> {
             self.hasher.update(&self.batch);
             self.batch.clear();
         }
+    }
+}
+
+/// A line for every input and output.
+pub(crate) struct Lines<'a> {
+    to: Option<Box<dyn Write + 'a>>,
+    failed: Option<Error>,
+}
+
+impl<'a> Lines<'a> {
+    /// Writes lines to `out`; writes nothing without it.
+    pub(crate) fn new(to: Option<Box<dyn Write + 'a>>) -> Self {
+        Self { to, failed: None }
+    }
+
+    pub(crate) fn input(&mut self, at: Time, peer: usize, input: &Input) {
+        self.line(at, peer, "in", input);
+    }
+
+    pub(crate) fn output(&mut self, at: Time, peer: usize, output: &Output) {
+        self.line(at, peer, "out", output);
+    }
+
+    fn line(&mut self, at: Time, peer: usize, way: &str, what: &dyn Debug) {
+        let Some(to) = self.to.as_mut() else {
+            return;
+        };
+        let at = at.as_nanos();
+        let what = serde_json::Value::from(format!("{what:?}"));
+        let written = writeln!(to, "{{\"at_ns\":{at},\"peer\":{peer},\"{way}\":{what}}}");
+        self.failed = self.failed.take().or(written.err());
+    }
+
+    /// Flushes the output and returns the first error of writing.
+    pub(crate) fn end(&mut self) -> Option<Error> {
+        let flushed = self.to.as_mut().map(|to| to.flush());
+        let failed = self.failed.take();
+        failed.or(flushed.and_then(Result::err))
     }
 }

@@ -1,16 +1,20 @@
-//! Pushed slices and their acknowledgements.
+//! Bytes between machines: pushed slices with their acknowledgements, and fetches.
 //!
 //! While its bytes flow, a push has the appointments of its flow on the calendar, and its deadline if it
 //! may miss it. After that it has exactly one event at any time until it ends.
+//!
+//! A fetch is a request to a donor, its answer, and the next donor if it has no answer. It has a number while it
+//! lasts. Its flow and its events on the calendar refer to it by the number and a serial, because numbers are
+//! reused.
 
 use crate::due::Due;
 use crate::error::SimError;
+use crate::flight::{Fetching, Transfer};
 use crate::net::{Fate, Owner};
-use crate::push::Transfer;
 use crate::swarm::Swarm;
 use bytes::Bytes;
 use core::time::Duration;
-use murmurate_protocol::{Input, PeerId, PushOutcome, SliceId, SliceMeta, Time};
+use murmurate_protocol::{FetchId, Input, PeerId, PushOutcome, SliceId, SliceMeta, Time};
 
 impl Swarm<'_> {
     /// Performs a peer's request: pushes a slice.
@@ -34,22 +38,22 @@ impl Swarm<'_> {
             });
             return;
         };
-        if self.withholds(index) {
+        if self.speaker(index).withholds() {
             self.counters.lies += 1;
             let outcome = PushOutcome::Delivered;
             self.answer_now(Input::Pushed { to, slice, outcome });
             return;
         }
-        let bytes = self.sent_for(index, bytes);
+        let bytes = self.speaker(index).slice(bytes);
         self.counters
             .pushed(meta.bytes, self.recipe.payload_bytes(slice, &meta));
         self.note_wan(index, other, meta.bytes);
         let flying = self.checks.mass_leaves(&meta);
         let fate = self.net.fate();
         let number = self.keep_transfer(Transfer {
-            from: index as u32,
+            from: index,
             from_life: self.slots[index].life,
-            to: other as u32,
+            to: other,
             connection,
             slice,
             meta,
@@ -77,22 +81,22 @@ impl Swarm<'_> {
             between,
             (meta.bytes, priority),
         );
-        let transfer = &mut self.transfers[number as usize];
+        let transfer = &mut self.transfers[number];
         (transfer.flow, transfer.extra) = (Some(flow), extra);
         self.make_appointments();
     }
 
-    fn keep_transfer(&mut self, transfer: Transfer) -> u32 {
+    fn keep_transfer(&mut self, transfer: Transfer) -> usize {
         match self.free_transfers.pop() {
             Some(number) => {
-                let kept = &mut self.transfers[number as usize];
+                let kept = &mut self.transfers[number];
                 let serial = kept.serial.wrapping_add(1);
                 *kept = Transfer { serial, ..transfer };
                 number
             }
             None => {
                 self.transfers.push(transfer);
-                (self.transfers.len() - 1) as u32
+                self.transfers.len() - 1
             }
         }
     }
@@ -101,7 +105,7 @@ impl Swarm<'_> {
     pub(crate) fn make_appointments(&mut self) {
         for made in self.net.appointments() {
             if let Owner::Push(number) = made.owner {
-                let transfer = &mut self.transfers[number as usize];
+                let transfer = &mut self.transfers[number];
                 let deadline = transfer.deadline.max(self.now);
                 if made.at >= deadline && !std::mem::replace(&mut transfer.may_be_late, true) {
                     let serial = transfer.serial;
@@ -135,8 +139,8 @@ impl Swarm<'_> {
     }
 
     /// A push that still flows at its deadline will certainly not arrive.
-    pub(crate) fn push_late(&mut self, number: u32, serial: u32) -> Result<(), SimError> {
-        let transfer = &self.transfers[number as usize];
+    pub(crate) fn push_late(&mut self, number: usize, serial: u32) -> Result<(), SimError> {
+        let transfer = &self.transfers[number];
         if transfer.serial != serial || transfer.flow.is_none() {
             return Ok(());
         }
@@ -145,16 +149,16 @@ impl Swarm<'_> {
     }
 
     /// Ends the flow of a push.
-    fn stop_flow(&mut self, number: u32) {
-        if let Some(flow) = self.transfers[number as usize].flow.take() {
+    fn stop_flow(&mut self, number: usize) {
+        if let Some(flow) = self.transfers[number].flow.take() {
             self.net.end_flow(self.now, flow);
             self.make_appointments();
         }
     }
 
     /// Ends a push. Mass that is still in flight is lost.
-    fn free_transfer(&mut self, number: u32) {
-        let transfer = &mut self.transfers[number as usize];
+    fn free_transfer(&mut self, number: usize) {
+        let transfer = &mut self.transfers[number];
         self.checks
             .mass_vanishes(std::mem::take(&mut transfer.flying));
         transfer.bytes = Bytes::new();
@@ -162,10 +166,10 @@ impl Swarm<'_> {
     }
 
     /// The last byte has left the slowest link.
-    fn slice_sent(&mut self, number: u32) -> Result<(), SimError> {
-        let transfer = &mut self.transfers[number as usize];
+    fn slice_sent(&mut self, number: usize) -> Result<(), SimError> {
+        let transfer = &mut self.transfers[number];
         transfer.flow = None;
-        let (from, to) = (transfer.from as usize, transfer.to as usize);
+        let (from, to) = (transfer.from, transfer.to);
         let (deadline, extra) = (transfer.deadline.max(self.now), transfer.extra);
         if transfer.fate == Fate::Lost {
             self.counters.pushes_lost += 1;
@@ -186,13 +190,9 @@ impl Swarm<'_> {
     }
 
     /// The slice is complete at its receiver, if the receiver is still up.
-    pub(crate) fn slice_arrives(&mut self, number: u32) -> Result<(), SimError> {
-        let transfer = &self.transfers[number as usize];
-        let (from, to, connection) = (
-            transfer.from as usize,
-            transfer.to as usize,
-            transfer.connection,
-        );
+    pub(crate) fn slice_arrives(&mut self, number: usize) -> Result<(), SimError> {
+        let transfer = &self.transfers[number];
+        let (from, to, connection) = (transfer.from, transfer.to, transfer.connection);
         if !self.net.delivers(from, to, connection) || self.slots[to].host.is_none() {
             // The transport repeats it until the partition ends, the link dies or the deadline
             // passes.
@@ -205,11 +205,11 @@ impl Swarm<'_> {
                 return Ok(());
             }
             let at = transfer.deadline.max(self.now);
-            self.transfers[number as usize].outcome = PushOutcome::Unknown;
+            self.transfers[number].outcome = PushOutcome::Unknown;
             self.queue.push(at, Due::PushEnds { transfer: number });
             return Ok(());
         }
-        let transfer = &mut self.transfers[number as usize];
+        let transfer = &mut self.transfers[number];
         transfer.outcome = PushOutcome::Delivered;
         let (slice, meta, bytes) = (transfer.slice, transfer.meta, transfer.bytes.clone());
         let unheard = match transfer.fate {
@@ -238,9 +238,9 @@ impl Swarm<'_> {
     }
 
     /// Tells the sender how a push ended, unless it cancelled the push.
-    pub(crate) fn push_ends(&mut self, number: u32) -> Result<(), SimError> {
-        let transfer = &mut self.transfers[number as usize];
-        let (from, to) = (transfer.from as usize, transfer.to as usize);
+    pub(crate) fn push_ends(&mut self, number: usize) -> Result<(), SimError> {
+        let transfer = &mut self.transfers[number];
+        let (from, to) = (transfer.from, transfer.to);
         let (slice, outcome) = (transfer.slice, transfer.outcome);
         if !transfer.open || self.slots[from].life != transfer.from_life {
             self.free_transfer(number);
@@ -252,7 +252,7 @@ impl Swarm<'_> {
             return Ok(());
         }
         if outcome == PushOutcome::Lost {
-            let flying = std::mem::take(&mut self.transfers[number as usize].flying);
+            let flying = std::mem::take(&mut self.transfers[number].flying);
             self.checks.mass_lands(flying);
         }
         self.free_transfer(number);
@@ -276,10 +276,10 @@ impl Swarm<'_> {
     }
 
     /// Handles the loss of a machine: pushes that still flow are lost, complete ones arrive.
-    pub(crate) fn transfers_of_dead(&mut self, index: usize, open: &[u32]) {
+    pub(crate) fn transfers_of_dead(&mut self, index: usize, open: &[usize]) {
         for number in open {
-            let transfer = &mut self.transfers[*number as usize];
-            if transfer.from as usize == index && transfer.flow.is_some() {
+            let transfer = &mut self.transfers[*number];
+            if transfer.from == index && transfer.flow.is_some() {
                 transfer.open = false;
                 self.stop_flow(*number);
                 self.free_transfer(*number);
@@ -293,7 +293,7 @@ impl Swarm<'_> {
         index: usize,
         other: usize,
     ) -> Result<(), SimError> {
-        for slice in self.close_pushes(index, |transfer| transfer.to as usize == other) {
+        for slice in self.close_pushes(index, |transfer| transfer.to == other) {
             let outcome = PushOutcome::Unknown;
             self.feed(
                 index,
@@ -309,7 +309,7 @@ impl Swarm<'_> {
 
     /// Handles a link that the sender closed.
     pub(crate) fn pushes_of_closed_link(&mut self, index: usize, other: usize) {
-        for slice in self.close_pushes(index, |transfer| transfer.to as usize == other) {
+        for slice in self.close_pushes(index, |transfer| transfer.to == other) {
             let outcome = PushOutcome::Unknown;
             self.answer_now(Input::Pushed {
                 to: self.slots[other].id,
@@ -327,7 +327,7 @@ impl Swarm<'_> {
         let transfers = &mut self.transfers;
         let mut closed = Vec::new();
         host.open_pushes.retain(|number| {
-            let transfer = &mut transfers[*number as usize];
+            let transfer = &mut transfers[*number];
             let closes = which(transfer);
             transfer.open &= !closes;
             if closes {
@@ -335,14 +335,151 @@ impl Swarm<'_> {
             }
             !closes
         });
-        let slices = closed.iter().map(|n| self.transfers[*n as usize].slice);
+        let slices = closed.iter().map(|n| self.transfers[*n].slice);
         let slices = slices.collect();
         for number in closed {
-            if self.transfers[number as usize].flow.is_some() {
+            if self.transfers[number].flow.is_some() {
                 self.stop_flow(number);
                 self.free_transfer(number);
             }
         }
         slices
+    }
+
+    /// Performs a peer's request: fetches a slice or a state from the first donor that has it.
+    pub(crate) fn fetch(&mut self, index: usize, what: FetchId, from: &[PeerId], deadline: Time) {
+        let donors = from.iter().filter_map(|peer| self.recipe.index_of(peer));
+        let mut next: Vec<usize> = donors.filter(|d| self.net.is_up(index, *d)).collect();
+        next.reverse();
+        let life = self.slots[index].life;
+        // A second request for the same replaces the first, as in a daemon.
+        if let Some(flow) = self.fetches.replace(index, life, &what) {
+            self.net.end_flow(self.now, flow);
+            self.make_appointments();
+        }
+        self.try_donor(Fetching {
+            host: index,
+            life,
+            what,
+            deadline,
+            donor: None,
+            next,
+            flow: None,
+            extra: Duration::ZERO,
+            serial: 0,
+        });
+    }
+
+    /// Sends the request to the next donor.
+    fn try_donor(&mut self, mut fetching: Fetching) {
+        let (host, deadline) = (fetching.host, fetching.deadline.max(self.now));
+        let donor = fetching.next.pop();
+        fetching.donor = donor.map(|donor| (donor, self.slots[donor].life));
+        let at = donor.map_or(self.now, |d| self.now + self.net.latency(host, d));
+        let (fetch, serial) = self.fetches.keep(fetching);
+        self.queue.push(deadline, Due::FetchLate { fetch, serial });
+        if at <= deadline {
+            self.queue.push(at, Due::FetchAsked { fetch, serial });
+        }
+    }
+
+    /// The request arrived at the donor.
+    pub(crate) fn fetch_asked(&mut self, fetch: usize, serial: u32) -> Result<(), SimError> {
+        let Some(fetching) = self.fetches.get(fetch, serial) else {
+            return Ok(());
+        };
+        let (host, what) = (fetching.host, fetching.what);
+        let donor = fetching.donor.map(|(donor, _)| donor);
+        let found = donor.and_then(|donor| Some((donor, self.donated(donor, &what)?)));
+        let Some((donor, (meta, bytes))) = found else {
+            return self.fetch_ends(fetch, serial);
+        };
+        let size = match &what {
+            FetchId::State(state) => state.bytes,
+            FetchId::Slice(_) => meta.map_or(bytes.len() as u64, |meta| meta.bytes),
+        };
+        let owner = Owner::Fetch(fetch);
+        let (flow, extra) = self
+            .net
+            .start_flow(self.now, owner, (donor, host), (size, 0));
+        if let Some(fetching) = self.fetches.get(fetch, serial) {
+            (fetching.flow, fetching.extra) = (Some(flow), extra);
+        }
+        self.make_appointments();
+        Ok(())
+    }
+
+    /// The last byte has left the slowest link.
+    pub(crate) fn fetch_flowed(&mut self, fetch: usize) {
+        let open = self.fetches.open.get_mut(fetch);
+        let Some(fetching) = open.and_then(Option::as_mut) else {
+            return;
+        };
+        fetching.flow = None;
+        let (host, serial, extra) = (fetching.host, fetching.serial, fetching.extra);
+        let donor = fetching.donor.map_or(host, |(donor, _)| donor);
+        let mut at = self.now + extra + self.net.latency(donor, host);
+        while self.net.fate() == Fate::Lost {
+            at = at + self.retry();
+        }
+        self.queue.push(at, Due::FetchEnds { fetch, serial });
+    }
+
+    /// The deadline has passed. No other donor is tried.
+    pub(crate) fn fetch_late(&mut self, fetch: usize, serial: u32) -> Result<(), SimError> {
+        let Some(fetching) = self.fetches.get(fetch, serial) else {
+            return Ok(());
+        };
+        fetching.donor = None;
+        fetching.next.clear();
+        if let Some(flow) = fetching.flow.take() {
+            self.net.end_flow(self.now, flow);
+            self.make_appointments();
+        }
+        self.fetch_ends(fetch, serial)
+    }
+
+    fn donated(&self, donor: usize, what: &FetchId) -> Option<(Option<SliceMeta>, Bytes)> {
+        self.slots[donor].host.as_deref()?.donate(what)
+    }
+
+    /// A donor's answer is complete, or will never arrive.
+    pub(crate) fn fetch_ends(&mut self, fetch: usize, serial: u32) -> Result<(), SimError> {
+        let Some(fetching) = self.fetches.take(fetch, serial) else {
+            return Ok(());
+        };
+        let Fetching {
+            host, life, what, ..
+        } = fetching;
+        if self.slots[host].life != life || self.slots[host].host.is_none() {
+            return Ok(());
+        }
+        let found = fetching.donor.and_then(|(donor, donor_life)| {
+            let there = self.slots[donor].life == donor_life && self.net.reachable(host, donor);
+            there.then(|| self.donated(donor, &what)).flatten()
+        });
+        let Some((meta, bytes)) = found else {
+            if fetching.next.is_empty() {
+                return self.feed(host, Input::FetchFailed { what });
+            }
+            self.try_donor(fetching);
+            return Ok(());
+        };
+        let digest = match &what {
+            FetchId::Slice(slice) => Some(self.recipe.digest_of(slice, &bytes)),
+            FetchId::State(_) => None,
+        };
+        let count = match &what {
+            FetchId::State(state) => state.bytes,
+            FetchId::Slice(_) => meta.map_or(bytes.len() as u64, |meta| meta.bytes),
+        };
+        self.counters.bytes_fetched += count;
+        if let Some((donor, _)) = fetching.donor {
+            self.note_wan(donor, host, count);
+        }
+        if let Some(host) = self.slots[host].host.as_mut() {
+            host.fetched(&what, meta, bytes);
+        }
+        self.feed(host, Input::Fetched { what, meta, digest })
     }
 }

@@ -2,7 +2,7 @@
 //! measured in the same run. Eight inputs of ten million values, one thread.
 //!
 //! `cargo bench -p murmurate-strategies --bench aggregate`; values per input may be given as an argument.
-
+#![allow(clippy::unwrap_used, reason = "helpers of tests may, as tests do")]
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -63,13 +63,13 @@ fn main() {
         best(|| clip.from_center(black_box(&inputs), &mut out)),
     );
     for kind in [
-        AggregationKind::Median,
-        AggregationKind::TrimmedMean { liars: 2 },
-        AggregationKind::NormClip { radius },
-        AggregationKind::SignMajority,
-        AggregationKind::GeometricMedian { iterations: 4 },
-        AggregationKind::MultiKrum { liars: 2 },
-        AggregationKind::Bulyan { liars: 1 },
+        AggregationKind::new("median", &[]).unwrap(),
+        AggregationKind::new("trimmed-mean", &[("liars", 2.0)]).unwrap(),
+        AggregationKind::new("norm-clip", &[("radius", radius)]).unwrap(),
+        AggregationKind::new("sign-majority", &[]).unwrap(),
+        AggregationKind::new("geometric-median", &[("iterations", 4.0)]).unwrap(),
+        AggregationKind::new("multi-krum", &[("liars", 2.0)]).unwrap(),
+        AggregationKind::new("bulyan", &[("liars", 1.0)]).unwrap(),
     ] {
         if let Some(mut rule) = kind.build() {
             show(

@@ -1,7 +1,8 @@
-//! A method as data: an entry of a list of methods, with values for its parameters. Codecs and
-//! topologies are such methods.
+//! A method as data: an entry of a list of methods, with values for its parameters. Codecs, topologies,
+//! optimizers, corrections and aggregation rules are such methods: each is one file with one `SPEC`, and a
+//! line in its list.
 
-use crate::parameter::{Parameter, ParameterError, Parameters, Range, Values};
+use crate::parameter::{PARAMETERS_MAX, Parameter, ParameterError, Parameters, Range, Values};
 
 /// An entry of a list of methods.
 pub trait Spec: 'static {
@@ -11,8 +12,21 @@ pub trait Spec: 'static {
     /// All methods of the list.
     fn list() -> &'static [&'static Self];
 
+    /// The method of a configuration that names none.
+    fn usual() -> &'static Self {
+        Self::list()[0]
+    }
+
     /// Its name and its parameters.
     fn keys(&self) -> Parameters;
+
+    /// The parameter whose range depends on other parameters and does not contain its value.
+    fn unfit(_: &Kind<Self>) -> Option<&'static str>
+    where
+        Self: Sized,
+    {
+        None
+    }
 }
 
 /// A method of a list with its parameters, all within their ranges.
@@ -90,6 +104,25 @@ impl<S: Spec> Kind<S> {
         &self.values[..self.spec.keys().list.len()]
     }
 
+    /// Its parameters as TOML, in the order of its entry.
+    pub fn entries(&self) -> impl Iterator<Item = (&'static str, toml::Value)> {
+        self.spec.keys().entries(&self.values)
+    }
+
+    /// Set where its entry lists such a parameter.
+    pub fn has(&self, parameter: &str) -> bool {
+        self.spec.keys().has(parameter)
+    }
+
+    /// The two values of a parameter that its entry lists as a pair.
+    ///
+    /// # Panics
+    /// If the entry lists no such parameter.
+    pub fn pair(&self, parameter: &str) -> [f64; 2] {
+        let numbers = self.spec.keys().numbers(&self.values, parameter);
+        [numbers[0], numbers[1]]
+    }
+
     /// The value of a parameter that its entry lists.
     ///
     /// # Panics
@@ -113,7 +146,7 @@ impl<S: Spec> Kind<S> {
     pub fn choice(&self, parameter: &str) -> &'static str {
         let found = self.spec.keys().list.iter().find(|p| p.name == parameter);
         match found.map(|parameter| parameter.range) {
-            Some(Range::Choice(names)) => names[self.count(parameter)],
+            Some(Range::Choice(names) | Range::Names(names)) => names[self.count(parameter)],
             _ => panic!("`{parameter}` of `{}` is no name", self.name()),
         }
     }
@@ -122,15 +155,19 @@ impl<S: Spec> Kind<S> {
     ///
     /// # Panics
     /// If the entry lists no such parameter, or the value is outside its range.
-    pub(crate) fn with(&self, parameter: &str, value: f64) -> Self {
-        let own = self.spec.keys().list.iter().map(|p| p.name);
-        let value_of = |name| match name == parameter {
-            true => value,
-            false => self.number(name),
-        };
-        let given: Vec<_> = own.map(|name| (name, value_of(name))).collect();
-        assert!(given.iter().any(|(name, _)| *name == parameter));
-        Self::of(self.spec, &given).expect("the caller keeps to the range")
+    #[must_use]
+    pub fn with(&self, parameter: &str, value: f64) -> Self {
+        let own = self.spec.keys();
+        let range = own.list.iter().find(|p| p.name == parameter);
+        let range = range.expect("a method has the parameter that is set").range;
+        assert!(range.contains(value), "the caller keeps to the range");
+        let at = PARAMETERS_MAX - own.numbers(&self.values, parameter).len();
+        let mut values = self.values;
+        values[at] = value;
+        Self {
+            spec: self.spec,
+            values,
+        }
     }
 
     /// Another method of the list, with those of this one's parameters that it has too.

@@ -1,13 +1,17 @@
-//! Parameters of methods: the keys that a codec, a topology or a mode takes in its table. A method
-//! lists each key once, with range, default and meaning; reading, refusing, writing and the
+//! Parameters of methods: the keys that a codec, a topology, an optimizer or a rule takes in its table.
+//! A method lists each key once, with range, default and meaning; reading, refusing, writing and the
 //! registry all follow that list.
 
+use serde::de::DeserializeOwned;
 use std::collections::BTreeSet;
 
-/// The most parameters of a method.
+/// The most parameters of a method, where a pair counts as two.
 pub const PARAMETERS_MAX: usize = 6;
 
-/// The values of a method's parameters, in the order of its list.
+/// Parts of a number in thousandths.
+const THOUSAND: f64 = 1e3;
+
+/// The values of a method's parameters, in the order of its list. A pair has two.
 pub type Values = [f64; PARAMETERS_MAX];
 
 /// A number or a name that a method takes: a key of the method's table.
@@ -21,6 +25,65 @@ pub struct Parameter {
     pub default: Option<f64>,
     /// What it means, with an example.
     pub about: &'static str,
+}
+
+impl Parameter {
+    /// A parameter with a default.
+    pub(crate) const fn new(
+        name: &'static str,
+        range: Range,
+        default: f64,
+        about: &'static str,
+    ) -> Self {
+        Self {
+            name,
+            range,
+            default: Some(default),
+            about,
+        }
+    }
+
+    /// A parameter that must be given; where it is missing, `needed` says what to give.
+    pub(crate) const fn required(
+        name: &'static str,
+        range: &'static Range,
+        needed: &'static str,
+        about: &'static str,
+    ) -> Self {
+        Self {
+            name,
+            range: Range::Given(range, needed),
+            default: None,
+            about,
+        }
+    }
+
+    /// Its default as TOML.
+    pub fn usual(&self) -> Option<toml::Value> {
+        let [first, second] = [0, 1].map(|place| self.default_at(place));
+        self.range.write(&[first?, second?])
+    }
+
+    /// The default of its number at this place.
+    const fn default_at(&self, place: usize) -> Option<f64> {
+        match self.range {
+            Range::Pair(usual) => Some(usual[place]),
+            _ => self.default,
+        }
+    }
+}
+
+/// The type of a number in the configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Number {
+    /// `f64`.
+    Real,
+    /// `u32`.
+    Small,
+    /// `u64`.
+    Large,
+    /// `usize`.
+    Size,
 }
 
 /// The values that a parameter may have.
@@ -38,6 +101,37 @@ pub enum Range {
     AtLeast(f64),
     /// One of these names. Its number is its place in the list.
     Choice(&'static [&'static str]),
+    /// Above zero and finite in f32, in which the arithmetic is done.
+    Above,
+    /// Zero or above, and finite in f32.
+    NotNegative,
+    /// Zero or above in f32, and below one.
+    BelowOne,
+    /// Above zero in f32, and below one.
+    Between,
+    /// Two numbers, each zero or above in f32, and below one; with their defaults.
+    Pair([f64; 2]),
+    /// From the first to the second in thousandths, to which it is rounded.
+    Thousandths(u16, u16),
+    /// A whole number from the first to the second.
+    Count(Number, u64, u64),
+    /// A whole number above zero.
+    AtLeastOne(Number),
+    /// One of these names, as [`Range::Choice`], in fewer words.
+    Names(&'static [&'static str]),
+    /// In words: the method checks it, because it depends on other keys.
+    Words(Number, &'static str),
+    /// A value of this range that has no default, and what to give.
+    Given(&'static Range, &'static str),
+}
+
+/// The most that a number of the configuration may be, for ranges without an upper bound.
+const UNBOUNDED: f64 = u64::MAX as f64;
+
+/// A value as a type, or what serde says of it.
+fn typed<T: DeserializeOwned>(value: &toml::Value) -> Result<T, String> {
+    let typed = value.clone().try_into();
+    typed.map_err(|error| error.message().to_owned())
 }
 
 impl Range {
@@ -53,7 +147,73 @@ impl Range {
                 whole && within(from, to) && (value as u32).is_power_of_two()
             }
             Self::AtLeast(from) => value >= from && (value as f32).is_finite(),
-            Self::Choice(names) => whole && value >= 0.0 && (value as usize) < names.len(),
+            Self::Choice(names) | Self::Names(names) => {
+                whole && value >= 0.0 && (value as usize) < names.len()
+            }
+            Self::Above => value as f32 > 0.0 && (value as f32).is_finite(),
+            Self::NotNegative => value >= 0.0 && (value as f32).is_finite(),
+            Self::BelowOne | Self::Pair(_) => (0.0..1.0).contains(&(value as f32)),
+            Self::Between => value as f32 > 0.0 && value < 1.0,
+            Self::Thousandths(from, to) => {
+                (f64::from(from)..=f64::from(to)).contains(&(value * THOUSAND).round())
+            }
+            Self::Count(_, from, to) => whole && (from as f64..=to as f64).contains(&value),
+            Self::AtLeastOne(_) => whole && (1.0..=UNBOUNDED).contains(&value),
+            Self::Words(..) => true,
+            Self::Given(range, _) => range.contains(value),
+        }
+    }
+
+    /// The numbers of a value, of which a pair has two; `None` for a name that is not in its list.
+    ///
+    /// # Errors
+    /// What serde says of a value of another type.
+    pub(crate) fn numbers(&self, value: &toml::Value) -> Result<Option<Vec<f64>>, String> {
+        let number = match *self {
+            Self::Given(range, _) => return range.numbers(value),
+            Self::Pair(_) => return Ok(Some(typed::<[f64; 2]>(value)?.to_vec())),
+            Self::Names(names) | Self::Choice(names) => {
+                let name: String = typed(value)?;
+                let at = names.iter().position(|known| *known == name);
+                return Ok(at.map(|at| vec![at as f64]));
+            }
+            Self::Thousandths(..) if self.contains(typed(value)?) => {
+                (typed::<f64>(value)? * THOUSAND).round() / THOUSAND
+            }
+            range => match range.number() {
+                Number::Real => typed(value)?,
+                Number::Small => f64::from(typed::<u32>(value)?),
+                Number::Large => typed::<u64>(value)? as f64,
+                Number::Size => typed::<usize>(value)? as f64,
+            },
+        };
+        Ok(Some(vec![number]))
+    }
+
+    /// The type of its numbers.
+    const fn number(&self) -> Number {
+        match *self {
+            Self::Count(number, ..) | Self::AtLeastOne(number) | Self::Words(number, _) => number,
+            Self::Whole(..) | Self::PowerOfTwo(..) => Number::Small,
+            Self::Given(range, _) => range.number(),
+            _ => Number::Real,
+        }
+    }
+
+    /// How many numbers a value has.
+    const fn width(&self) -> usize {
+        match self {
+            Self::Pair(_) => 2,
+            _ => 1,
+        }
+    }
+
+    /// The numbers of a value as TOML.
+    fn write(&self, numbers: &[f64]) -> Option<toml::Value> {
+        match (self, numbers) {
+            (Self::Pair(_), [first, second, ..]) => Some(vec![*first, *second].into()),
+            (_, [number, ..]) => Some(self.to_toml(*number)),
+            _ => None,
         }
     }
 
@@ -66,22 +226,29 @@ impl Range {
             Self::AtLeast(from) => from,
             Self::Whole(from, _) => f64::from(from),
             Self::PowerOfTwo(from, _) => f64::from(from.next_power_of_two()),
-            Self::Choice(_) => 0.0,
+            Self::Count(_, from, _) => from as f64,
+            Self::AtLeastOne(_) => 1.0,
+            Self::Thousandths(from, _) => f64::from(from) / THOUSAND,
+            Self::Above | Self::Between => 0.01,
+            Self::Given(range, _) => range.example(),
+            _ => 0.0,
         }
     }
 
     /// A value of it as TOML.
     pub fn to_toml(&self, value: f64) -> toml::Value {
         match self {
-            Self::Choice(names) => toml::Value::String(names[value as usize].to_owned()),
+            Self::Choice(names) | Self::Names(names) => {
+                toml::Value::String(names[value as usize].to_owned())
+            }
             range if range.is_whole() => toml::Value::Integer(value as i64),
             _ => toml::Value::Float(value),
         }
     }
 
-    /// Whether its values are whole numbers.
+    /// Set where its values are whole numbers.
     pub const fn is_whole(&self) -> bool {
-        matches!(self, Self::Whole(..) | Self::PowerOfTwo(..))
+        !matches!(self.number(), Number::Real)
     }
 }
 
@@ -94,6 +261,19 @@ impl core::fmt::Display for Range {
             Self::PowerOfTwo(from, to) => write!(f, "a power of two from {from} to {to}"),
             Self::AtLeast(from) => write!(f, "a number from {from}"),
             Self::Choice(names) => write!(f, "one of \"{}\"", names.join("\", \"")),
+            Self::Above => write!(f, "a number above 0"),
+            Self::NotNegative => write!(f, "0 or a number above"),
+            Self::BelowOne | Self::Pair(_) => write!(f, "in [0, 1)"),
+            Self::Between => write!(f, "in (0, 1)"),
+            Self::Thousandths(from, to) => {
+                let [from, to] = [from, to].map(|part| f64::from(*part) / THOUSAND);
+                write!(f, "from {from} to {to}")
+            }
+            Self::Count(_, from, to) => write!(f, "from {from} to {to}"),
+            Self::AtLeastOne(_) => write!(f, "at least 1"),
+            Self::Names(names) => write!(f, "{}", names.join(", ")),
+            Self::Words(_, words) => write!(f, "{words}"),
+            Self::Given(range, _) => range.fmt(f),
         }
     }
 }
@@ -115,16 +295,33 @@ impl Parameters {
     /// # Errors
     /// When a parameter is missing, unknown or out of its range.
     pub fn values(&self, given: &[(&str, f64)]) -> Result<Values, ParameterError> {
-        let known = |key: &str| self.list.iter().any(|p| p.name == key);
-        if let Some((key, _)) = given.iter().find(|(key, _)| !known(key)) {
+        if let Some((key, _)) = given.iter().find(|(key, _)| !self.has(key)) {
             return Err(self.does_not_apply(key));
         }
         let mut values = [0.0; PARAMETERS_MAX];
-        for (value, parameter) in values.iter_mut().zip(self.list) {
-            let given = given.iter().find(|(key, _)| *key == parameter.name);
-            *value = self.check(parameter, given.map(|(_, value)| *value))?;
+        for (parameter, at) in self.places() {
+            let named = given.iter().filter(|(key, _)| *key == parameter.name);
+            let mut named = named.map(|(_, value)| *value);
+            for place in 0..parameter.range.width() {
+                let given = named.next().or(parameter.default_at(place));
+                values[at + place] = self.check(parameter, given)?;
+            }
         }
         Ok(values)
+    }
+
+    /// Set where the list has such a key.
+    pub fn has(&self, key: &str) -> bool {
+        self.list.iter().any(|parameter| parameter.name == key)
+    }
+
+    /// The parameters, each with the place of its first number in the values.
+    fn places(&self) -> impl Iterator<Item = (&'static Parameter, usize)> + use<> {
+        self.list.iter().scan(0, |next, parameter| {
+            let at = *next;
+            *next += parameter.range.width();
+            Some((parameter, at))
+        })
     }
 
     /// The values that a table of the configuration gives, and the defaults of the others.
@@ -156,10 +353,20 @@ impl Parameters {
 
     /// Values as a table of the configuration.
     pub fn write(&self, values: &Values) -> toml::Table {
-        let entry = |(parameter, value): (&Parameter, &f64)| {
-            (parameter.name.to_owned(), parameter.range.to_toml(*value))
-        };
-        self.list.iter().zip(values).map(entry).collect()
+        self.entries(values)
+            .map(|(key, value)| (key.to_owned(), value))
+            .collect()
+    }
+
+    /// The keys with their values as TOML, in the order of the list.
+    pub fn entries<'a>(
+        &self,
+        values: &'a Values,
+    ) -> impl Iterator<Item = (&'static str, toml::Value)> + use<'a> {
+        self.places().filter_map(|(parameter, at)| {
+            let value = parameter.range.write(&values[at..])?;
+            Some((parameter.name, value))
+        })
     }
 
     /// The value of one parameter.
@@ -167,8 +374,17 @@ impl Parameters {
     /// # Panics
     /// If the list has no such parameter.
     pub fn number(&self, values: &Values, parameter: &str) -> f64 {
-        let at = self.list.iter().position(|p| p.name == parameter);
-        values[at.expect("a method asks for the parameters that it lists")]
+        self.numbers(values, parameter)[0]
+    }
+
+    /// The values from those of one parameter on.
+    ///
+    /// # Panics
+    /// If the list has no such parameter.
+    pub fn numbers<'a>(&self, values: &'a Values, parameter: &str) -> &'a [f64] {
+        let found = self.places().find(|(known, _)| known.name == parameter);
+        let (_, at) = found.expect("a method asks for the parameters that it lists");
+        &values[at..]
     }
 
     fn does_not_apply(&self, key: &str) -> ParameterError {
@@ -202,8 +418,7 @@ impl Parameters {
         parameter: &'static Parameter,
         given: Option<f64>,
     ) -> Result<f64, ParameterError> {
-        let value = given.or(parameter.default);
-        let value = value.ok_or(ParameterError::Missing {
+        let value = given.ok_or(ParameterError::Missing {
             table: self.table,
             parameter: parameter.name,
             method: self.method,

@@ -68,11 +68,7 @@ impl Settings {
         let momentum = self.number("momentum", 0.0)?;
         Ok(match self.text("inner", "sgd") {
             "adam-w" => InnerKind::adam_w(lr),
-            _ => InnerKind::Sgd {
-                lr,
-                momentum,
-                weight_decay: 0.0,
-            },
+            _ => InnerKind::sgd(lr).with("momentum", momentum),
         })
     }
 

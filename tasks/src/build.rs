@@ -28,25 +28,33 @@ pub fn build(
     {
         return Err(TaskError::NoData(path.clone()));
     }
-    Ok(match task {
+    match task {
         TaskConfig::ImageClassifier(config) => {
-            let task = ImageTask::new(config, seed, shards)?;
-            Box::new(BurnTrainer::new(task, inner, device, seed)?)
+            boxed(ImageTask::new(config, seed, shards)?, inner, device, seed)
         }
-        TaskConfig::LanguageModel(config) => {
-            let task = LanguageTask::new(config, seed, shards)?;
-            Box::new(BurnTrainer::new(task, inner, device, seed)?)
-        }
-        TaskConfig::Attached(_) => return Err(TaskError::Attached),
+        TaskConfig::LanguageModel(config) => boxed(
+            LanguageTask::new(config, seed, shards)?,
+            inner,
+            device,
+            seed,
+        ),
+        TaskConfig::Attached(_) => Err(TaskError::Attached),
         TaskConfig::CausalLm(config) => {
-            let task = CausalTask::new(config, seed, shards)?;
-            Box::new(BurnTrainer::new(task, inner, device, seed)?)
+            boxed(CausalTask::new(config, seed, shards)?, inner, device, seed)
         }
         TaskConfig::Tabular(config) => {
-            let task = TabularTask::new(config, seed, shards)?;
-            Box::new(BurnTrainer::new(task, inner, device, seed)?)
+            boxed(TabularTask::new(config, seed, shards)?, inner, device, seed)
         }
-    })
+    }
+}
+
+fn boxed<T: Task + 'static>(
+    task: T,
+    inner: &InnerKind,
+    device: &DeviceChoice,
+    seed: u64,
+) -> Result<Box<dyn Trainer>, TaskError> {
+    Ok(Box::new(BurnTrainer::new(task, inner, device, seed)?))
 }
 
 /// Builds the trainers of one peer that is an island, as one. They divide the peer's shard. With several

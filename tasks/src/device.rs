@@ -53,7 +53,7 @@ pub enum DeviceError {
     Missing {
         /// The name.
         name: String,
-        /// What there is instead.
+        /// The devices that there are.
         found: String,
     },
 }
@@ -97,7 +97,7 @@ impl fmt::Display for DeviceChoice {
 }
 
 impl DeviceChoice {
-    /// Whether parameters and gradients can be accessed in place. Otherwise they cross a bus, and the
+    /// True if parameters and gradients are accessed in place. Otherwise they cross a bus, and the
     /// trainer keeps them on the device where it can.
     pub const fn in_place(self) -> bool {
         matches!(self, Self::Flex)

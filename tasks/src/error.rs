@@ -1,7 +1,7 @@
 //! Why a task cannot be built or run.
 
 use crate::config::ConfigError;
-use crate::data::{DataError, ShardError, TableError, TextError};
+use crate::data::{DataError, ShardError};
 use crate::device::DeviceError;
 use crate::model::ModelDirError;
 use crate::weights::ModelFileError;
@@ -21,15 +21,9 @@ pub enum TaskError {
     /// There are no data.
     #[error("{}: nothing is there; set `task.data` (--data) to a file or folder", .0.display())]
     NoData(PathBuf),
-    /// Images cannot be used.
+    /// The data cannot be used.
     #[error(transparent)]
     Data(#[from] DataError),
-    /// A table cannot be used.
-    #[error(transparent)]
-    Table(#[from] TableError),
-    /// Text cannot be used.
-    #[error(transparent)]
-    Text(#[from] TextError),
     /// The shard does not exist.
     #[error(transparent)]
     Shard(#[from] ShardError),
@@ -67,13 +61,9 @@ pub enum TaskError {
 }
 
 impl TaskError {
-    /// Whether one record of the data is wrong, and not its source.
+    /// Tells a wrong record of the data from a wrong source.
     pub(crate) const fn is_of_a_record(&self) -> bool {
-        match self {
-            Self::Text(error) => error.is_of_a_record(),
-            Self::Data(DataError::Picture(error)) => error.is_of_a_record(),
-            _ => false,
-        }
+        matches!(self, Self::Data(error) if error.is_of_a_record())
     }
 }
 

@@ -88,9 +88,10 @@ fn write_tokenizer(config: &CausalConfig, dir: &Path) -> Result<(), TaskError> {
     let Some(source) = source else {
         return write_json(&dir.join("tokenizer.json"), &byte_tokenizer());
     };
-    let files: Vec<(PathBuf, &str)> = match source.is_dir() {
-        true => COPIED.map(|name| (source.join(name), name)).to_vec(),
-        false => vec![(source, COPIED[0])],
+    let files: Vec<(PathBuf, &str)> = if source.is_dir() {
+        COPIED.map(|name| (source.join(name), name)).to_vec()
+    } else {
+        vec![(source, COPIED[0])]
     };
     for (from, name) in files {
         let to = dir.join(name);
@@ -135,9 +136,10 @@ fn byte_tokenizer() -> Value {
     let printable = |byte: u32| matches!(byte, 0x21..=0x7e | 0xa1..=0xac | 0xae..=0xff);
     let mut next = 0x100..;
     let letters = (0..256_u32).filter_map(|byte| {
-        let letter = match printable(byte) {
-            true => Some(byte),
-            false => next.next(),
+        let letter = if printable(byte) {
+            Some(byte)
+        } else {
+            next.next()
         };
         let letter = letter.and_then(char::from_u32)?;
         Some((letter.to_string(), json!(byte)))

@@ -11,7 +11,7 @@ use burn::tensor::{Gradients, Tensor};
 /// The cuts of a forward pass.
 #[derive(Debug, Default)]
 pub struct Segments {
-    /// Whether the pass is cut.
+    /// The pass is cut at its boundaries.
     cutting: bool,
     /// The last activation of each segment, and the leaf with which the next one begins.
     cuts: Vec<(Tensor<2>, Tensor<2>)>,

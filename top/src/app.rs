@@ -1,27 +1,35 @@
 //! The loop of the view: waits for keys, news, signals and time, and draws.
 
 use crate::choice::{Choice, Wish};
-use crate::client::{AskError, Connection};
-use crate::draw::{Origin, View};
+use crate::draw::{Origin, View, draw};
 use crate::feed::{Known, read, unix_s};
 use crate::player::Player;
 use crate::recording::Recording;
 use crate::row::Row;
-use crate::screen::Screen;
 use crate::target::Target;
 use crate::theme::Theme;
 use crate::watched::Watched;
 use crossterm::event::{Event, EventStream};
 use futures::StreamExt;
+use futures::future::select_all;
+use murmurate_node::api::AskError;
+use murmurate_node::local::{LocalView, ViewNews};
+use ratatui::DefaultTerminal;
+use rustix::process::{Signal, getpid, kill_process};
 use std::io;
+use std::sync::mpsc::{Sender, channel};
 use std::time::{Duration, Instant};
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::mpsc;
 use tokio::time::{MissedTickBehavior, interval};
 
 /// Time between two frames without a key.
 const FRAME: Duration = Duration::from_millis(100);
 
-/// What to show.
+/// News of a local swarm that may wait to be shown.
+const NEWS_CAPACITY: usize = 256;
+
+/// Source of the view.
 #[derive(Clone, Debug)]
 pub enum Source {
     /// A daemon that runs.
@@ -50,46 +58,38 @@ pub async fn run(source: Source, pause: Duration) -> Result<(), TopError> {
     let mut shown = match source {
         Source::Live(target) => {
             // A wrong address is told at once, on the terminal as it is.
-            read(&mut Connection::open(&target).await?, &mut Known::default()).await?;
+            read(&mut target.connect().await?, &mut Known::default()).await?;
             Shown::Live(Box::new(Watched::daemon(target, pause)))
         }
         Source::Recorded(recording) => Shown::Recorded(Box::new(Player::new(recording))),
     };
-    let mut ends = [
+    let ends = [
         SignalKind::terminate(),
         SignalKind::interrupt(),
         SignalKind::hangup(),
-    ]
-    .map(signal)
-    .into_iter()
-    .collect::<io::Result<Vec<_>>>()?;
-    let [terminated, interrupted, hung_up] = &mut ends[..] else {
-        return Ok(());
-    };
-    let ended = async {
-        tokio::select! {
-            _ = terminated.recv() => {}
-            _ = interrupted.recv() => {}
-            _ = hung_up.recv() => {}
-        }
-    };
+    ];
+    let mut ends = ends
+        .map(signal)
+        .into_iter()
+        .collect::<io::Result<Vec<_>>>()?;
+    let ended = select_all(ends.iter_mut().map(|end| Box::pin(end.recv())));
     let mut app = App::open()?;
     tokio::select! {
         end = app.show(&mut shown, || false) => Ok(end?),
-        () = ended => Ok(()),
+        _ = ended => Ok(()),
     }
 }
 
-/// What is shown.
+/// A source while it is shown.
 #[derive(Debug)]
-pub(crate) enum Shown {
+enum Shown {
     Live(Box<Watched>),
     Recorded(Box<Player>),
 }
 
 /// The view on the terminal.
 #[derive(Debug)]
-pub(crate) struct App {
+struct App {
     screen: Screen,
     keys: EventStream,
     choice: Choice,
@@ -98,7 +98,7 @@ pub(crate) struct App {
 
 impl App {
     /// Takes over the terminal.
-    pub(crate) fn open() -> io::Result<Self> {
+    fn open() -> io::Result<Self> {
         Ok(Self {
             screen: Screen::open()?,
             keys: EventStream::new(),
@@ -109,11 +109,7 @@ impl App {
 
     /// Shows it until the user quits, or until there is no more to show. `interrupt` takes Ctrl+C, and
     /// says whether the view stays.
-    pub(crate) async fn show(
-        &mut self,
-        shown: &mut Shown,
-        interrupt: impl Fn() -> bool,
-    ) -> io::Result<()> {
+    async fn show(&mut self, shown: &mut Shown, interrupt: impl Fn() -> bool) -> io::Result<()> {
         let mut frames = interval(FRAME);
         frames.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut before = Instant::now();
@@ -198,4 +194,69 @@ impl Shown {
             Self::Recorded(_) => std::future::pending().await,
         }
     }
+}
+
+/// The terminal while frames are drawn on it. It is as it was before once the screen is dropped, also after a panic.
+#[derive(Debug)]
+struct Screen {
+    terminal: DefaultTerminal,
+}
+
+impl Screen {
+    /// Takes over the terminal. From here on a panic gives it back before it tells what happened.
+    fn open() -> io::Result<Self> {
+        let terminal = ratatui::try_init()?;
+        Ok(Self { terminal })
+    }
+
+    /// Draws a frame.
+    fn show(&mut self, view: &View<'_>) -> io::Result<()> {
+        self.terminal
+            .draw(|frame| draw(view, frame.area(), frame.buffer_mut()))?;
+        Ok(())
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        // A terminal that has gone needs nothing.
+        let _ = ratatui::try_restore();
+    }
+}
+
+/// Opens the view of a local swarm. It has a thread of its own, because the swarm needs the main one. It ends
+/// with the swarm, or when the user quits; the swarm goes on then.
+/// Ctrl+C ends the swarm, as it does without a view.
+///
+/// # Errors
+/// If the thread cannot be started.
+pub fn beside(pause: Duration) -> io::Result<LocalView> {
+    let (sender, news) = mpsc::channel(NEWS_CAPACITY);
+    let (open, closed) = channel();
+    std::thread::Builder::new()
+        .name("top".to_owned())
+        .spawn(move || view(news, pause, open))?;
+    Ok(LocalView::new(sender, closed))
+}
+
+/// The thread. `open` is dropped at its end, when the terminal is as it was before.
+fn view(news: mpsc::Receiver<ViewNews>, pause: Duration, open: Sender<()>) {
+    let shown = || -> io::Result<()> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()?;
+        runtime.block_on(async {
+            let mut shown = Shown::Live(Box::new(Watched::swarm(news, pause)));
+            App::open()?.show(&mut shown, interrupt).await
+        })
+    };
+    // Without a terminal the swarm goes on with lines, which it begins when this thread has ended.
+    let _ = shown();
+    drop(open);
+}
+
+/// Tells this process what the terminal no longer does: that Ctrl+C was pressed. The view stays until the
+/// daemons have left.
+fn interrupt() -> bool {
+    kill_process(getpid(), Signal::INT).is_ok()
 }

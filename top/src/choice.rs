@@ -17,16 +17,16 @@ pub(crate) struct Choice {
     pub(crate) sort: Option<usize>,
     pub(crate) reversed: bool,
     pub(crate) filter: String,
-    /// Whether keys go into the filter.
+    /// Keys go into the filter.
     pub(crate) typing: bool,
     /// The id of the peer whose details are shown.
     pub(crate) selected: Option<String>,
     pub(crate) help: bool,
-    /// Whether the usual steps of rounds are among the events.
+    /// The usual steps of rounds are among the events.
     pub(crate) all_events: bool,
 }
 
-/// What a key asks for beyond the choices.
+/// Wish of a key beyond the choices.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Wish {
     /// Nothing, or a choice that was made.

@@ -10,7 +10,7 @@ pub(crate) const STRIP_MIN: u16 = 8;
 /// The rounds of a strip.
 pub(crate) const STRIP_MAX: u16 = 32;
 
-/// What stands for a figure that is not known.
+/// Sign for an unknown figure.
 const UNKNOWN: &str = "–";
 
 /// A column.
@@ -20,13 +20,13 @@ pub(crate) struct Column {
     pub(crate) width: u16,
     /// Columns of the highest ranks are left out where there is no room.
     pub(crate) rank: u8,
-    /// What a row shows.
+    /// The text of a row.
     pub(crate) text: fn(&Row) -> String,
-    /// What rows are sorted by.
+    /// Sort key of rows.
     pub(crate) key: fn(&Row) -> Key,
 }
 
-/// What rows are sorted by.
+/// Sort key of rows.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Key {
     Number(f64),
@@ -150,7 +150,7 @@ pub(crate) fn known<T>(value: Option<T>, words: impl FnOnce(T) -> String) -> Str
     value.map_or_else(|| UNKNOWN.to_owned(), words)
 }
 
-/// How far a peer is behind or ahead, after its round.
+/// Lag or lead of a peer, after its round.
 pub(crate) fn lag(lag: Option<i64>) -> String {
     match lag {
         None | Some(0) => String::new(),
@@ -160,9 +160,10 @@ pub(crate) fn lag(lag: Option<i64>) -> String {
 
 /// The share of bytes that were lost. Small shares matter here.
 pub(crate) fn lost(share: f64) -> String {
-    match share > 0.0 && share < 0.01 {
-        true => format!("{:.2} %", 100.0 * share),
-        false => percent(share),
+    if share > 0.0 && share < 0.01 {
+        format!("{:.2} %", 100.0 * share)
+    } else {
+        percent(share)
     }
 }
 

@@ -1,10 +1,12 @@
-//! Asks a daemon again and again, and passes on what it answers. If it does not answer, it is asked again.
+//! Asks a daemon again and again, follows its events (server-sent events, whose data are entries of its log), and
+//! passes on what it says. If it does not answer, it is asked again.
 
-use crate::client::{AskError, Connection};
-use crate::follow::Follower;
 use crate::picture::{Answers, POINTS_MAX};
 use crate::target::Target;
-use murmurate_node::api::{ContributionsPage, HistoryPage, Swarm};
+use http_body_util::BodyExt;
+use hyper::StatusCode;
+use hyper::body::Incoming;
+use murmurate_node::api::{AskError, Connection, ContributionsPage, HistoryPage, Swarm};
 use murmurate_node::events::Entry;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::sync::mpsc;
@@ -14,10 +16,13 @@ use tokio::time::sleep;
 /// News that may wait to be shown.
 const NEWS_CAPACITY: usize = 64;
 
+/// The longest line of events: the log has none longer than 64 KiB.
+const LINE_BYTES_MAX: usize = 128 << 10;
+
 /// Pause before events are followed again.
 const FOLLOW_PAUSE: Duration = Duration::from_secs(1);
 
-/// What a daemon said.
+/// News from a daemon.
 #[derive(Debug)]
 pub(crate) enum News {
     Answers(Box<Answers>),
@@ -50,13 +55,13 @@ impl Feed {
         }
     }
 
-    /// What the daemon says next.
+    /// The next news of the daemon.
     pub(crate) async fn next(&mut self) -> Option<News> {
         self.news.recv().await
     }
 }
 
-/// What was asked for already, so that only newer rounds are asked for.
+/// Memory of earlier questions, so that only newer rounds are asked for.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Known {
     peer: String,
@@ -135,7 +140,7 @@ async fn look(
 ) -> Result<Answers, AskError> {
     let connection = match open {
         Some(connection) => connection,
-        None => open.insert(Connection::open(target).await?),
+        None => open.insert(target.connect().await?),
     };
     read(connection, known).await
 }
@@ -156,8 +161,107 @@ async fn follow(target: Target, news: mpsc::Sender<News>) {
     }
 }
 
+/// A stream of events.
+#[derive(Debug)]
+pub(crate) struct Follower {
+    body: Incoming,
+    lines: Lines,
+}
+
+impl Follower {
+    /// Asks a daemon for the events after number `last` that it still has, and for all to come.
+    pub(crate) async fn open(target: &Target, last: u64) -> Result<Self, AskError> {
+        let mut connection = target.connect().await?;
+        let last = last.to_string();
+        let head: [(&str, &[u8]); 2] = [
+            ("accept", b"text/event-stream"),
+            ("last-event-id", last.as_bytes()),
+        ];
+        let response = connection.send("GET", "/api/v1/events", &head, "").await?;
+        if response.status() != StatusCode::OK {
+            return Err(AskError::Refused {
+                host: connection.host().to_owned(),
+                text: response.status().to_string(),
+            });
+        }
+        Ok(Self {
+            body: response.into_body(),
+            lines: Lines::default(),
+        })
+    }
+
+    /// The next events; none at the end of the stream.
+    pub(crate) async fn next(&mut self) -> Option<Vec<Entry>> {
+        let frame = self.body.frame().await?.ok()?;
+        let Ok(bytes) = frame.into_data() else {
+            return Some(Vec::new());
+        };
+        self.lines.take(&bytes)
+    }
+}
+
+/// The beginning of a line whose end has not come yet.
+#[derive(Debug, Default)]
+struct Lines {
+    open: Vec<u8>,
+}
+
+impl Lines {
+    /// The entries of all lines that end in these bytes; none if a line is longer than any entry. What is no
+    /// entry, such as the number of an event or a sign of life, is left out.
+    fn take(&mut self, bytes: &[u8]) -> Option<Vec<Entry>> {
+        let mut entries = Vec::new();
+        for byte in bytes {
+            match byte {
+                b'\n' => {
+                    let data = self.open.strip_prefix(b"data:");
+                    entries.extend(data.and_then(|data| serde_json::from_slice(data).ok()));
+                    self.open.clear();
+                }
+                byte => self.open.push(*byte),
+            }
+            if self.open.len() > LINE_BYTES_MAX {
+                return None;
+            }
+        }
+        Some(entries)
+    }
+}
+
 /// The Unix time, seconds.
 pub(crate) fn unix_s() -> f64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     now.unwrap_or_default().as_secs_f64()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_are_found_however_the_bytes_are_cut() {
+        let entry = |seq: u64| {
+            format!(
+                "id: {seq}\ndata: {{\"v\":1,\"seq\":{seq},\"time\":1.5,\"daemon\":\"ab\",\"round\":7,\
+                 \"kind\":\"saved\"}}\n\n"
+            )
+        };
+        let text = format!("{}:\n\ndata: no entry\n\n{}", entry(1), entry(2));
+        for size in [1, 7, 64, 4096] {
+            let mut lines = Lines::default();
+            let found = text
+                .as_bytes()
+                .chunks(size)
+                .flat_map(|part| lines.take(part).unwrap());
+            let numbers: Vec<u64> = found.map(|entry| entry.seq).collect();
+            assert_eq!(numbers, [1, 2], "{size}");
+        }
+    }
+
+    #[test]
+    fn a_line_without_an_end_ends_the_stream() {
+        let mut lines = Lines::default();
+        assert_eq!(lines.take(&[b'x'; LINE_BYTES_MAX]), Some(Vec::new()));
+        assert_eq!(lines.take(b"x"), None);
+    }
 }

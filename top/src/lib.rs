@@ -3,27 +3,22 @@
 //! `draw` knows no daemon.
 
 mod app;
-mod beside;
 mod choice;
-mod client;
 mod column;
 mod draw;
 mod feed;
-mod follow;
 mod once;
 mod picture;
 mod player;
 mod recording;
 mod row;
 mod scene;
-mod screen;
 mod target;
 mod theme;
 mod watched;
 
-pub use app::{Source, TopError, run};
-pub use beside::beside;
-pub use client::AskError;
+pub use app::{Source, TopError, beside, run};
+pub use murmurate_node::api::AskError;
 pub use once::Still;
 pub use picture::Picture;
 pub use recording::{Recording, RecordingError};

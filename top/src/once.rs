@@ -2,19 +2,18 @@
 
 use crate::app::Source;
 use crate::choice::Choice;
-use crate::client::{AskError, Connection};
 use crate::draw::{Origin, View, draw};
-use crate::feed::{Known, read, unix_s};
-use crate::follow::Follower;
+use crate::feed::{Follower, Known, read, unix_s};
 use crate::picture::Picture;
 use crate::player::Player;
 use crate::theme::Theme;
+use murmurate_node::api::AskError;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use std::time::Duration;
 use tokio::time::timeout;
 
-/// How long the events of a daemon may take together.
+/// Time for all events of a daemon together.
 const EVENTS_WAIT: Duration = Duration::from_secs(1);
 
 /// A pause in the events that is as long as this says that all from before were sent.
@@ -37,7 +36,7 @@ impl Still {
     pub async fn of(source: Source) -> Result<Self, AskError> {
         match source {
             Source::Live(target) => {
-                let mut connection = Connection::open(&target).await?;
+                let mut connection = target.connect().await?;
                 let answers = read(&mut connection, &mut Known::default()).await?;
                 let mut picture = Picture::default();
                 let now = unix_s();

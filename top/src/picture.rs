@@ -3,7 +3,7 @@
 
 use murmurate_node::api::words::short;
 use murmurate_node::api::{Answer, ContributionsPage, HistoryPage, Point, Swarm};
-use murmurate_node::events::{Entry, Kind};
+use murmurate_node::events::{Entry, Kind, Names};
 use serde::Serialize;
 use std::collections::{BTreeMap, VecDeque};
 use std::mem::discriminant;
@@ -21,7 +21,7 @@ const OF_KIND_MAX: usize = 250;
 /// Sentences of the swarm that are kept.
 const SAID_MAX: usize = 50;
 
-/// What one read of a daemon brings.
+/// Answers of a daemon to one read.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Answers {
     pub(crate) swarm: Swarm,
@@ -31,7 +31,7 @@ pub(crate) struct Answers {
     pub(crate) slow: Answer,
 }
 
-/// What is known.
+/// The picture of a swarm.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Picture {
     /// The swarm as the daemon knows it; none before the first answer.
@@ -40,9 +40,9 @@ pub struct Picture {
     pub history: HistoryPage,
     /// Whose training counted.
     pub contributions: ContributionsPage,
-    /// Whether the daemon's own training counted, in sentences.
+    /// Fate of the daemon's own training, in sentences.
     pub mine: Answer,
-    /// What takes the time of a round, in sentences.
+    /// The time of a round, in sentences.
     pub slow: Answer,
     /// The last events, oldest first.
     pub events: VecDeque<Entry>,
@@ -55,12 +55,12 @@ pub struct Picture {
     /// The daemon's round and phase as an event told them after its last answer.
     #[serde(skip)]
     pub(crate) last_words: Option<(u64, String)>,
-    /// What was said about the swarm as a whole, oldest first.
+    /// Sentences about the swarm as a whole, oldest first.
     #[serde(skip_serializing_if = "VecDeque::is_empty")]
     pub said: VecDeque<String>,
     /// Unix time of the last answer, seconds.
     pub answered_unix_s: Option<f64>,
-    /// Whether it comes from a log, which holds less than a daemon tells.
+    /// It comes from a log, which holds less than a daemon tells.
     #[serde(skip)]
     pub(crate) recorded: bool,
     /// Why the last question has no answer, if it has none.
@@ -143,7 +143,7 @@ impl Picture {
         }
     }
 
-    /// How the daemon ended in order, in a sentence, if it did.
+    /// The daemon's orderly end in a sentence, if there was one.
     pub(crate) fn farewell(&self) -> Option<String> {
         let daemon = &self.swarm.as_ref()?.daemon;
         let rounds = daemon.rounds;
@@ -178,7 +178,7 @@ impl Picture {
         };
     }
 
-    /// Whether these are answers of another daemon, or of one that started again: it counts its rounds from
+    /// These are answers of another daemon, or of one that started again: it counts its rounds from
     /// a memory that is empty.
     fn is_another_life(&self, swarm: &Swarm) -> bool {
         let newest = self.newest_round();
@@ -191,24 +191,10 @@ impl Picture {
 
 /// The names that daemons gave themselves, each for one of them only.
 fn claimed(swarm: &Swarm) -> BTreeMap<String, String> {
-    let own = (&swarm.daemon.peer, swarm.daemon.name.as_deref());
-    let others = swarm.peers.iter().map(|peer| {
-        let says = peer.says.as_ref();
-        (&peer.peer, says.and_then(|says| says.claim.name.as_deref()))
-    });
-    let named = std::iter::once(own).chain(others);
-    let named: Vec<(&String, &str)> = named.filter_map(|(id, name)| Some((id, name?))).collect();
-    let mut count: BTreeMap<&str, usize> = BTreeMap::new();
-    for (_, name) in &named {
-        *count.entry(name).or_default() += 1;
-    }
-    let name = |id: &str, name: &str| match count.get(name) {
-        Some(1) => name.to_owned(),
-        _ => format!("{name} {}", short(id)),
-    };
-    let all = named.iter();
-    all.map(|(id, text)| ((*id).clone(), name(id, text)))
-        .collect()
+    let owned = |(id, name): (&str, &str)| (id.to_owned(), name.to_owned());
+    let names: Names = swarm.names().map(owned).collect();
+    let all = swarm.names();
+    all.map(|(id, _)| (id.to_owned(), names.call(id))).collect()
 }
 
 /// Drops the oldest of a list that has become too long.

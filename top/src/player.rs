@@ -88,7 +88,7 @@ impl Player {
         }
     }
 
-    /// What was known then.
+    /// The picture of that moment.
     pub(crate) fn picture(&self) -> Picture {
         self.scene.picture(self.at)
     }

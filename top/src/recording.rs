@@ -34,7 +34,7 @@ pub enum RecordingError {
     Empty {
         /// The file.
         path: PathBuf,
-        /// What it has.
+        /// Its content, in words.
         found: String,
     },
 }
@@ -80,7 +80,7 @@ impl Recording {
         })
     }
 
-    /// What was left out, in words, if anything was.
+    /// Lines that were left out, in words, if there were any.
     pub fn left_out(&self) -> Option<String> {
         words(self.skipped).map(|words| format!("--replay: left out {words}"))
     }

@@ -3,7 +3,7 @@
 use crate::picture::Picture;
 use murmurate_node::api::{DaemonView, PeerView};
 
-/// What a daemon of the swarm does. Each state has a sign and a word of its own.
+/// State of a daemon of the swarm. Each has a sign and a word of its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum PeerState {
     /// No link is up.
@@ -142,12 +142,12 @@ impl Row {
         }
     }
 
-    /// Whether it is the daemon that is asked.
+    /// It is the daemon that is asked.
     pub(crate) const fn is_this(&self) -> bool {
         matches!(self.state, PeerState::This(_))
     }
 
-    /// Whether a filter finds it: by id, name, state, path or version.
+    /// A filter finds it: by id, name, state, path or version.
     pub(crate) fn matches(&self, filter: &str) -> bool {
         let filter = filter.to_lowercase();
         let path = self.path.as_deref().unwrap_or("");
@@ -164,7 +164,7 @@ impl Row {
             .any(|text| text.to_lowercase().contains(&filter))
     }
 
-    /// How many of its last rounds counted.
+    /// Number of its last rounds that counted.
     pub(crate) fn counted(&self) -> usize {
         self.strip.chars().filter(|letter| *letter == 'c').count()
     }

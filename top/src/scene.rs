@@ -13,7 +13,7 @@ const STRIP_ROUNDS: usize = 32;
 /// The waits that are for other peers to be as far, in the log's words.
 const FOR_OTHERS: [&str; 5] = ["group", "partners", "center", "lead", "results"];
 
-/// What was seen of the round that is under way.
+/// Observations of the round that is under way.
 #[derive(Clone, Debug, Default)]
 struct OpenRound {
     trained: bool,
@@ -29,7 +29,7 @@ struct OpenRound {
     mixed: bool,
 }
 
-/// What one daemon's log has told so far.
+/// State of the replay of one daemon's log.
 #[derive(Clone, Debug)]
 pub(crate) struct Scene {
     me: String,
@@ -57,9 +57,10 @@ impl Scene {
 
     /// Takes the next entry.
     pub(crate) fn take(&mut self, entry: &Entry) {
-        match entry.daemon == self.me {
-            true => self.own(entry),
-            false => self.peer(&entry.daemon).round = Some(entry.round),
+        if entry.daemon == self.me {
+            self.own(entry)
+        } else {
+            self.peer(&entry.daemon).round = Some(entry.round)
         }
         self.picture.happened([entry.clone()]);
     }
@@ -272,7 +273,7 @@ impl Scene {
         }
     }
 
-    /// What the round does, in the words of the log.
+    /// The verdict on the round, in the words of the log.
     fn verdict(&self, now: f64) -> Answer {
         let daemon = &self.swarm.daemon;
         let mut answer = Answer {
@@ -290,9 +291,10 @@ impl Scene {
             return answer;
         };
         let names: Vec<String> = wait.peers.iter().map(|id| self.picture.name(id)).collect();
-        let whom = match names.is_empty() {
-            true => format!("for {}", wait.what),
-            false => format!("for {} ({})", listed(&names), wait.what),
+        let whom = if names.is_empty() {
+            format!("for {}", wait.what)
+        } else {
+            format!("for {} ({})", listed(&names), wait.what)
         };
         let waited = time((now - wait.since_unix_s).max(0.0));
         answer

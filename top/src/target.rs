@@ -1,11 +1,15 @@
 //! Which daemon is watched: by its directory, or by the address of its HTTP server.
 
 use hyper::Uri;
-use murmurate_node::api::{NotedError, noted_address};
+use murmurate_node::api::{AskError, Connection, NotedError, noted_address};
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::time::Duration;
+
+/// Time for a connection or an answer.
+const ANSWER_WAIT: Duration = Duration::from_secs(4);
 
 /// A daemon to watch.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,13 +27,13 @@ pub enum TargetError {
     /// Another protocol than HTTP.
     #[error("{url}: a daemon answers over http; write http://ADDRESS:PORT/")]
     Protocol {
-        /// What was given.
+        /// The given text.
         url: String,
     },
     /// No address, no port, or a path.
     #[error("{url} is not the address of a daemon; write http://ADDRESS:PORT/ as it prints it")]
     Address {
-        /// What was given.
+        /// The given text.
         url: String,
     },
 }
@@ -57,7 +61,7 @@ impl FromStr for Target {
     }
 }
 
-/// Whether a text has the form `NAME:PORT`.
+/// A text has the form `NAME:PORT`.
 fn is_address(text: &str) -> bool {
     let port = text.rsplit_once(':').map(|(_, port)| port.parse::<u16>());
     text.parse::<SocketAddr>().is_ok() || (matches!(port, Some(Ok(_))) && !text.contains('/'))
@@ -73,8 +77,13 @@ impl fmt::Display for Target {
 }
 
 impl Target {
+    /// Connects to the daemon.
+    pub(crate) async fn connect(&self) -> Result<Connection, AskError> {
+        Connection::open(self.host()?, ANSWER_WAIT).await
+    }
+
     /// The name or address with the port, as it is now.
-    pub(crate) fn host(&self) -> Result<String, NotedError> {
+    fn host(&self) -> Result<String, NotedError> {
         match self {
             Self::Dir(dir) => noted_address(dir).map(|address| address.to_string()),
             Self::At(host) => Ok(host.clone()),

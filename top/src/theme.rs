@@ -2,7 +2,7 @@
 
 use ratatui::style::{Color, Modifier, Style};
 
-/// What a text means.
+/// Meaning of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tone {
     Plain,
@@ -23,7 +23,7 @@ pub(crate) enum Tone {
 /// The colours of the curves.
 const CURVES: [Color; 4] = [Color::Blue, Color::Magenta, Color::Yellow, Color::Cyan];
 
-/// How meanings look.
+/// Look of each meaning.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Theme {
     colours: bool,
@@ -42,9 +42,12 @@ impl Theme {
 
     pub(crate) fn style(self, tone: Tone) -> Style {
         let plain = Style::new();
-        let coloured = |colour: Color| match self.colours {
-            true => plain.fg(colour),
-            false => plain,
+        let coloured = |colour: Color| {
+            if self.colours {
+                plain.fg(colour)
+            } else {
+                plain
+            }
         };
         match tone {
             Tone::Plain => plain,

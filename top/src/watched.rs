@@ -7,12 +7,12 @@ use murmurate_node::local::{LivingDaemon, ViewNews};
 use std::time::Duration;
 use tokio::sync::mpsc;
 
-/// What is watched, and what is known about it.
+/// A daemon under watch, and the picture of it.
 #[derive(Debug)]
 pub(crate) struct Watched {
     target: Option<Target>,
     feed: Option<Feed>,
-    /// What a local swarm says about itself.
+    /// News of a local swarm.
     swarm: Option<mpsc::Receiver<ViewNews>>,
     interval: Duration,
     picture: Picture,
@@ -50,7 +50,7 @@ impl Watched {
         self.picture.begin_again();
     }
 
-    /// What is watched, in words.
+    /// The watched daemon, in words.
     pub(crate) fn target(&self) -> String {
         match &self.target {
             Some(target) => target.to_string(),
@@ -58,12 +58,12 @@ impl Watched {
         }
     }
 
-    /// What to show.
+    /// The picture to show.
     pub(crate) fn picture(&self) -> &Picture {
         self.frozen.as_ref().unwrap_or(&self.picture)
     }
 
-    /// Whether the picture stands still.
+    /// The picture stands still.
     pub(crate) const fn is_paused(&self) -> bool {
         self.frozen.is_some()
     }

@@ -1,12 +1,11 @@
 //! One certificate: a key says what another key may do, and for how long.
 
 use crate::roles::Roles;
-use crate::run::Run;
-use crate::signature;
+use crate::run::{Run, holds, sign};
 use murmurate_protocol::{PeerId, RunId};
 use serde::{Deserialize, Serialize};
 
-/// What is signed, so that no signature can stand for something else.
+/// The domain of a certificate's signature, so that it can stand for nothing else.
 const WHAT: &str = "murmurate certificate 1";
 
 /// Whose certificate it is.
@@ -38,7 +37,7 @@ impl Holder {
 pub struct Certificate {
     /// Whose it is.
     pub holder: Holder,
-    /// What the holder may do.
+    /// The holder's roles.
     pub roles: Roles,
     /// When it was made, in seconds since 1970.
     pub from_s: u64,
@@ -63,11 +62,11 @@ impl Certificate {
             roles,
             from_s,
             until_s,
-            signature: signature::sign(secret, WHAT, &signed),
+            signature: sign(secret, WHAT, &signed),
         }
     }
 
-    /// Whether `issuer` signed it for this run.
+    /// `issuer` signed it for this run.
     pub(crate) fn is_by(&self, issuer: &PeerId, run: &Run) -> bool {
         let Self {
             holder,
@@ -77,7 +76,7 @@ impl Certificate {
             signature,
         } = self;
         let signed = signed(&run.id, holder, *roles, *from_s, *until_s);
-        signature::holds(issuer, WHAT, &signed, signature)
+        holds(issuer, WHAT, &signed, signature)
     }
 }
 

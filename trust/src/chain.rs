@@ -52,7 +52,7 @@ pub enum Flaw {
 }
 
 impl Flaw {
-    /// Whether only somebody who means harm passes such certificates on. Clocks differ, and other flaws come
+    /// Flaws of certificates that no honest peer passes on. Clocks differ, and other flaws come
     /// with time.
     pub(crate) const fn is_forged(self) -> bool {
         match self {
@@ -145,7 +145,7 @@ impl Chain {
         (self.last().map_or(0, |last| last.from_s), self.to_bytes())
     }
 
-    /// Whether of two that give one seat this is the one to keep, everywhere: of those that an invite signed
+    /// Of two chains that give one seat, this one stays, everywhere: of those that an invite signed
     /// the first, which says when the invite was used, and of others the one that ends last.
     pub(crate) fn supersedes(&self, known: &Self) -> bool {
         match self.invite() {
@@ -219,7 +219,7 @@ impl Chain {
     }
 }
 
-/// Whether the holder of `above` may have issued `below`: at that time, and with these roles.
+/// The holder of `above` may have issued `below`: at that time, and with these roles.
 fn may_issue(above: &Certificate, below: &Certificate) -> bool {
     let entitled = match (above.holder, below.holder) {
         (Holder::Invite { .. }, Holder::Peer(_)) => true,

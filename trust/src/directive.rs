@@ -1,8 +1,7 @@
 //! A directive with the owner's signature.
 
 use crate::key::RunKey;
-use crate::run::Run;
-use crate::signature;
+use crate::run::{Run, holds, sign};
 use murmurate_protocol::{Change, Directive, Round, RunId};
 use serde::{Deserialize, Serialize};
 
@@ -17,15 +16,15 @@ pub struct SignedDirective {
 }
 
 impl SignedDirective {
-    /// What it says.
+    /// The directive.
     pub const fn directive(&self) -> &Directive {
         &self.directive
     }
 
-    /// Whether the key of the run signed it. In an open run everyone has that key, so nothing counts there.
+    /// The key of the run signed it. In an open run everyone has that key, so nothing counts there.
     pub fn is_genuine(&self, run: &Run) -> bool {
         let signed = signed(&run.id, &self.directive);
-        !run.open && signature::holds(&run.key, WHAT, &signed, &self.signature)
+        !run.open && holds(&run.key, WHAT, &signed, &self.signature)
     }
 }
 
@@ -47,7 +46,7 @@ impl RunKey {
         let signed = signed(&run.id, &directive);
         SignedDirective {
             directive,
-            signature: signature::sign(self.seed(), WHAT, &signed),
+            signature: sign(self.seed(), WHAT, &signed),
         }
     }
 }

@@ -49,13 +49,13 @@ pub enum Message {
         /// The versions of the wire that the dialer speaks.
         wire: WireVersions,
     },
-    /// Whether the listener lets the dialer in.
+    /// The listener lets the dialer in, or not.
     Verdict(Result<(), Refusal>),
     /// The dialer accepts streams now.
     Ready,
     /// The listener's answer to a wrong tag.
     Unknown,
-    /// What a member tells another later, on a stream of its own.
+    /// News that a member tells another later, on a stream of its own.
     News(News),
     /// The owner's directives, in the same way.
     Directives(Vec<SignedDirective>),
@@ -122,7 +122,7 @@ pub fn answer(run: &Run, dialer: &PeerId, listener: &PeerId) -> [u8; 32] {
     tag(run, b"answer", dialer, listener)
 }
 
-/// Whether two tags are equal, in a time that says nothing about where they differ.
+/// Equality of two tags, in a time that says nothing about where they differ.
 pub fn same(ours: [u8; 32], theirs: [u8; 32]) -> bool {
     blake3::Hash::from(ours) == blake3::Hash::from(theirs)
 }

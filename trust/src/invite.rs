@@ -8,8 +8,7 @@ use crate::limits::{
     MEMBER_LIFE_S, NAME_MAX,
 };
 use crate::roles::{Role, Roles};
-use crate::run::Run;
-use crate::signature;
+use crate::run::{Run, public};
 use data_encoding::BASE64URL_NOPAD;
 use murmurate_protocol::PeerId;
 use murmurate_protocol::wire::{decode_value, encode_value};
@@ -24,10 +23,10 @@ const PREFIX: &str = "murmurate-invite-1.";
 /// Bytes of the checksum at its end.
 const CHECKSUM: usize = 4;
 
-/// What an invite gives.
+/// The terms of an invite.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Terms {
-    /// What the invited may do.
+    /// The role of the invited.
     pub role: Role,
     /// How many peers may use it.
     pub uses: u32,
@@ -45,7 +44,7 @@ impl Default for Terms {
     }
 }
 
-/// What lets a machine into a run: the run, the addresses of members, and a key that may sign the
+/// A ticket that lets a machine into a run: the run, the addresses of members, and a key that may sign the
 /// machine's own certificate. Anyone who reads it can use it.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Invite {
@@ -95,7 +94,7 @@ impl Invite {
         seed: [u8; 32],
     ) -> Self {
         let holder = Holder::Invite {
-            key: signature::public(&seed),
+            key: public(&seed),
             uses: terms.uses,
         };
         let roles = Roles::of(terms.role);

@@ -4,8 +4,7 @@ use crate::certificate::{Certificate, Holder};
 use crate::chain::Chain;
 use crate::limits::MEMBER_LIFE_S;
 use crate::roles::{Role, Roles};
-use crate::run::Run;
-use crate::signature;
+use crate::run::{Run, public};
 use murmurate_protocol::{PeerId, RunId};
 
 /// The key of a run. Anyone who holds it can let machines in.
@@ -60,7 +59,7 @@ impl RunKey {
 
     /// The public half.
     pub fn public(&self) -> PeerId {
-        signature::public(&self.seed)
+        public(&self.seed)
     }
 
     /// The secret that all members know. It says nothing about the key.

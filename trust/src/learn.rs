@@ -1,4 +1,4 @@
-//! What a member learns from the news of another one.
+//! A member learns from the news of another one.
 
 use crate::chain::Chain;
 use crate::limits::{CLOCK_SKEW_S, NEWS_ITEMS_MAX};
@@ -57,7 +57,7 @@ impl Register {
         learned
     }
 
-    /// Whether news would change nothing.
+    /// The news would change nothing.
     pub fn knows(&self, news: &News, from: &PeerId, now_s: u64) -> bool {
         let learned = self.clone().learn(news.clone(), from, now_s);
         learned.fresh.is_empty()
@@ -111,7 +111,7 @@ impl Register {
         true
     }
 
-    /// Whether a member may let others in.
+    /// The member may let others in.
     fn may_admit(&self, peer: &PeerId, now_s: u64) -> bool {
         let admits = |chain: &Chain| chain.roles().is_some_and(|roles| roles.has(Role::Admit));
         let mut chains = self.seats.of(peer);

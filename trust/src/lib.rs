@@ -24,7 +24,6 @@ mod revocation;
 mod roles;
 mod run;
 mod seats;
-mod signature;
 mod stored;
 
 pub use certificate::{Certificate, Holder};

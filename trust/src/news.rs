@@ -1,4 +1,4 @@
-//! What members tell each other of a run, and what one learns from it.
+//! News that members tell each other of a run, and lessons from it.
 
 use crate::chain::Chain;
 use crate::directive::SignedDirective;
@@ -8,7 +8,7 @@ use murmurate_protocol::{PeerId, Proof};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// What one member tells another.
+/// News of one member for another.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct News {
     /// Members that were let in.
@@ -23,12 +23,12 @@ pub struct News {
     pub directives: Vec<SignedDirective>,
 }
 
-/// What a member learned from news.
+/// The effects of news on a register.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Learned {
-    /// What was new.
+    /// The part that was new.
     pub fresh: News,
-    /// Whether the news contained what no honest member passes on: certificates or a revocation that are
+    /// The news contained what no honest member passes on: certificates or a revocation that are
     /// forged, a proof that proves nothing, or a directive that the owner has not signed. What came after it
     /// was not read.
     pub slanders: bool,
@@ -61,7 +61,7 @@ impl fmt::Display for Overused {
 }
 
 impl Learned {
-    /// Whether the news changed nothing, and there is nothing to report.
+    /// The news changed nothing, and there is nothing to report.
     pub fn is_nothing(&self) -> bool {
         self.fresh.is_empty() && !self.slanders && self.overused.is_empty()
     }
@@ -76,12 +76,12 @@ impl News {
         self
     }
 
-    /// Whether it says nothing.
+    /// News without content.
     pub fn is_empty(&self) -> bool {
         self.are_directives() && self.directives.is_empty()
     }
 
-    /// Whether it says nothing but directives.
+    /// News of nothing but directives.
     pub(crate) fn are_directives(&self) -> bool {
         self.members.is_empty() && self.revocations.is_empty() && self.bans.is_empty()
     }

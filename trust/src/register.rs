@@ -1,4 +1,4 @@
-//! What the members of a run remember: whom they let in, what was revoked, who lied, and what the owner
+//! The memory of a run's members: whom they let in, what was revoked, who lied, and what the owner
 //! directs.
 
 use crate::chain::{Chain, Flaw};
@@ -182,7 +182,7 @@ impl Register {
         Ok(true)
     }
 
-    /// Whether one more member fits, in all and among those that its admitter answers for.
+    /// Room for one more member, in all and among those that its admitter answers for.
     fn room_for(&self, chain: &Chain) -> Result<(), Refusal> {
         if self.seats.len() >= MEMBERS_MAX {
             return Err(Refusal::Full);
@@ -193,9 +193,10 @@ impl Register {
         }
         let of_it = |known: &&Chain| known.branch() == branch && known.peer() != branch;
         let beside = self.seats.chains().filter(of_it);
-        match beside.filter(|known| !self.is_void(known)).count() >= ADMITTER_MEMBERS_MAX {
-            true => Err(Refusal::AdmitterFull),
-            false => Ok(()),
+        if beside.filter(|known| !self.is_void(known)).count() >= ADMITTER_MEMBERS_MAX {
+            Err(Refusal::AdmitterFull)
+        } else {
+            Ok(())
         }
     }
 
@@ -234,7 +235,7 @@ impl Register {
         Some(true)
     }
 
-    /// Whether any key of the chain was revoked by one that may.
+    /// A key of the chain was revoked by one that may.
     pub(crate) fn is_void(&self, chain: &Chain) -> bool {
         let revoked = chain.keys().filter_map(|key| self.revocations.get(&key));
         revoked
@@ -242,7 +243,7 @@ impl Register {
             .any(|revocation| revocation.voids(chain))
     }
 
-    /// Whether a member that was let in may stay.
+    /// A member that was let in may stay.
     pub fn still_in(&self, chain: &Chain, now_s: u64) -> bool {
         let seat = Seats::seat_of(chain, &self.run);
         // Who used an invite after others has lost its seat.
@@ -251,7 +252,7 @@ impl Register {
         chain.check_time(now_s).is_ok() && seated && !self.is_void(chain) && !banned
     }
 
-    /// Whether a peer is a member. In an open run everyone is.
+    /// Membership of a peer. In an open run everyone is a member.
     pub fn is_member(&self, peer: &PeerId, now_s: u64) -> bool {
         self.run.open || self.seats.of(peer).any(|chain| self.still_in(chain, now_s))
     }

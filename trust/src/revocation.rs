@@ -3,8 +3,7 @@
 use crate::chain::Chain;
 use crate::limits::LIFE_MAX_S;
 use crate::roles::Role;
-use crate::run::Run;
-use crate::signature;
+use crate::run::{Run, holds, sign};
 use murmurate_protocol::{PeerId, RunId};
 use serde::{Deserialize, Serialize};
 
@@ -35,7 +34,7 @@ impl Revocation {
             key,
             at_s,
             issuer,
-            signature: signature::sign(secret, WHAT, &signed(&run.id, &key, &at_s)),
+            signature: sign(secret, WHAT, &signed(&run.id, &key, &at_s)),
         }
     }
 
@@ -54,7 +53,7 @@ impl Revocation {
         self.issuer.as_ref().and_then(Chain::branch)
     }
 
-    /// Whether its issuer signed it and may revoke.
+    /// Its issuer signed it and may revoke.
     pub fn is_genuine(&self, run: &Run) -> bool {
         let issuer = match &self.issuer {
             None => run.key,
@@ -67,10 +66,10 @@ impl Revocation {
             }
         };
         let signed = signed(&run.id, &self.key, &self.at_s);
-        signature::holds(&issuer, WHAT, &signed, &self.signature)
+        holds(&issuer, WHAT, &signed, &self.signature)
     }
 
-    /// Whether it takes away what `chain` gives: the revoked key is in the chain, and its issuer is
+    /// It takes away what `chain` gives: the revoked key is in the chain, and its issuer is
     /// the run's key or stands above it.
     pub fn voids(&self, chain: &Chain) -> bool {
         let Some(place) = chain.keys().position(|key| key == self.key) else {

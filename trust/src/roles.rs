@@ -1,10 +1,10 @@
-//! What a member may do.
+//! The roles of members.
 
 use core::fmt;
 use core::str::FromStr;
 use serde::{Deserialize, Serialize};
 
-/// What a member may do.
+/// The role of a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// Take part in the training.
@@ -31,7 +31,7 @@ impl Role {
         }
     }
 
-    /// Whether it takes part in rounds.
+    /// Roles that take part in rounds.
     pub const fn trains(self) -> bool {
         matches!(self, Self::Train | Self::Admit)
     }
@@ -57,7 +57,7 @@ impl FromStr for Role {
     }
 }
 
-/// What a certificate allows: the rights of one role.
+/// The rights that a certificate gives: those of one role.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Roles(u8);
 
@@ -82,7 +82,7 @@ impl Roles {
         Role::ALL.into_iter().find(|role| Self::of(*role) == self)
     }
 
-    /// Whether `role` is among them.
+    /// `role` is among them.
     pub const fn has(self, role: Role) -> bool {
         let bit = match role {
             Role::Train => Self::TRAIN,
@@ -93,7 +93,7 @@ impl Roles {
         self.0 & bit != 0
     }
 
-    /// Whether the holder of `others` may pass all of them on. A peer that may train may also give
+    /// The holder of `others` may pass all of them on. A peer that may train may also give
     /// less than that.
     pub(crate) const fn within(self, others: Self) -> bool {
         let less = match others.0 & Self::TRAIN {
@@ -103,7 +103,7 @@ impl Roles {
         self.0 & !(others.0 | less) == 0
     }
 
-    /// Whether it is what one of the known roles gives.
+    /// The rights of one of the known roles.
     pub(crate) fn known(self) -> bool {
         self.role().is_some()
     }

@@ -1,9 +1,7 @@
 //! Prometheus rules and the Grafana dashboard of `deploy`, checked and tried by promtool, which comes
 //! from Debian's package `prometheus`.
 
-use crate::command::{run, succeeds};
-use crate::failure::Failure;
-use crate::paths::target;
+use crate::command::{Failure, run, succeeds, target};
 use serde_json::{Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,7 +12,7 @@ const TESTS: &str = "deploy/prometheus/alerts.test.yml";
 const DASHBOARD: &str = "deploy/grafana/murmurate.json";
 const CONFIG: &str = "deploy/compose/prometheus.yml";
 
-/// What Grafana puts in place of the variables of an expression.
+/// Values of the variables in Grafana's expressions.
 const VARIABLES: [(&str, &str); 3] = [
     ("$__rate_interval", "1m"),
     ("$job", ".*"),

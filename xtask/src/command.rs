@@ -1,9 +1,57 @@
-//! Runs other programs. Their output goes to the terminal unchanged, unless a step needs it.
+//! Runs other programs, and says where they are and why one failed. Their output goes to the terminal unchanged, unless a step needs it.
 
-use crate::failure::Failure;
 use std::ffi::OsStr;
-use std::io::Write as _;
+use std::fmt;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+
+/// The reason for which a step or a command failed.
+#[derive(Debug)]
+pub(crate) struct Failure(String);
+
+impl Failure {
+    /// A failure with this reason.
+    pub(crate) fn new(reason: impl Into<String>) -> Self {
+        Self(reason.into())
+    }
+
+    /// The same failure with the step or the program in front of it.
+    pub(crate) fn within(self, place: &str) -> Self {
+        Self(format!("{place}: {}", self.0))
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        Self(error.to_string())
+    }
+}
+
+/// The root of the workspace.
+pub(crate) fn root() -> PathBuf {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    root.canonicalize().unwrap_or(root)
+}
+
+/// The directory of build results, which also holds what the steps write.
+pub(crate) fn target() -> PathBuf {
+    match std::env::var_os("CARGO_TARGET_DIR") {
+        Some(given) => root().join(given),
+        None => root().join("target"),
+    }
+}
+
+/// The `murmurate` command in a profile's folder: `debug`, which tests build and start, or `release`.
+pub(crate) fn murmurate(folder: &str) -> PathBuf {
+    target().join(folder).join("murmurate")
+}
 
 /// Runs a program and fails if it fails.
 pub(crate) fn run(program: impl AsRef<OsStr>, arguments: &[&str]) -> Result<(), Failure> {
@@ -74,7 +122,7 @@ pub(crate) fn feed(program: &str, arguments: &[&str], input: &str) -> Result<Str
         .map_err(|_| failed("printed something else than UTF-8".to_owned()))
 }
 
-/// Whether a program starts and succeeds. Its output is discarded.
+/// True if a program starts and succeeds. Its output is discarded.
 pub(crate) fn succeeds(program: impl AsRef<OsStr>, arguments: &[&str]) -> bool {
     let mut command = command(program.as_ref(), arguments);
     let status = command.stdout(Stdio::null()).stderr(Stdio::null()).status();
@@ -103,7 +151,7 @@ fn command(program: &OsStr, arguments: &[&str]) -> Command {
     command
 }
 
-/// Whether `cargo run` sets this variable to say which package runs.
+/// A variable by which `cargo run` says which package runs.
 fn of_a_package(name: &str) -> bool {
     name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_")
 }

@@ -1,9 +1,7 @@
 //! Remakes the figures of docs/benchmarks.md on this machine: one after the other, with the release
 //! build.
 
-use crate::command;
-use crate::failure::Failure;
-use crate::paths;
+use crate::command::{self, Failure};
 use std::fmt::Write as _;
 
 /// Where the figures are written, in the directory of build results.
@@ -25,8 +23,8 @@ const COMMANDS: &[&str] = &[
 /// Runs every command, prints what it prints, and writes all of it to [`FILE`].
 pub(crate) fn figures() -> Result<(), Failure> {
     command::run("cargo", &["build", "--release", "-p", "murmurate"])?;
-    let program = paths::murmurate("release");
-    let file = paths::target().join(FILE);
+    let program = command::murmurate("release");
+    let file = command::target().join(FILE);
     let mut text = format!("# Figures\n\n{}\n", machine());
     for words in COMMANDS {
         println!("\n$ murmurate {words}");

@@ -4,9 +4,7 @@
 //! them. New inputs go to the target directory; `--keep` merges them into the corpus of the
 //! repository, smallest inputs first.
 
-use crate::command::{host, run, run_with};
-use crate::failure::Failure;
-use crate::paths::target;
+use crate::command::{Failure, host, run, run_with, target};
 use crate::seeds;
 use std::fs;
 use std::path::{Path, PathBuf};

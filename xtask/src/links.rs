@@ -1,7 +1,6 @@
 //! Checks that every relative link in every Markdown file leads to a file.
 
-use crate::command::output;
-use crate::failure::Failure;
+use crate::command::{Failure, output};
 use std::fs;
 use std::path::Path;
 

@@ -8,24 +8,18 @@ mod alerts;
 mod book;
 mod book_test;
 mod command;
-mod deny;
-mod determinism;
-mod devices;
 mod dist;
-mod failure;
 mod figures;
-mod fix;
 mod fuzz;
 mod links;
 mod passed;
-mod paths;
 mod python;
 mod seeds;
 mod steps;
 mod tool;
-mod zero_config;
+mod trials;
 
-use crate::failure::Failure;
+use crate::command::Failure;
 use crate::steps::{Lane, STEPS, Step};
 use std::process::ExitCode;
 use std::time::Instant;
@@ -44,7 +38,7 @@ fn main() -> ExitCode {
 fn run(arguments: &[String]) -> Result<(), Failure> {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     // Every step runs in the root, in whichever directory the command was started.
-    std::env::set_current_dir(paths::root())?;
+    std::env::set_current_dir(command::root())?;
     match words.as_slice() {
         [] | ["help" | "--help" | "-h"] => {
             help();
@@ -52,7 +46,7 @@ fn run(arguments: &[String]) -> Result<(), Failure> {
         }
         ["verify"] => verify(&|step| step.lane == Lane::Fast),
         ["verify-all"] => verify(&|_| true),
-        ["fix"] => fix::fix(),
+        ["fix"] => fix(),
         ["figures"] => figures::figures(),
         ["dist", options @ ..] => dist::dist(options),
         ["fuzz", options @ ..] => fuzz::Options::parse(options).and_then(|o| fuzz::fuzz(&o)),
@@ -107,4 +101,32 @@ fn help() {
             println!("  {:<14} {}", step.name, step.what);
         }
     }
+}
+
+/// Fixes that a program can make: formatting, clippy's safe suggestions, generated files.
+fn fix() -> Result<(), Failure> {
+    let clippy = ["clippy", "--fix", "--allow-dirty", "--allow-staged"];
+    command::run(
+        "cargo",
+        &[&clippy[..], &["--workspace", "--all-targets"]].concat(),
+    )?;
+    command::run("cargo", &["fmt", "--all"])?;
+    // Tests compare the generated pages of docs/ with the code, and write the pages on request.
+    // `facts` does not change measured speeds, which belong to one machine.
+    command::run_with(
+        "cargo",
+        &[
+            "test",
+            "-p",
+            "murmurate-protocol",
+            "-p",
+            "murmurate-strategies",
+            "-p",
+            "murmurate-node",
+            "-p",
+            "murmurate",
+            "--tests",
+        ],
+        &[("UPDATE_DOCS", "facts")],
+    )
 }

@@ -1,9 +1,7 @@
 //! Which steps have passed, and with which files. The record is a hash of contents, below the target directory:
 //! a clean clone has none, and no date or branch is trusted.
 
-use crate::command::{feed, output};
-use crate::failure::Failure;
-use crate::paths::target;
+use crate::command::{Failure, feed, output, target};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -27,7 +25,7 @@ impl Passed {
         Ok(Self { record, hash })
     }
 
-    /// Whether the step has passed with these files.
+    /// The step has passed with these files.
     pub(crate) fn is_recorded(&self) -> bool {
         fs::read_to_string(&self.record).is_ok_and(|hash| hash == self.hash)
     }
@@ -54,7 +52,7 @@ mod tests {
 
     #[test]
     fn other_files_give_another_hash() {
-        std::env::set_current_dir(crate::paths::root()).unwrap();
+        std::env::set_current_dir(crate::command::root()).unwrap();
         let hash = |inputs: &[&str]| Passed::of("test-of-hashes", inputs).unwrap().hash;
         assert_eq!(hash(&["README.md"]), hash(&["README.md"]));
         assert_ne!(hash(&["README.md"]), hash(&["README.md", "docs"]));
@@ -63,7 +61,7 @@ mod tests {
 
     #[test]
     fn a_step_has_passed_once_it_is_recorded() {
-        std::env::set_current_dir(crate::paths::root()).unwrap();
+        std::env::set_current_dir(crate::command::root()).unwrap();
         let passed = Passed::of("test-of-records", &["README.md"]).unwrap();
         let other = Passed::of("test-of-records", &["LICENSE-MIT"]).unwrap();
         let _ = fs::remove_file(&passed.record);

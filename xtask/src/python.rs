@@ -2,9 +2,7 @@
 //! MLflow, Weights & Biases and what builds a wheel where they can be installed, and mypy on the package and its
 //! examples. The end-to-end tests of `tests/e2e/attach.rs` and `tracking.rs` use the same environment.
 
-use crate::command::{run, run_with, succeeds};
-use crate::failure::Failure;
-use crate::paths::{root, target};
+use crate::command::{Failure, root, run, run_with, succeeds, target};
 use std::path::{Path, PathBuf};
 
 pub(crate) fn check() -> Result<(), Failure> {
@@ -55,7 +53,7 @@ fn add(python: &Path, modules: &str, packages: &[&str]) -> bool {
     there
 }
 
-/// What `murmurate.track` logs to, and what a wheel is built with. Their tests are skipped without them.
+/// Packages that `murmurate.track` logs to, and those that build a wheel. Their tests are skipped without them.
 fn add_all(python: &Path) {
     add(python, "mlflow, wandb", &["mlflow-skinny", "wandb"]);
     let builders = ["hatchling>=1.27,<2", "pyelftools>=0.30"];

@@ -1,7 +1,7 @@
 //! First inputs of fuzz targets, derived from files that tests keep up to date: golden bytes of the
 //! wire, and the presets. A corpus alone would lose them when the wire format changes.
 
-use crate::failure::Failure;
+use crate::command::Failure;
 use std::fs;
 use std::path::Path;
 

@@ -4,13 +4,11 @@
 //! A step belongs to one of two lanes. [`Lane::Fast`] has what a change of the source can break;
 //! [`Lane::Slow`] has what only a dependency, another feature or a release can break.
 
-use crate::command::{host, run, run_with};
-use crate::failure::Failure;
+use crate::command::{Failure, host, run, run_with, succeeds};
 use crate::passed::Passed;
-use crate::{
-    alerts, book, book_test, deny, determinism, devices, fuzz, links, python, zero_config,
-};
+use crate::{alerts, book, book_test, fuzz, links, python, tool, trials};
 use std::io::Write as _;
+use std::path::Path;
 use std::time::Instant;
 
 /// When a step runs.
@@ -27,7 +25,7 @@ pub(crate) struct Step {
     pub(crate) name: &'static str,
     pub(crate) what: &'static str,
     pub(crate) lane: Lane,
-    /// What it checks, as paths for git: it runs only if one of these files has changed since it passed. The
+    /// Its inputs, as paths for git: it runs only if one of these files has changed since it passed. The
     /// step's own code counts too. Without paths it always runs.
     inputs: &'static [&'static str],
     check: fn() -> Result<(), Failure>,
@@ -155,14 +153,14 @@ pub(crate) const STEPS: &[Step] = &[
         what: "murmurate local --nodes 4 --json, as the tests built it",
         lane: Lane::Fast,
         inputs: COMPILED,
-        check: zero_config::check,
+        check: trials::zero_config,
     },
     Step {
         name: "determinism",
         what: "a simulated scenario twice gives the same trace",
         lane: Lane::Fast,
         inputs: COMPILED,
-        check: determinism::check,
+        check: trials::determinism,
     },
     Step {
         name: "seeds",
@@ -176,7 +174,7 @@ pub(crate) const STEPS: &[Step] = &[
         what: "cargo run --release -- local --nodes 4 --json",
         lane: Lane::Slow,
         inputs: COMPILED,
-        check: zero_config::release,
+        check: trials::release,
     },
     Step {
         name: "book-test",
@@ -193,6 +191,13 @@ pub(crate) const STEPS: &[Step] = &[
         check: fuzz::all,
     },
     Step {
+        name: "interop",
+        what: "our QUIC with libp2p's own",
+        lane: Lane::Slow,
+        inputs: &["Cargo.toml", "interop", "net", "protocol"],
+        check: interop,
+    },
+    Step {
         name: "features",
         what: "cargo check with wgpu, cuda and otlp",
         lane: Lane::Slow,
@@ -204,14 +209,14 @@ pub(crate) const STEPS: &[Step] = &[
         what: "the feature wgpu, on a Vulkan driver for the processor",
         lane: Lane::Slow,
         inputs: COMPILED,
-        check: devices::check,
+        check: devices,
     },
     Step {
         name: "deny",
         what: "licences, bans, sources and advisories, by cargo-deny",
         lane: Lane::Slow,
         inputs: &[],
-        check: deny::check,
+        check: tool::deny,
     },
     Step {
         name: "book",
@@ -272,6 +277,13 @@ fn seeds() -> Result<(), Failure> {
     run_with("cargo", &arguments, &[("MURMURATE_SEEDS", "long")])
 }
 
+fn interop() -> Result<(), Failure> {
+    let to = crate::paths::target();
+    let to = to.to_string_lossy();
+    let test = ["test", "--locked", "--manifest-path", "interop/Cargo.toml"];
+    run("cargo", &[&test[..], &["--target-dir", &to]].concat())
+}
+
 fn features() -> Result<(), Failure> {
     // The build script of a dependency of burn's CUDA back end downloads LLVM, which a check does
     // not need. It skips the download if DOCS_RS is set.
@@ -283,4 +295,42 @@ fn features() -> Result<(), Failure> {
         &[&check[..], &features].concat(),
         &[("DOCS_RS", "1")],
     )
+}
+
+/// Where Vulkan drivers are announced.
+const DRIVERS: [&str; 2] = ["/usr/share/vulkan/icd.d", "/etc/vulkan/icd.d"];
+
+/// The packages of Debian and Ubuntu with the driver and its loader.
+const PACKAGES: [&str; 2] = ["mesa-vulkan-drivers", "libvulkan1"];
+
+/// The tests of graphics devices on Mesa's lavapipe, a Vulkan driver that computes on the processor.
+fn devices() -> Result<(), Failure> {
+    if !driver() {
+        install();
+    }
+    if !driver() {
+        println!("skipped: there is no Vulkan driver, and apt cannot install one; checking only");
+        return run("cargo", &["check", "-p", "murmurate", "--features", "wgpu"]);
+    }
+    let build = ["test", "-p", "murmurate", "--features", "wgpu"];
+    run("cargo", &[&build[..], &["--test", "devices"]].concat())
+}
+
+fn driver() -> bool {
+    let holds_one = |dir: &&str| {
+        let entries = Path::new(dir).read_dir();
+        entries.is_ok_and(|mut entries| entries.next().is_some())
+    };
+    DRIVERS.iter().any(holds_one)
+}
+
+fn install() {
+    let install = ["install", "--yes", "--quiet", "--no-install-recommends"];
+    let install = [&install[..], &PACKAGES].concat();
+    let ready = succeeds("apt-get", &install) || {
+        succeeds("apt-get", &["update"]) && succeeds("apt-get", &install)
+    };
+    if !ready {
+        println!("apt-get could not install {}", PACKAGES.join(" and "));
+    }
 }

@@ -1,8 +1,7 @@
-//! Tools from crates.io, which are installed into the target directory if they are not there.
+//! Tools from crates.io, which are installed into the target directory if they are not there, and the step of one
+//! of them.
 
-use crate::command::run_with;
-use crate::failure::Failure;
-use crate::paths::target;
+use crate::command::{Failure, run, run_with, succeeds, target};
 use std::path::PathBuf;
 
 /// A program that a crate has, in a fixed version.
@@ -38,5 +37,30 @@ impl Tool {
             )?;
         }
         Ok(program)
+    }
+}
+
+/// cargo-deny.
+const DENY: Tool = Tool {
+    name: "cargo-deny",
+    version: "0.20.2",
+    features: &[],
+};
+
+/// Checks licences, bans, sources and advisories of dependencies.
+pub(crate) fn deny() -> Result<(), Failure> {
+    let deny = DENY.installed()?;
+    // Two versions of a crate are a warning. The paths to each of them would fill the log.
+    let check = ["check", "--hide-inclusion-graph"];
+    run(
+        &deny,
+        &[&check[..], &["licenses", "bans", "sources"]].concat(),
+    )?;
+    // The database of advisories is a git repository on another host, which may not be reachable.
+    if succeeds(&deny, &["fetch", "db"]) {
+        run(&deny, &["check", "--disable-fetch", "advisories"])
+    } else {
+        println!("advisories: not checked, the database cannot be reached");
+        Ok(())
     }
 }

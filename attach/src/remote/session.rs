@@ -112,9 +112,10 @@ impl RemoteTrainer {
         let fits = check(&arrival.hello, self.terms.mode);
         if let Err(error) = fits.and_then(|layout| same(&layout, &self.shared.layout)) {
             arrival.link.refuse(&error.to_string());
-            match self.terms.rank.is_alone() {
-                true => (self.terms.notes)(&format!("a trainer was refused: {error}")),
-                false => self.leave_out(&error),
+            if self.terms.rank.is_alone() {
+                (self.terms.notes)(&format!("a trainer was refused: {error}"))
+            } else {
+                self.leave_out(&error)
             }
             return;
         }
@@ -122,9 +123,10 @@ impl RemoteTrainer {
         match self.shared.welcome(&self.terms, arrival, None, &leaving) {
             Ok(session) => {
                 let process = session.link.process();
-                let text = match self.terms.rank.is_alone() {
-                    true => format!("a trainer is attached again ({process})"),
-                    false => format!("{} is attached ({process})", self.terms.name()),
+                let text = if self.terms.rank.is_alone() {
+                    format!("a trainer is attached again ({process})")
+                } else {
+                    format!("{} is attached ({process})", self.terms.name())
                 };
                 (self.terms.notes)(&text);
                 self.session = Some(session);
@@ -174,9 +176,10 @@ impl RemoteTrainer {
             let text = |words: &str| words.chars().take(WORDS_MAX).collect::<String>();
             let (message, traceback) = (text(message), text(traceback));
             // A supervised trainer prints its traceback itself.
-            match self.group.is_some() || traceback.is_empty() {
-                true => (self.terms.notes)(&format!("the trainer failed: {message}")),
-                false => (self.terms.notes)(&format!("the trainer failed: {message}\n{traceback}")),
+            if self.group.is_some() || traceback.is_empty() {
+                (self.terms.notes)(&format!("the trainer failed: {message}"))
+            } else {
+                (self.terms.notes)(&format!("the trainer failed: {message}\n{traceback}"))
             }
             self.session = None;
             return Cut::Lost;

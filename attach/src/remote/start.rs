@@ -41,9 +41,10 @@ impl RemoteTrainer {
         };
         let process = session.link.process();
         let (tensors, values) = (shared.layout.tensors().len(), shared.layout.len());
-        let who = match terms.rank.is_alone() {
-            true => "a trainer".to_owned(),
-            false => terms.name(),
+        let who = if terms.rank.is_alone() {
+            "a trainer".to_owned()
+        } else {
+            terms.name()
         };
         let text = format!("{who} is attached ({process}): {tensors} tensors, {values} values");
         (terms.notes)(&text);

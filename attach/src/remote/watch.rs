@@ -19,7 +19,7 @@ struct StepWatch<'a> {
     notes: &'a Notes,
 }
 
-/// What was done about a trainer that takes no step.
+/// Measures against a trainer that takes no step.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stage {
     Waiting,

@@ -5,9 +5,9 @@ mod report;
 
 pub use report::{CodecSpeed, CodecsReport, table};
 
-use crate::BenchError;
 use crate::codecs::measure::Buffers;
 use crate::exchange::CodecFlag;
+use crate::{BenchError, wrong};
 use murmurate_strategies::compress::{CODECS, CodecKind, without_vectors};
 
 /// The density of codecs that have no default for it.
@@ -16,7 +16,7 @@ const DENSITY: f64 = 0.01;
 /// Values of a buffer at most: 4 GB.
 const VALUES_MAX: usize = 1_000_000_000;
 
-/// What to measure, from the flags of `murmurate bench codecs`.
+/// The settings of a measurement, from the flags of `murmurate bench codecs`.
 #[derive(Clone, Debug)]
 pub struct CodecsOptions {
     /// Codecs with their parameters; none measures all.
@@ -25,18 +25,17 @@ pub struct CodecsOptions {
     pub values: usize,
     /// Runs of each, of which the best counts, because the machine may be busy with others.
     pub runs: u32,
-    /// Whether vector instructions stay unused.
+    /// Vector instructions stay unused.
     pub scalar: bool,
 }
 
 impl CodecsOptions {
     fn check(&self) -> Result<(), BenchError> {
-        let wrong = |flag, message: String| Err(BenchError::Flag { flag, message });
         if !(4096..=VALUES_MAX).contains(&self.values) {
             return wrong("--values", format!("give 4096 to {VALUES_MAX} values"));
         }
         if !(1..=1000).contains(&self.runs) {
-            return wrong("--runs", "give 1 to 1000 runs".to_owned());
+            return wrong("--runs", "give 1 to 1000 runs");
         }
         Ok(())
     }

@@ -44,7 +44,7 @@ pub struct CodecsReport {
     pub values: usize,
     /// Runs of each, of which the best counts.
     pub runs: u32,
-    /// Whether vector instructions stayed unused.
+    /// Vector instructions stayed unused.
     pub scalar: bool,
     /// The codecs.
     pub codecs: Vec<CodecSpeed>,

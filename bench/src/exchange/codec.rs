@@ -28,9 +28,10 @@ impl CodecFlag {
         let bare = |value: &str| value.parse::<f64>().is_ok() || ["true", "false"].contains(&value);
         let mut table = format!("codec = {:?}\n", self.name);
         for (key, value) in &self.parameters {
-            let value = match bare(value) {
-                true => value.clone(),
-                false => format!("{value:?}"),
+            let value = if bare(value) {
+                value.clone()
+            } else {
+                format!("{value:?}")
             };
             table.push_str(&format!("{key} = {value}\n"));
         }

@@ -11,7 +11,7 @@ pub(crate) use process::Process;
 pub use report::{ExchangeReport, PeerTimes, table};
 pub use still::{Lap, Laps, Still};
 
-use crate::BenchError;
+use crate::{BenchError, wrong};
 use murmurate_net::emulate::{LinkSpec, Rate};
 use murmurate_net::tcp::BulkChoice;
 use murmurate_node::config::Config;
@@ -32,7 +32,7 @@ const ROUND_WAIT: Duration = Duration::from_secs(120);
 /// Number of times that the f32 parameters must be able to pass a link in one round.
 const ROUND_PASSES: u64 = 8;
 
-/// What to measure, from the flags of `murmurate bench exchange`.
+/// The settings of a measurement, from the flags of `murmurate bench exchange`.
 #[derive(Clone, Debug)]
 pub struct ExchangeOptions {
     /// Number of peers, each in its own process.
@@ -64,12 +64,6 @@ impl ExchangeOptions {
     }
 
     fn check(&self) -> Result<(), BenchError> {
-        let wrong = |flag, message: &str| {
-            Err(BenchError::Flag {
-                flag,
-                message: message.to_owned(),
-            })
-        };
         if !(2..=murmurate_protocol::limits::GROUP_MEMBERS_MAX).contains(&self.nodes) {
             return wrong("--nodes", "give 2 to 64 peers");
         }

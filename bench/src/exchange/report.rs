@@ -1,5 +1,6 @@
 //! The report of a benchmark of exchanges.
 
+use crate::median;
 use comfy_table::{Table, presets::UTF8_FULL_CONDENSED};
 use murmurate_net::emulate::LinkSpec;
 use murmurate_node::progress::bytes;
@@ -26,7 +27,7 @@ pub struct PeerTimes {
     pub peak_rss_bytes: Option<u64>,
     /// Number of exchanges without an agreed result.
     pub voids: u64,
-    /// What slices went over at the end, for each peer to which they were sent.
+    /// Transport of slices at the end, for each peer to which they were sent.
     pub bulk: Vec<String>,
 }
 
@@ -51,13 +52,13 @@ pub struct ExchangeReport {
     pub cpu_s_per_peer: f64,
     /// Mean bytes that a peer sent on the network in a round.
     pub wire_bytes_per_peer: u64,
-    /// What slices went over at the end (`quic`, `tls`), with the number of links that did.
+    /// Transports of slices at the end (`quic`, `tls`), each with its number of links.
     pub bulk: BTreeMap<String, usize>,
     /// Largest peak of resident bytes of a peer.
     pub peak_rss_bytes: Option<u64>,
     /// 4 bytes x parameters, divided by the duration of a round, in MB/s.
     pub payload_mb_s: f64,
-    /// Whether all peers ended with the same bits.
+    /// All peers ended with the same bits.
     pub digests_equal: bool,
     /// The largest relative error of a peer.
     pub relative_error: f64,
@@ -79,7 +80,7 @@ impl ExchangeReport {
             let of_round = peers.iter().filter_map(|p| p.round_s.get(round));
             of_round.copied().fold(0.0, f64::max)
         });
-        let round_s = median(slowest.collect());
+        let round_s = median(slowest.collect()).unwrap_or(0.0);
         let cpu: f64 = peers.iter().flat_map(|p| &p.cpu_s).sum();
         let mut bulk = BTreeMap::new();
         for way in peers.iter().flat_map(|p| &p.bulk) {
@@ -120,11 +121,6 @@ fn over(bulk: &BTreeMap<String, usize>) -> String {
             words.collect::<Vec<_>>().join(", ")
         }
     }
-}
-
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or(0.0)
 }
 
 /// The report as a table for people.

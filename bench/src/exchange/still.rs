@@ -2,6 +2,7 @@
 //! from (peer, step, index). It stores no parameters, so a benchmark with it measures the exchange
 //! alone. It can also compute the expected mean over all peers.
 
+use crate::cpu_time;
 use murmurate_protocol::{Evaluation, InnerStep};
 use murmurate_strategies::state::{StateError, StateSink, StateSource};
 use murmurate_strategies::{Layout, Proceed, StepControl, TrainError, TrainReport, Trainer};
@@ -190,13 +191,6 @@ impl Trainer for Still {
         self.steps = u64::from_le_bytes(bytes);
         Ok(())
     }
-}
-
-/// CPU time of this process.
-fn cpu_time() -> Duration {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
-    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
-    Duration::new(seconds, u32::try_from(time.tv_nsec).unwrap_or(0))
 }
 
 #[cfg(test)]

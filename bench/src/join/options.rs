@@ -1,11 +1,11 @@
-//! What `murmurate bench join` measures, and the configuration of its peers.
+//! The settings of `murmurate bench join`, and the configuration of its peers.
 
-use crate::BenchError;
+use crate::{BenchError, wrong};
 use murmurate_net::tcp::BulkChoice;
 use std::path::Path;
 use std::time::Duration;
 
-/// What to measure, from the flags of `murmurate bench join`.
+/// The settings of a measurement, from the flags of `murmurate bench join`.
 #[derive(Clone, Debug)]
 pub struct JoinOptions {
     /// Number of peers that are in rounds.
@@ -51,11 +51,4 @@ impl JoinOptions {
             dir = dir.display().to_string(),
         )
     }
-}
-
-pub(super) fn wrong<T>(flag: &'static str, message: &str) -> Result<T, BenchError> {
-    Err(BenchError::Flag {
-        flag,
-        message: message.to_owned(),
-    })
 }

@@ -2,6 +2,7 @@
 
 use super::options::JoinOptions;
 use super::watch::{Ended, Joined};
+use crate::median;
 use comfy_table::{Table, presets::UTF8_FULL_CONDENSED};
 use murmurate_node::progress::bytes;
 use serde::Serialize;
@@ -52,7 +53,10 @@ impl JoinReport {
         peaks: &[Option<u64>],
         killed_at: Option<f64>,
     ) -> Self {
-        let seconds = |rounds: &[Ended]| median(rounds.iter().map(|(_, s)| *s).collect());
+        let seconds = |rounds: &[Ended]| {
+            let seconds = rounds.iter().map(|(_, s)| *s);
+            median(seconds.collect()).unwrap_or(0.0)
+        };
         let beside = after.get(before.len()..).unwrap_or_default();
         let (donors, newcomer) = peaks.split_at(options.donors.min(peaks.len()));
         Self {
@@ -74,11 +78,6 @@ impl JoinReport {
             newcomer_peak_rss_bytes: newcomer.first().copied().flatten(),
         }
     }
-}
-
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or(0.0)
 }
 
 /// The report as a table for people.

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 /// How often the logs are read.
 const EVERY: Duration = Duration::from_millis(20);
 
-/// What the newcomer waits for, in its log.
+/// The newcomer's wait for a state, in its log.
 const STATE: &str = "state";
 
 /// Entries this close to each other are of one moment, seconds.
@@ -86,7 +86,7 @@ pub(super) fn fetched_share(dir: &Path) -> Option<f64> {
     Some((file.blocks() * 512) as f64 / file.len().max(1) as f64)
 }
 
-/// What a newcomer's last life did, once it trains.
+/// The times of a newcomer's last life, once it trains.
 pub(super) fn joined(dir: &Path) -> Option<Joined> {
     joined_in(&entries(dir))
 }

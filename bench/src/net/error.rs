@@ -59,7 +59,7 @@ pub enum BenchError {
     Setting {
         /// Name of the setting.
         setting: &'static str,
-        /// What to give instead.
+        /// Values that are possible.
         message: String,
     },
 }

@@ -4,8 +4,8 @@
 //! of connections for each way, and a number of channels for each connection. It stores no received
 //! bytes.
 
+use crate::cpu_time;
 use crate::net::channel::Channel;
-use crate::net::cpu::cpu_time;
 use crate::net::muxed::{self, Muxed};
 use crate::net::order::{Answer, Order};
 use crate::net::pings::PING_BYTES;

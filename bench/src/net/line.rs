@@ -46,14 +46,6 @@ enum Source {
     Nothing,
 }
 
-/// The streams of a connection.
-struct Streams {
-    small: Channel,
-    bulk: Vec<Channel>,
-    source: Source,
-    driving: JoinSet<()>,
-}
-
 impl Line {
     /// Dials over the way of the task.
     pub(super) async fn dial(task: &NearTask) -> Result<Self, BenchError> {
@@ -66,7 +58,7 @@ impl Line {
             peer,
             identity: Keypair::generate_ed25519(),
         };
-        let (connect, streams) = match task.way {
+        let mut line = match task.way {
             Way::Quinn => dialer.quinn().await?,
             Way::Bulk => dialer.bulk().await?,
             Way::Tls => dialer.tls().await?,
@@ -81,25 +73,13 @@ impl Line {
             }
             Way::Tcp => dialer.tcp().await?,
         };
-        let Streams {
-            mut small,
-            bulk,
-            source,
-            driving,
-        } = streams;
-        match &mut small.sending {
+        match &mut line.small.sending {
             // This fails only for a closed stream, which the first message will report.
             Sending::Quinn(stream) => _ = stream.set_priority(URGENT),
             Sending::Tls(stream) => stream.set_urgency(URGENT),
             Sending::Muxed(_) | Sending::Tcp(_) => {}
         }
-        Ok(Self {
-            small,
-            bulk,
-            connect,
-            source,
-            _driving: driving,
-        })
+        Ok(line)
     }
 
     /// Measurements of the path, if the way has them.
@@ -144,7 +124,7 @@ impl Dialer<'_> {
         )?)
     }
 
-    async fn quinn(&self) -> Result<(Duration, Streams), BenchError> {
+    async fn quinn(&self) -> Result<Line, BenchError> {
         let dialing = BenchError::failed("dialing with quinn");
         let (endpoint, _) = self.endpoint()?;
         let mut client = endpoint.quinn_client(Kind::Bulk, Some(self.peer))?;
@@ -170,18 +150,16 @@ impl Dialer<'_> {
         };
         let (small, bulk) = (open().await?, open().await?);
         let source = Source::Quinn(connection.clone(), bare);
-        Ok((
+        Ok(Line {
             connect,
-            Streams {
-                small,
-                bulk: vec![bulk],
-                source,
-                driving: JoinSet::new(),
-            },
-        ))
+            small,
+            bulk: vec![bulk],
+            source,
+            _driving: JoinSet::new(),
+        })
     }
 
-    async fn bulk(&self) -> Result<(Duration, Streams), BenchError> {
+    async fn bulk(&self) -> Result<Line, BenchError> {
         let (endpoint, transport) = self.endpoint()?;
         if let Some(from) = self.task.from {
             endpoint.listen(from)?;
@@ -214,18 +192,16 @@ impl Dialer<'_> {
             std::future::pending().await
         });
         let source = Source::Bulk(connections);
-        Ok((
+        Ok(Line {
             connect,
-            Streams {
-                small,
-                bulk,
-                source,
-                driving,
-            },
-        ))
+            small,
+            bulk,
+            source,
+            _driving: driving,
+        })
     }
 
-    async fn tls(&self) -> Result<(Duration, Streams), BenchError> {
+    async fn tls(&self) -> Result<Line, BenchError> {
         let failed = BenchError::failed("connecting with TLS over TCP");
         let (endpoint, transport) = self.endpoint()?;
         if let Some(from) = self.task.from {
@@ -262,21 +238,16 @@ impl Dialer<'_> {
             let _keep = (endpoint, transport, beside, ours, connection);
             std::future::pending().await
         });
-        let source = Source::Nothing;
-        let streams = Streams {
+        Ok(Line {
             small,
             bulk,
-            source,
-            driving,
-        };
-        Ok((connect, streams))
+            connect,
+            source: Source::Nothing,
+            _driving: driving,
+        })
     }
 
-    async fn muxed(
-        &self,
-        mut transport: Muxed,
-        source: Source,
-    ) -> Result<(Duration, Streams), BenchError> {
+    async fn muxed(&self, mut transport: Muxed, source: Source) -> Result<Line, BenchError> {
         let udp = self.task.way.is_udp();
         if let Some(from) = self.task.from {
             muxed::listen(&mut transport, udp, from).await?;
@@ -296,30 +267,27 @@ impl Dialer<'_> {
                 muxed::next(&mut transport).await;
             }
         });
-        Ok((
+        Ok(Line {
             connect,
-            Streams {
-                small,
-                bulk: vec![bulk],
-                source,
-                driving,
-            },
-        ))
+            small,
+            bulk: vec![bulk],
+            source,
+            _driving: driving,
+        })
     }
 
-    async fn tcp(&self) -> Result<(Duration, Streams), BenchError> {
+    async fn tcp(&self) -> Result<Line, BenchError> {
         let start = Instant::now();
         let (small, bulk) = tokio::try_join!(self.tcp_connect(), self.tcp_connect())
             .map_err(BenchError::failed("connecting with TCP"))?;
         let connect = start.elapsed();
-        let (small, bulk) = (small.into(), vec![bulk.into()]);
-        let streams = Streams {
-            small,
-            bulk,
+        Ok(Line {
+            small: small.into(),
+            bulk: vec![bulk.into()],
+            connect,
             source: Source::Nothing,
-            driving: JoinSet::new(),
-        };
-        Ok((connect, streams))
+            _driving: JoinSet::new(),
+        })
     }
 
     async fn tcp_connect(&self) -> io::Result<TcpStream> {

@@ -13,7 +13,6 @@
 //! module.
 
 mod channel;
-mod cpu;
 mod error;
 mod far;
 mod figures;

@@ -1,7 +1,7 @@
 //! The near end: one transfer over one way.
 
+use crate::cpu_time;
 use crate::net::channel::Channel;
-use crate::net::cpu::cpu_time;
 use crate::net::line::Line;
 use crate::net::order::{Answer, Order};
 use crate::net::pings::ping_during;

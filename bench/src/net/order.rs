@@ -16,7 +16,7 @@ const BULK: u8 = b'B';
 /// The longest time limit that a far end accepts.
 const LIMIT_MAX: Duration = Duration::from_secs(24 * 3600);
 
-/// What the far end must do with a channel.
+/// The far end's task on a channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Order {
     /// Send every message back.

@@ -1,5 +1,6 @@
 //! The report of a session, with one entry for each way.
 
+use crate::median;
 use crate::net::{Figures, Way};
 use serde::Serialize;
 
@@ -186,12 +187,6 @@ fn gigabytes(figures: &Figures) -> f64 {
 
 fn share(part: u64, whole: u64) -> f64 {
     part as f64 / whole.max(1) as f64
-}
-
-/// The median; for an even count, the upper of the two middle values.
-fn median(mut values: Vec<f64>) -> Option<f64> {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied()
 }
 
 /// The smallest of the sorted values that is at least as large as the fraction `q` of them; 0 if

@@ -22,7 +22,7 @@ const HELLO_WAIT: Duration = Duration::from_secs(10);
 /// The largest hello in bytes.
 const HELLO_BYTES: u64 = 4_096;
 
-/// What to measure.
+/// The measurements of a session.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// Bytes of each transfer.

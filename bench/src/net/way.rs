@@ -58,7 +58,7 @@ impl Way {
         }
     }
 
-    /// Whether it runs over UDP.
+    /// Ways over UDP.
     #[must_use]
     pub const fn is_udp(self) -> bool {
         !matches!(self, Self::Tls | Self::TcpNoise | Self::Tcp)

@@ -2,9 +2,8 @@
 //! It takes datagrams and times and returns datagrams. It uses neither sockets nor a clock.
 
 use super::counters::LinkCounters;
-use super::cuts::Cuts;
-pub use super::cuts::SeatId;
 use super::nat::{Nat, NatKind, Ports};
+use super::seats::{Cuts, SeatId};
 use super::shaper::Shaper;
 use super::spec::{Direction, LinkSpec};
 use bytes::Bytes;

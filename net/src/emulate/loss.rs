@@ -43,7 +43,7 @@ impl LossModel {
         }
     }
 
-    /// Whether the next datagram is lost. Draws exactly one random number.
+    /// Decides if the next datagram is lost. Draws exactly one random number.
     pub(super) fn next(&mut self, rng: &mut ChaCha8Rng) -> bool {
         let chance = if self.bad { self.stay } else { self.begin };
         self.bad = share(rng) < chance;

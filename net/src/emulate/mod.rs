@@ -32,18 +32,15 @@
 
 mod block;
 mod counters;
-mod cuts;
 mod deliver;
 mod error;
 mod fabric;
-mod kernel;
 mod loss;
 mod nat;
 mod outer;
-mod pipes;
 mod rate;
 mod relay;
-mod seat;
+mod seats;
 mod shaper;
 mod shared;
 mod spec;
@@ -51,10 +48,9 @@ mod tcp;
 
 pub use counters::{FlowCounters, LinkCounters, Tally};
 pub use error::{RelayError, SpecError};
-pub use fabric::SeatId;
 pub use nat::{MAPPING_LIFETIME, Nat, NatKind, Ports, Refusal};
 pub use rate::Rate;
 pub use relay::{KernelDrops, Relay};
-pub use seat::Seat;
+pub use seats::{Seat, SeatId};
 pub use shaper::{Fate, Shaper, ShaperSpec};
 pub use spec::{Direction, LinkSpec};

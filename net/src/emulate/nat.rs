@@ -239,9 +239,10 @@ impl Nat {
         let preserved = self.kind == NatKind::None;
         for tried in 0..PORT_TRIES {
             let drawn = (self.rng.next_u32() % u32::from(u16::MAX - PORTS_FROM)) as u16;
-            let port = match preserved && tried == 0 {
-                true => inner.port(),
-                false => PORTS_FROM + drawn,
+            let port = if preserved && tried == 0 {
+                inner.port()
+            } else {
+                PORTS_FROM + drawn
             };
             let free = !self.by_port.contains_key(&port);
             if free && ports.open(SocketAddrV4::new(self.public, port)) {

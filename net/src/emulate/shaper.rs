@@ -16,7 +16,7 @@ pub struct ShaperSpec {
     pub delay: Duration,
     /// The largest random addition to the travel time, uniformly distributed.
     pub jitter: Duration,
-    /// Whether jitter may change the order of datagrams.
+    /// Jitter may change the order of datagrams.
     pub reorder: bool,
     /// The fraction that is lost, 0 to 1.
     pub loss: f64,

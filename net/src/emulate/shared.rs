@@ -1,10 +1,10 @@
 //! State that the readers of the outer ports, the delivering thread and the handle share.
 
 use super::counters::Tally;
-use super::fabric::{Fabric, SeatId};
+use super::fabric::Fabric;
 use super::nat::Ports;
 use super::outer::Outer;
-use super::pipes::Pipes;
+use super::seats::SeatId;
 use bytes::Bytes;
 use quinn::udp::RecvMeta;
 use std::collections::BTreeMap;
@@ -13,6 +13,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 use tokio::io::Interest;
 use tokio::runtime::Handle;
+use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 
 /// State that the readers, the delivering thread and the handle share.
@@ -81,7 +82,7 @@ impl Shared {
         }
     }
 
-    /// Whether nothing arrives between two daemons now.
+    /// True while nothing arrives between two daemons.
     pub(super) fn parts(&self, a: SeatId, b: SeatId) -> bool {
         let now = self.now();
         self.lock().fabric.cuts.parts(a, b, now)
@@ -177,6 +178,33 @@ async fn read(outer: Arc<Outer>, shared: Weak<Shared>) {
                 tracing::warn!(address = %outer.address(), %error, "an outer port failed");
                 return;
             }
+        }
+    }
+}
+
+/// The directions of connections, and the port of each daemon.
+#[derive(Debug, Default)]
+pub(super) struct Pipes {
+    pub(super) next: u64,
+    pub(super) open: BTreeMap<u64, mpsc::UnboundedSender<Bytes>>,
+    ports: BTreeMap<u16, SeatId>,
+}
+
+impl Pipes {
+    /// Registers the port on which the daemon listens and from which it dials.
+    pub(super) fn publish(&mut self, port: u16, seat: SeatId) {
+        self.ports.insert(port, seat);
+    }
+
+    /// The daemon with this port.
+    pub(super) fn owner(&self, port: u16) -> Option<SeatId> {
+        self.ports.get(&port).copied()
+    }
+
+    /// Delivers bytes to a direction; no bytes end it. Bytes without a reader are dropped.
+    pub(super) fn hand_over(&self, pipe: u64, bytes: Bytes) {
+        if let Some(writer) = self.open.get(&pipe) {
+            let _ = writer.send(bytes);
         }
     }
 }

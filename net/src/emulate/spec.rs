@@ -58,7 +58,7 @@ pub struct LinkSpec {
     pub queue: Duration,
     /// The largest random addition to a datagram's delay, uniformly distributed.
     pub jitter: Duration,
-    /// Whether jitter may change the order of datagrams.
+    /// Jitter may change the order of datagrams.
     pub reorder: bool,
     /// Mean number of consecutively lost datagrams; `None` for independent losses.
     pub burst: Option<f64>,

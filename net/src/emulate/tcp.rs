@@ -10,8 +10,7 @@
 //! congestion control, which sees only the loopback, so TCP performs better here than on a real
 //! lossy link.
 
-use super::fabric::SeatId;
-use super::seat::Seat;
+use super::seats::{Seat, SeatId};
 use super::shared::Shared;
 use bytes::{Bytes, BytesMut};
 use std::io;
@@ -206,9 +205,10 @@ async fn write(
 ) {
     while let Some(bytes) = inbox.recv().await {
         let ended = bytes.is_empty();
-        let written = match ended {
-            true => writer.shutdown().await,
-            false => writer.write_all(&bytes).await,
+        let written = if ended {
+            writer.shutdown().await
+        } else {
+            writer.write_all(&bytes).await
         };
         if ended || written.is_err() {
             break;

@@ -120,7 +120,7 @@ impl Session {
         }
     }
 
-    /// Whether both handles refer to the same session.
+    /// Equality of sessions, not of handles.
     #[must_use]
     pub fn is(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)

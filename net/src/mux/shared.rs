@@ -1,4 +1,4 @@
-//! What the handles, streams and tasks of a session share.
+//! State that the handles, streams and tasks of a session share.
 
 use crate::mux::MuxError;
 use crate::mux::state::State;
@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Notify, watch};
 
-/// What the handles, streams and tasks of a session share.
+/// State that the handles, streams and tasks of a session share.
 #[derive(Debug)]
 pub(super) struct Shared {
     state: Mutex<State>,

@@ -282,12 +282,12 @@ impl State {
         }
     }
 
-    /// Whether headers wait to be sent.
+    /// Headers wait to be sent.
     pub(super) fn has_headers(&self) -> bool {
         !self.headers.is_empty()
     }
 
-    /// Whether the bytes that wait to be read are at their bound, so that no more should come.
+    /// The bytes that wait to be read are at their bound, so no more should come.
     pub(super) fn is_full(&self) -> bool {
         self.unread >= UNREAD_BYTES_MAX
     }

@@ -13,13 +13,13 @@ pub(super) struct Stream {
 }
 
 impl Stream {
-    /// Whether both ends have left it.
+    /// Both ends have left it.
     pub(super) fn is_done(&self) -> bool {
         self.out.over && self.inc.over && self.inc.dropped
     }
 }
 
-/// What this end sends on a stream.
+/// The sending half of a stream.
 #[derive(Debug)]
 pub(super) struct Outgoing {
     queue: VecDeque<Bytes>,
@@ -65,7 +65,7 @@ impl Outgoing {
         true
     }
 
-    /// Whether there is something to send.
+    /// Something waits to be sent.
     pub(super) fn is_ready(&self) -> bool {
         let data = self.queued > 0 && self.credit > 0;
         !self.over && (data || (self.finished && self.queued == 0))
@@ -113,7 +113,7 @@ impl Outgoing {
     }
 }
 
-/// What this end receives on a stream.
+/// The receiving half of a stream.
 #[derive(Debug)]
 pub(super) struct Incoming {
     chunks: VecDeque<Bytes>,

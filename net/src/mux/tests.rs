@@ -17,8 +17,12 @@ fn pair(pipe: usize) -> (Session, Session) {
 
 /// A session and the raw other end.
 fn against() -> (Session, DuplexStream) {
+    against_within(PATIENCE)
+}
+
+fn against_within(patience: Duration) -> (Session, DuplexStream) {
     let (near, far) = tokio::io::duplex(1 << 20);
-    (Session::start(near, Side::Listener, PATIENCE), far)
+    (Session::start(near, Side::Listener, patience), far)
 }
 
 fn body(first: u8, bytes: usize) -> Bytes {
@@ -160,9 +164,9 @@ async fn a_stream_is_given_up_by_either_end_and_the_session_lives() {
     .unwrap();
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn a_remote_that_stands_still_within_a_frame_ends_the_session() {
-    let (session, mut raw) = against();
+    let (session, mut raw) = against_within(Duration::from_millis(50));
     // Data of 1000 bytes on stream 0, of which ten come.
     raw.write_all(&[0, 0, 0, 0, 0, 232, 3, 0, 0]).await.unwrap();
     raw.write_all(&[7; 10]).await.unwrap();
@@ -170,10 +174,11 @@ async fn a_remote_that_stands_still_within_a_frame_ends_the_session() {
     assert!(matches!(session.ended(), Some(MuxError::Stalled(_))));
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn silence_between_frames_is_no_fault() {
-    let (session, _raw) = against();
-    let wait = tokio::time::timeout(PATIENCE * 100, session.closed());
+    let patience = Duration::from_millis(5);
+    let (session, _raw) = against_within(patience);
+    let wait = tokio::time::timeout(patience * 100, session.closed());
     assert!(wait.await.is_err() && session.ended().is_none());
 }
 

@@ -39,7 +39,7 @@ impl QuicAddr {
         parts.next().is_none().then_some(Self { socket, peer })
     }
 
-    /// Whether it can be dialled, which requires a host and a port.
+    /// An address with host and port, which dialling requires.
     #[must_use]
     pub fn is_dialable(&self) -> bool {
         self.socket.port() != 0 && !self.socket.ip().is_unspecified()

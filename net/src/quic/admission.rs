@@ -35,7 +35,7 @@ impl Kind {
 /// It is asked for inbound and outbound connections, after the peer has proved its identity and
 /// before any of its data is read. It runs inside the endpoint's tasks, so it must not block.
 pub trait Admission: Send + Sync + 'static {
-    /// Whether `peer` may hold a connection of this kind.
+    /// Admits or refuses a connection of this kind to `peer`.
     fn admit(&self, peer: &PeerId, kind: Kind) -> bool;
 }
 

@@ -40,7 +40,7 @@ impl BulkConnection {
         bare(self.connection.remote_address())
     }
 
-    /// Whether this end dialled.
+    /// This end dialled.
     #[must_use]
     pub fn is_dialer(&self) -> bool {
         self.connection.side() == quinn::Side::Client

@@ -19,7 +19,7 @@ use rustls::sign::CertifiedKey;
 /// 1.3.6.1.4.1.53594.1.1, libp2p's extension.
 const EXTENSION: [u8; 10] = [0x2b, 0x06, 0x01, 0x04, 0x01, 0x83, 0xa2, 0x5a, 0x01, 0x01];
 
-/// What a peer signs is this, and then the public key of the certificate.
+/// Domain of a peer's signature, which the certificate's public key follows.
 const PREFIX: &[u8] = b"libp2p-tls-handshake:";
 
 /// Tags of the version and of the extensions.
@@ -59,7 +59,7 @@ impl Certificate<'_> {
         self.peer
     }
 
-    /// Whether the holder of the certificate's key signed a message.
+    /// Checks a signature by the certificate's key.
     pub(super) fn has_signed(
         &self,
         scheme: SignatureScheme,
@@ -161,7 +161,7 @@ pub(super) fn parse<'a>(certificate: &'a CertificateDer<'_>) -> Option<Certifica
         })
 }
 
-/// What counts of a certificate, before any check of it.
+/// The fields of a certificate that count, before any check of them.
 struct Parsed<'a> {
     signed: &'a [u8],
     signature_id: &'a [u8],

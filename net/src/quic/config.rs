@@ -3,12 +3,11 @@
 use crate::congestion::{self, MaxRate};
 use crate::quic::admission::Kind;
 use crate::quic::batches::PAYLOAD_MAX;
-use crate::quic::cipher::Cipher;
 use crate::quic::error::Error;
 use crate::quic::ids::Ids;
 use crate::quic::limits::{Limits, Unproven};
 use crate::quic::route;
-use crate::quic::tls::Tls;
+use crate::quic::tls::{Cipher, Tls};
 use crate::quic::verifier::Verifier;
 use crate::quic::windows::Windows;
 use libp2p::identity::Keypair;
@@ -53,11 +52,11 @@ pub struct Config {
     pub control_streams: u32,
     /// Streams that the remote may have open on a bulk connection, for each direction.
     pub bulk_streams: u32,
-    /// Whether bulk connections require a control connection to the same peer.
+    /// Bulk connections require a control connection to the same peer.
     pub bulk_beside_control: bool,
     /// Flow-control windows.
     pub windows: Windows,
-    /// What control connections may use at first; `None` gives them all at once.
+    /// Bounds of control connections at first; `None` gives them all at once.
     pub unproven: Option<Unproven>,
     /// Bounds on the resources that remotes can use.
     pub limits: Limits,
@@ -69,15 +68,15 @@ pub struct Config {
     pub payload_max: u16,
     /// Packets per acknowledgement if the remote supports the extension; 0 keeps two.
     pub ack_every: u32,
-    /// Whether a connection survives a change of the remote's address, for example after a NAT
+    /// A connection survives a change of the remote's address, for example after a NAT
     /// mapping expired.
     pub migration: bool,
     /// The cipher that a dial prefers.
     pub cipher: Cipher,
-    /// Whether the key exchange resists quantum computers (X25519MLKEM768), as libp2p's does. Costs
+    /// The key exchange resists quantum computers (X25519MLKEM768), as libp2p's does. Costs
     /// one more packet in the handshake.
     pub post_quantum: bool,
-    /// Whether session keys are written to the file named by the environment variable
+    /// Session keys are written to the file named by the environment variable
     /// `SSLKEYLOGFILE`. That file decrypts all traffic.
     pub key_log: bool,
     /// Makes the congestion controllers. The default is [`Bbr3`](congestion::Bbr3) without a limit.

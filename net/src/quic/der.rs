@@ -76,7 +76,7 @@ impl<'a> Reader<'a> {
         (self.0.first() == Some(&tag)).then(|| self.contents(tag))?
     }
 
-    /// Whether nothing follows.
+    /// Nothing follows.
     pub(super) fn is_at_end(self) -> bool {
         self.0.is_empty()
     }

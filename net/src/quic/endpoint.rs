@@ -3,7 +3,6 @@
 use crate::congestion::{PathModel, path_model};
 use crate::quic::addr::{QuicAddr, bare};
 use crate::quic::admission::{Admission, Kind};
-use crate::quic::arrival::Arrival;
 use crate::quic::buffers::SocketBuffers;
 use crate::quic::bulk::BulkConnection;
 use crate::quic::close::CloseCode;
@@ -11,6 +10,7 @@ use crate::quic::config::Config;
 use crate::quic::counts::InboundCounts;
 use crate::quic::error::{Error, Mismatch};
 use crate::quic::inbound;
+use crate::quic::muxer::Arrival;
 use crate::quic::port::Port;
 use crate::quic::shared::Shared;
 use crate::quic::stats::{PathStats, Traffic};

@@ -24,7 +24,7 @@ fn key(addr: SocketAddr) -> Key {
     (addr.ip(), addr.port())
 }
 
-/// Whether a packet with this first byte may be the first one of a connection: a long header of version 1 with
+/// First bytes of packets that may begin a connection: a long header of version 1 with
 /// the type Initial.
 const fn is_initial(first: u8) -> bool {
     first & 0xf0 == 0xc0

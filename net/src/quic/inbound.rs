@@ -8,13 +8,12 @@
 use crate::places::{Place, network_of};
 use crate::quic::addr::bare;
 use crate::quic::admission::Kind;
-use crate::quic::arrival::Arrival;
 use crate::quic::bulk::BulkConnection;
 use crate::quic::close::CloseCode;
 use crate::quic::counts::count;
 use crate::quic::error::Error;
 use crate::quic::flights::Watched;
-use crate::quic::muxer::Muxer;
+use crate::quic::muxer::{Arrival, Muxer};
 use crate::quic::port::Port;
 use crate::quic::shared::Shared;
 use crate::quic::tls::kind_of;

@@ -27,7 +27,7 @@ pub struct Limits {
     pub punches_max: usize,
 }
 
-/// What a control connection may use until [`Endpoint::prove`](super::Endpoint::prove): anyone can open one.
+/// Bounds of a control connection until [`Endpoint::prove`](super::Endpoint::prove): anyone can open one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Unproven {
     /// Received and unread bytes.

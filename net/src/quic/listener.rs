@@ -2,7 +2,7 @@
 
 use crate::quic::addr::multiaddr_of;
 use crate::quic::error::Error;
-use crate::quic::event::Event;
+use crate::quic::muxer::Event;
 use crate::quic::port::{Family, Port};
 use if_watch::IfEvent;
 use if_watch::tokio::IfWatcher;

@@ -1,4 +1,4 @@
-//! A control connection as a libp2p stream muxer.
+//! A control connection as a libp2p stream muxer, and the events that bring one to the swarm.
 
 use crate::quic::addr::{bare, multiaddr_of};
 use crate::quic::close::CloseCode;
@@ -6,9 +6,11 @@ use crate::quic::error::Error;
 use crate::quic::registry::Hold;
 use crate::quic::stats::PathStats;
 use crate::quic::stream::Stream;
-use futures::future::BoxFuture;
+use futures::future::{BoxFuture, Ready};
 use futures::{FutureExt, ready};
+use libp2p::PeerId;
 use libp2p::core::muxing::{StreamMuxer, StreamMuxerEvent};
+use libp2p::core::transport::{ListenerId, TransportEvent};
 use quinn::{ConnectionError, RecvStream, SendStream};
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -100,3 +102,23 @@ impl StreamMuxer for Muxer {
         Poll::Ready(Ok(StreamMuxerEvent::AddressChange(multiaddr_of(remote))))
     }
 }
+
+/// An event of a listener.
+pub(super) enum Arrival {
+    /// A control connection that is ready for use.
+    Control {
+        listener: ListenerId,
+        local: SocketAddr,
+        remote: SocketAddr,
+        peer: PeerId,
+        muxer: Box<Muxer>,
+    },
+    /// The listener's socket failed, or was shut down.
+    Stopped { listener: ListenerId },
+}
+
+/// An inbound connection. Its handshake is complete before the swarm receives it.
+pub type Upgrade = Ready<Result<(PeerId, Muxer), Error>>;
+
+/// An event of the transport for the swarm.
+pub(super) type Event = TransportEvent<Upgrade, Error>;

@@ -46,7 +46,7 @@ pub(super) struct Port {
     pub(super) local: SocketAddr,
     /// The socket itself, to send packets without quinn (hole punching).
     raw: UdpSocket,
-    /// What is sent to addresses that may be forged.
+    /// Bytes sent to addresses that may be forged.
     pub(super) flights: Arc<Flights>,
     accepting: Mutex<Option<AbortHandle>>,
 }
@@ -108,7 +108,7 @@ impl Port {
         }
     }
 
-    /// Whether a packet to `to` can leave through this socket.
+    /// A packet to `to` can leave through this socket.
     pub(super) fn reaches(&self, to: SocketAddr) -> bool {
         let here = self.local.ip();
         Family::of(self.local) == Family::of(to)

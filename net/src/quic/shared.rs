@@ -2,13 +2,13 @@
 
 use crate::places::Places;
 use crate::quic::admission::{Admission, Kind};
-use crate::quic::arrival::Arrival;
 use crate::quic::arrivals::Arrivals;
 use crate::quic::bulk::BulkConnection;
 use crate::quic::close::CloseCode;
 use crate::quic::config::Config;
 use crate::quic::counts::Counts;
 use crate::quic::error::Error;
+use crate::quic::muxer::Arrival;
 use crate::quic::port::{Family, Port};
 use crate::quic::punch::Punches;
 use crate::quic::registry::{Entry, Hold, Registry};

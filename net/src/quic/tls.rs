@@ -7,10 +7,9 @@
 
 use crate::quic::admission::Kind;
 use crate::quic::certificate;
-use crate::quic::cipher::Cipher;
 use crate::quic::error::Error;
 use crate::quic::hybrid::X25519MlKem768;
-use crate::quic::reset::ResetKey;
+use crate::quic::ids::ResetKey;
 use crate::quic::verifier::Verifier;
 use libp2p::PeerId;
 use libp2p::identity::Keypair;
@@ -26,6 +25,45 @@ use std::sync::Arc;
 /// The server name of a dial. It has no meaning, because peers are identified by their keys, but
 /// TLS requires one.
 pub(super) const SERVER_NAME: &str = "l";
+
+/// The cipher that a dial prefers. Both ends support all of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Cipher {
+    /// AES-128-GCM if the machine has AES instructions, otherwise ChaCha20-Poly1305.
+    #[default]
+    Auto,
+    /// AES-128-GCM.
+    Aes128,
+    /// ChaCha20-Poly1305.
+    ChaCha20,
+}
+
+impl Cipher {
+    /// True if it resolves to AES-128-GCM on this machine.
+    #[must_use]
+    pub fn is_aes(self) -> bool {
+        match self {
+            Self::Auto => hardware_aes(),
+            Self::Aes128 => true,
+            Self::ChaCha20 => false,
+        }
+    }
+}
+
+#[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
+fn hardware_aes() -> bool {
+    std::arch::is_x86_feature_detected!("aes") && std::arch::is_x86_feature_detected!("pclmulqdq")
+}
+
+#[cfg(target_arch = "aarch64")]
+fn hardware_aes() -> bool {
+    std::arch::is_aarch64_feature_detected!("aes")
+}
+
+#[cfg(not(any(target_arch = "x86", target_arch = "x86_64", target_arch = "aarch64")))]
+fn hardware_aes() -> bool {
+    false
+}
 
 /// An identity's certificate, and the TLS configurations with it.
 pub(super) struct Tls {

@@ -5,12 +5,10 @@
 
 use crate::quic::addr::{QuicAddr, bare, multiaddr_of};
 use crate::quic::admission::Kind;
-use crate::quic::arrival::Arrival;
 use crate::quic::error::Error;
-use crate::quic::event::{Event, Upgrade};
 use crate::quic::inbound;
 use crate::quic::listener::Listener;
-use crate::quic::muxer::Muxer;
+use crate::quic::muxer::{Arrival, Event, Muxer, Upgrade};
 use crate::quic::shared::Shared;
 use futures::FutureExt;
 use futures::future::{BoxFuture, ready};

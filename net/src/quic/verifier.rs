@@ -138,9 +138,10 @@ fn verify(
     signed: &DigitallySignedStruct,
 ) -> Result<HandshakeSignatureValid, Error> {
     let certificate = parse(cert).ok_or(CertificateError::BadEncoding)?;
-    match certificate.has_signed(signed.scheme, message, signed.signature()) {
-        true => Ok(HandshakeSignatureValid::assertion()),
-        false => Err(CertificateError::BadSignature.into()),
+    if certificate.has_signed(signed.scheme, message, signed.signature()) {
+        Ok(HandshakeSignatureValid::assertion())
+    } else {
+        Err(CertificateError::BadSignature.into())
     }
 }
 

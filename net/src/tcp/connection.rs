@@ -73,7 +73,7 @@ impl Connection {
         self.session.volume()
     }
 
-    /// What the system has measured; `None` where it does not tell, and after the end.
+    /// The system's measurements; `None` where it does not tell, and after the end.
     #[must_use]
     pub fn info(&self) -> Option<Info> {
         Info::of(self.local, self.remote)

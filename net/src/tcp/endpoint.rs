@@ -78,7 +78,7 @@ impl Endpoint {
         listening.iter().map(|(addr, _)| *addr).collect()
     }
 
-    /// Whether a port is open for addresses of the family of this one.
+    /// A port is open for addresses of the family of this one.
     #[must_use]
     pub fn is_listening_for(&self, remote: IpAddr) -> bool {
         self.port_for(remote).is_some()

@@ -30,7 +30,7 @@ pub enum Error {
     Handshake {
         /// The remote address.
         addr: SocketAddr,
-        /// What TLS says.
+        /// The error of TLS.
         source: Arc<io::Error>,
     },
     /// Another peer than the expected one answers.

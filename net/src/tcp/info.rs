@@ -1,4 +1,4 @@
-//! What the system knows of a TCP connection.
+//! The system's measurements of a TCP connection.
 
 use std::net::SocketAddr;
 use std::time::Duration;

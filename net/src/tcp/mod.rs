@@ -38,7 +38,7 @@ pub use offer::{OFFER_BYTES, Offer};
 /// The protocol that is negotiated in TLS.
 const ALPN: &[u8] = b"murmurate-bulk-tls/1";
 
-/// What the listening end answers to a good token.
+/// The listening end's answer to a good token.
 const WELCOME: u8 = 1;
 
 /// Plain bytes that TLS takes before it writes them to the socket.

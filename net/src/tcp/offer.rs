@@ -1,4 +1,4 @@
-//! What one end of a bulk connection tells the other about TCP.
+//! The offer of TCP that one end of a bulk connection makes the other.
 
 use crate::quic::{BulkConnection, RecvStream};
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What the handles and tasks of an endpoint share.
+//! State that the handles and tasks of an endpoint share.
 
 use crate::places::Places;
 use crate::quic::{Admission, Arrivals, BulkTls, Config, Kind};
@@ -22,7 +22,7 @@ use tokio::time::Instant;
 /// Connections that may wait to be accepted by [`Endpoint::accept`](super::Endpoint::accept).
 const QUEUE_MAX: usize = 64;
 
-/// What the handles and tasks of an endpoint share.
+/// State that the handles and tasks of an endpoint share.
 pub(super) struct Shared {
     pub(super) tls: BulkTls,
     pub(super) handshake_timeout: Duration,

@@ -36,7 +36,7 @@ impl Tokens {
         Some(token)
     }
 
-    /// Whether a peer may use this token. It may do so again, to dial after a connection broke.
+    /// Accepts the token of a peer. It may do so again, to dial after a connection broke.
     pub(super) fn allows(&self, peer: &PeerId, token: &Token, now: Instant) -> bool {
         let Some((ours, until)) = self.0.get(peer) else {
             return false;

@@ -1,11 +1,10 @@
 //! Bulk connections: beside control connections on one port, opened by either end, and after a
 //! crash.
 
-use crate::support::{node, node_of, stock_swarm, swarm_address, within};
+use crate::support::{node, node_of, within};
 use libp2p::core::Endpoint as Role;
 use libp2p::identity::Keypair;
 use libp2p::multiaddr::Protocol;
-use libp2p::swarm::SwarmEvent;
 use murmurate_net::quic::{
     BulkConnection, CloseCode, Config, ConnectionError, Error, Kind, Mismatch, QuicAddr,
     multiaddr_of,
@@ -98,32 +97,6 @@ async fn a_bulk_dial_knows_whom_it_means() {
         let refused = there.endpoint.dial_bulk(&tcp, here.peer).await;
         assert!(matches!(refused, Err(Error::Address(addr)) if addr == tcp));
         assert!(there.endpoint.dial_bulk(&named, here.peer).await.is_ok());
-    })
-    .await;
-}
-
-#[tokio::test]
-async fn a_stock_peer_speaks_no_bulk() {
-    within(async {
-        use futures::StreamExt;
-        let mut stock = stock_swarm();
-        let at = swarm_address(&mut stock, "/ip4/127.0.0.1/udp/0/quic-v1").await;
-        let peer = *stock.local_peer_id();
-        let here = node(Config::default());
-        let dial = here.endpoint.dial_bulk(&at, peer);
-        tokio::pin!(dial);
-        let refused = loop {
-            tokio::select! {
-                dialed = &mut dial => break dialed.unwrap_err(),
-                event = stock.select_next_some() => {
-                    assert!(!matches!(event, SwarmEvent::ConnectionEstablished { .. }));
-                }
-            }
-        };
-        assert!(
-            matches!(refused, Error::Unsupported("murmurate-bulk/1")),
-            "{refused}"
-        );
     })
     .await;
 }

@@ -10,8 +10,10 @@ use quinn::ConnectionError;
 use quinn::crypto::rustls::QuicClientConfig;
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
+use ring::rand::SystemRandom;
+use ring::signature::{ECDSA_P256_SHA256_ASN1_SIGNING, EcdsaKeyPair};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer, ServerName, UnixTime};
 use rustls::sign::{CertifiedKey, SingleCertAndKey};
 use rustls::{DigitallySignedStruct, Error as TlsError, SignatureScheme};
 use std::net::SocketAddr;
@@ -111,12 +113,12 @@ async fn knock(to: SocketAddr, kind: Kind, shows: Option<CertifiedKey>) -> Conne
 }
 
 /// Both kinds of connection end with this TLS alert and leave nothing behind.
-async fn is_refused(shows: impl Fn() -> Option<CertifiedKey>, alert: u8) {
+async fn is_refused(shows: Option<CertifiedKey>, alert: u8) {
     within(async {
         for kind in [Kind::Control, Kind::Bulk] {
             let here = node(Config::default());
             let to = QuicAddr::parse(&here.listen()).unwrap().socket;
-            let ended = knock(to, kind, shows()).await;
+            let ended = knock(to, kind, shows.clone()).await;
             let code = quinn::TransportErrorCode::crypto(alert);
             assert!(
                 matches!(&ended, ConnectionError::ConnectionClosed(close) if close.error_code == code),
@@ -133,20 +135,25 @@ async fn is_refused(shows: impl Fn() -> Option<CertifiedKey>, alert: u8) {
 #[tokio::test]
 async fn a_client_without_a_certificate_is_refused() {
     // The alert `certificate_required` (RFC 8446, 6.2).
-    is_refused(|| None, 116).await;
+    is_refused(None, 116).await;
 }
 
 /// Certificates are not secret: every peer that the victim dialled has its certificate. The key is
 /// secret.
 #[tokio::test]
 async fn who_shows_another_peers_certificate_is_refused() {
-    let certificate = || libp2p::tls::certificate::generate(&Keypair::generate_ed25519()).unwrap();
-    let shows = || {
-        let ((of_the_victim, _), (_, own)) = (certificate(), certificate());
-        let keys = rustls::crypto::ring::default_provider().key_provider;
-        let own = keys.load_private_key(own).unwrap();
-        Some(CertifiedKey::new(vec![of_the_victim], own))
-    };
+    let victim = node(Config::default());
+    let mut thief = node(Config::default());
+    let (_, connection) = within(thief.dial(&victim.listen(), Role::Dialer))
+        .await
+        .unwrap();
+    let shown = connection.quinn().peer_identity().unwrap();
+    let of_the_victim: Box<Vec<CertificateDer<'static>>> = shown.downcast().unwrap();
+    let own = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_ASN1_SIGNING, &SystemRandom::new());
+    let own = PrivatePkcs8KeyDer::from(own.unwrap().as_ref().to_vec());
+    let keys = rustls::crypto::ring::default_provider().key_provider;
+    let own = keys.load_private_key(own.into()).unwrap();
+    let shows = Some(CertifiedKey::new(*of_the_victim, own));
     // The alert `decrypt_error`: the handshake is not signed with the certificate's key.
     is_refused(shows, 51).await;
 }

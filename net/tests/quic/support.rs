@@ -1,11 +1,13 @@
 //! Endpoints and swarms for the tests.
 
-use crate::echo;
+use crate::echo::{self, Echoed};
+use futures::StreamExt;
 use futures::future::poll_fn;
 use libp2p::core::muxing::StreamMuxerBox;
 use libp2p::core::transport::{Boxed, DialOpts, ListenerId, PortUse, TransportEvent};
 use libp2p::core::{Endpoint as Role, Transport as _};
 use libp2p::identity::Keypair;
+use libp2p::multiaddr::Protocol;
 use libp2p::swarm::{self, NetworkBehaviour, Swarm, SwarmEvent};
 use libp2p::{Multiaddr, PeerId, identify, ping};
 use murmurate_net::quic::{Config, Endpoint, Error, Kind, Muxer, Transport};
@@ -138,22 +140,62 @@ pub(crate) fn our_swarm() -> Swarm<Behaviour> {
     swarm_over(&identity, boxed)
 }
 
-/// A swarm over libp2p's own QUIC.
-pub(crate) fn stock_swarm() -> Swarm<Behaviour> {
-    let identity = Keypair::generate_ed25519();
-    let boxed = libp2p::quic::tokio::Transport::new(libp2p::quic::Config::new(&identity))
-        .map(|(peer, muxer), _| (peer, StreamMuxerBox::new(muxer)))
-        .boxed();
-    swarm_over(&identity, boxed)
-}
-
 /// The address on which a swarm begins to listen.
 pub(crate) async fn swarm_address(swarm: &mut Swarm<Behaviour>, addr: &str) -> Multiaddr {
-    use futures::StreamExt;
     swarm.listen_on(addr.parse().unwrap()).unwrap();
     loop {
         if let SwarmEvent::NewListenAddr { address, .. } = swarm.select_next_some().await {
             return address;
         }
     }
+}
+
+/// The protocols that one end has completed with the other.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Seen {
+    identified: Option<PeerId>,
+    pinged: bool,
+    echoed: Option<Echoed>,
+}
+
+impl Seen {
+    fn everything(&self) -> bool {
+        self.identified.is_some() && self.pinged && self.echoed.is_some()
+    }
+
+    fn note(&mut self, event: SwarmEvent<BehaviourEvent>) {
+        match event {
+            SwarmEvent::Behaviour(BehaviourEvent::Identify(identify::Event::Received {
+                peer_id,
+                ..
+            })) => self.identified = Some(peer_id),
+            SwarmEvent::Behaviour(BehaviourEvent::Ping(ping)) => {
+                ping.result.expect("the ping comes back");
+                self.pinged = true;
+            }
+            SwarmEvent::Behaviour(BehaviourEvent::Echo(echoed)) => self.echoed = Some(echoed),
+            SwarmEvent::ConnectionClosed { cause, .. } => panic!("closed: {cause:?}"),
+            SwarmEvent::OutgoingConnectionError { error, .. } => panic!("{error}"),
+            SwarmEvent::IncomingConnectionError { error, .. } => panic!("{error}"),
+            _ => {}
+        }
+    }
+}
+
+/// Two swarms connect, and each completes all protocols with the other.
+pub(crate) async fn talk(mut dialer: Swarm<Behaviour>, mut listener: Swarm<Behaviour>, addr: &str) {
+    let address = swarm_address(&mut listener, addr).await;
+    let (from, to) = (*dialer.local_peer_id(), *listener.local_peer_id());
+    dialer.dial(address.with(Protocol::P2p(to))).unwrap();
+    let (mut here, mut there) = (Seen::default(), Seen::default());
+    while !(here.everything() && there.everything()) {
+        tokio::select! {
+            event = dialer.select_next_some() => here.note(event),
+            event = listener.select_next_some() => there.note(event),
+        }
+    }
+    assert_eq!(here.identified, Some(to));
+    assert_eq!(there.identified, Some(from));
+    assert_eq!(here.echoed, Some(Echoed::GotBack));
+    assert_eq!(there.echoed, Some(Echoed::Answered));
 }

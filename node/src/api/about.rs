@@ -7,7 +7,7 @@ use crate::unit::Unit;
 use murmurate_protocol::AgreementPlan;
 use std::collections::BTreeMap;
 
-/// What a daemon knows about itself before its first event.
+/// Facts about a daemon from before its first event.
 #[derive(Clone, Debug, Default)]
 pub struct About {
     /// The run's name.
@@ -38,11 +38,11 @@ pub struct About {
     pub codec: String,
     /// The codecs that the owner of the run may choose, that one first; none where it cannot be changed.
     pub codecs: Vec<String>,
-    /// Whether all daemons have the same parameters after a round.
+    /// All daemons have the same parameters after a round.
     pub agrees: bool,
-    /// What the members of a group expect of each other.
+    /// Terms of the agreement among the members of a group.
     pub agreement: AgreementPlan,
-    /// Whether this daemon has others to find: it was invited, has addresses to join, or met others before.
+    /// Others are to be found: this daemon was invited, has addresses to join, or met others before.
     pub expects_others: bool,
     /// Predicts the rounds, if a prediction is possible.
     pub forecaster: Option<Forecaster>,

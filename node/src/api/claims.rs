@@ -16,7 +16,7 @@ pub struct Claims {
     all: BTreeMap<String, Claim>,
 }
 
-/// What one daemon says of itself. What it does not say is `None`.
+/// Claims of one daemon about itself. What it does not claim is `None`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Claim {
     /// Its name, which its operator chose.
@@ -27,7 +27,7 @@ pub struct Claim {
     pub round: u64,
     /// The phase of that round.
     pub phase: String,
-    /// What it waits for.
+    /// The wait that it is in.
     pub waiting: Option<ClaimedWait>,
     /// Its inner steps per second.
     pub inner_steps_per_s: Option<f32>,
@@ -51,7 +51,7 @@ pub struct Claim {
     heard_s: f64,
 }
 
-/// What a daemon says that it waits for.
+/// A wait in the words of the daemon that waits.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ClaimedWait {
     /// The kind of wait, in one word as in [`WaitNow`](super::WaitNow).
@@ -63,12 +63,12 @@ pub struct ClaimedWait {
 /// A claim with its age.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ClaimView {
-    /// What the daemon says.
+    /// The claim.
     #[serde(flatten)]
     pub claim: Claim,
     /// Seconds since it said so.
     pub age_s: f64,
-    /// Whether that is too long ago to be true now.
+    /// Too old to be true now.
     pub stale: bool,
 }
 
@@ -89,7 +89,7 @@ impl Claims {
         self.all.iter().filter_map(name).collect()
     }
 
-    /// What a daemon says of itself.
+    /// The claims of a daemon.
     pub fn of(&self, peer: &str, now: f64) -> Option<ClaimView> {
         self.all.get(peer).map(|claim| claim.at(now))
     }
@@ -153,13 +153,13 @@ impl Claim {
         }
     }
 
-    /// Whether it says that it takes inner steps these days.
+    /// In its own words the daemon takes part in rounds.
     pub(super) fn trains(&self) -> bool {
         trains(&self.phase)
     }
 }
 
-/// Whether a daemon in this phase takes part in rounds.
+/// A daemon in this phase takes part in rounds.
 pub(super) fn trains(phase: &str) -> bool {
     matches!(phase, "train" | "exchange" | "apply" | "settle")
 }

@@ -5,11 +5,11 @@ use murmurate_protocol::{Change, Directive, InForce, Pace, Peer, Phase, Plan, St
 use murmurate_strategies::grid::rung_words;
 use serde::{Deserialize, Serialize};
 
-/// What the owner of the run has directed.
+/// Directives of the run's owner, and what follows from them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ControlStatus {
-    /// Whether this daemon begins no round, because the owner has paused the run.
+    /// The owner has paused the run: this daemon begins no round.
     pub paused: bool,
     /// The round from which on the run pauses, if it does in the present round.
     pub paused_from: Option<u64>,
@@ -18,7 +18,7 @@ pub struct ControlStatus {
     /// The training loss of the last round with a result, where inner steps follow from it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agreed_loss: Option<f64>,
-    /// How many inner steps an exchange holds training up, where inner steps or the codec follow from that.
+    /// Inner steps for which an exchange holds training up, where inner steps or the codec follow from that.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agreed_wait: Option<f64>,
     /// The codec that the members have chosen for the present round, where they choose it. One of the owner goes
@@ -41,7 +41,7 @@ pub struct ControlStatus {
 }
 
 impl ControlStatus {
-    /// What a peer knows.
+    /// The directives that a peer knows.
     pub(crate) fn of(peer: &Peer) -> Self {
         let round = peer.round();
         let all = peer.directives();
@@ -83,7 +83,7 @@ fn codec_in_force(peer: &Peer, in_force: &InForce) -> String {
     directed.or_else(chosen).unwrap_or_default()
 }
 
-/// What the members agree on in runs with such a pace.
+/// Last agreed value of runs with such a pace.
 fn said(peer: &Peer, of: impl Fn(Pace) -> bool) -> Option<f64> {
     let losses = peer.losses().filter(|_| of(peer.configured_pace()))?;
     Some(losses.last()?.value())
@@ -94,7 +94,7 @@ fn wait(peer: &Peer) -> Option<f64> {
     Some(peer.chosen()?.last()?.value())
 }
 
-/// Whether the peer can carry out a directive. Pauses and numbers of rounds fit every plan.
+/// The peer can carry out a directive. Pauses and numbers of rounds fit every plan.
 fn fits(peer: &Peer, directive: &Directive) -> bool {
     match directive.change {
         Change::InnerSteps(steps) => takes(peer.plan(), steps),
@@ -102,7 +102,7 @@ fn fits(peer: &Peer, directive: &Directive) -> bool {
     }
 }
 
-/// Whether rounds of a plan can have this number of inner steps.
+/// Rounds of a plan can have this number of inner steps.
 fn takes(plan: &Plan, steps: u32) -> bool {
     let mut asked = InForce::default();
     asked.training.inner_steps = Some(steps);

@@ -20,13 +20,13 @@ use tokio::time::{Instant, Sleep};
 /// Connections at a time. Beyond that the oldest without an answer yet is closed.
 const CONNECTIONS_MAX: usize = 64;
 
-/// How long a connection may take to send its request, to take the answer, or to send the next one.
+/// Time of a connection to send its request, to take the answer, or to send the next one.
 const PROGRESS_WAIT: Duration = Duration::from_secs(5);
 
 /// Pause after an error of the system, such as too many open files.
 const ERROR_PAUSE: Duration = Duration::from_secs(1);
 
-/// What a connection and the listener share.
+/// State that a connection shares with the listener.
 #[derive(Debug, Default)]
 struct Slot {
     answered: AtomicBool,

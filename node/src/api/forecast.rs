@@ -129,7 +129,7 @@ impl Forecaster {
         }
     }
 
-    /// Whether the exchange has groups. Otherwise a peer exchanges with the linked peers.
+    /// The exchange has groups. Otherwise a peer exchanges with the linked peers.
     pub(super) fn has_groups(&self) -> bool {
         self.strategy.exchange().agrees()
     }

@@ -44,13 +44,7 @@ impl StatusHandle {
         let now = self.clock.now();
         let mut observer = self.lock();
         let status = observer.status(now);
-        f(&Facts {
-            status: &status,
-            insight: &observer.insight,
-            claims: &observer.claims,
-            about: &observer.about,
-            now: now.as_secs_f64(),
-        })
+        f(&observer.facts(&status, now))
     }
 
     fn lock(&self) -> MutexGuard<'_, Observer> {

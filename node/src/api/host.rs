@@ -10,7 +10,7 @@ use axum::response::{IntoResponse, Response};
 use std::net::IpAddr;
 use std::sync::Arc;
 
-/// What every answer says to browsers.
+/// Headers of every answer, for browsers.
 const HEADERS: [(header::HeaderName, &str); 4] = [
     (
         header::CONTENT_SECURITY_POLICY,
@@ -26,12 +26,11 @@ const HEADERS: [(header::HeaderName, &str); 4] = [
 pub(super) async fn only_known(names: Arc<[String]>, request: Request, next: Next) -> Response {
     let host = request.headers().get(header::HOST);
     let host = host.and_then(|host| host.to_str().ok()).unwrap_or("");
-    let mut response = match is_known(host, &names) {
-        true => next.run(request).await,
-        false => {
-            let text = "ask for an IP address, for localhost, or for a name in daemon.http_names\n";
-            (StatusCode::MISDIRECTED_REQUEST, text).into_response()
-        }
+    let mut response = if is_known(host, &names) {
+        next.run(request).await
+    } else {
+        let text = "ask for an IP address, for localhost, or for a name in daemon.http_names\n";
+        (StatusCode::MISDIRECTED_REQUEST, text).into_response()
     };
     protect(response.headers_mut());
     response

@@ -8,6 +8,7 @@
 
 use crate::api::Token;
 use crate::api::door::Caller;
+use crate::api::page::json;
 use crate::config::RawRate;
 use axum::Router;
 use axum::body::Bytes;
@@ -107,7 +108,8 @@ fn changed(mut limits: Limits, body: &[u8]) -> Result<Limits, Refused> {
 }
 
 fn change(
-    (rate, token): (&MaxRate, &Token),
+    rate: &MaxRate,
+    token: &Token,
     from: SocketAddr,
     head: &HeaderMap,
     body: &[u8],
@@ -129,10 +131,8 @@ fn change(
 }
 
 fn page(rate: &MaxRate) -> Response {
-    match serde_json::to_string(&LimitsPage::from(rate.get())) {
-        Ok(text) => ([(header::CONTENT_TYPE, "application/json")], text + "\n").into_response(),
-        Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
-    }
+    let text = serde_json::to_string(&LimitsPage::from(rate.get()));
+    json(text.map(|text| text + "\n"))
 }
 
 /// The page's routes. `rate` holds the limits that the network applies.
@@ -141,7 +141,7 @@ pub(super) fn routes(rate: MaxRate, token: Token) -> Router {
     let put = move |ConnectInfo(Caller(from)): ConnectInfo<Caller>,
                     head: HeaderMap,
                     body: Bytes| async move {
-        match change((&rate, &token), from, &head, &body) {
+        match change(&rate, &token, from, &head, &body) {
             Ok(()) => page(&rate),
             Err(refused) => refused.into_response(),
         }
@@ -177,7 +177,7 @@ mod tests {
             ("{\"max_rate\": null}", None, Some(5000)),
             ("{}", None, Some(5000)),
         ] {
-            change((&rate, &TOKEN), here, &head, body.as_bytes()).unwrap();
+            change(&rate, &TOKEN, here, &head, body.as_bytes()).unwrap();
             assert_eq!(rate.get(), Limits { daemon, peer }, "{body}");
         }
     }
@@ -208,7 +208,7 @@ mod tests {
             (here, &head, "{\"rate\": 1}", "unknown field"),
             (here, &head, "", "not a change of limits"),
         ] {
-            let refused = change((&rate, &TOKEN), from, head, body.as_bytes()).unwrap_err();
+            let refused = change(&rate, &TOKEN, from, head, body.as_bytes()).unwrap_err();
             assert!(refused.to_string().contains(words), "{refused}");
             assert_eq!(rate.get(), Limits::default());
         }

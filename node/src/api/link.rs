@@ -1,15 +1,8 @@
-//! The link to one peer, as `/status` and `/metrics` show it.
+//! The link to one peer, as `/status` shows it.
 
-use super::Traffic;
 use crate::net::{BulkPath, LinkView};
 use murmurate_protocol::wire::WireVersion;
-use prometheus_client::encoding::EncodeLabelSet;
-use prometheus_client::metrics::counter::Counter;
-use prometheus_client::metrics::family::Family;
-use prometheus_client::metrics::gauge::Gauge;
-use prometheus_client::registry::Registry;
-use serde::Serialize;
-use std::sync::atomic::AtomicU64;
+use serde::{Deserialize, Serialize};
 
 /// The link to a peer.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -81,133 +74,43 @@ impl LinkStatus {
     }
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct LinkLabels {
-    peer: String,
-    name: String,
+/// Bytes of one direction, counted at three points of their way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Traffic {
+    /// Values as f32, before the codec.
+    pub payload: u64,
+    /// After the codec.
+    pub encoded: u64,
+    /// On the network, with headers and control messages.
+    pub wire: u64,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct LinkByteLabels {
-    peer: String,
-    name: String,
-    direction: &'static str,
-    kind: &'static str,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct LinkPathLabels {
-    peer: String,
-    name: String,
-    bulk: &'static str,
-}
-
-/// A link with the id and the name of its peer.
-pub(super) type Named<'a> = (&'a str, String, &'a LinkStatus);
-
-/// Registers the metrics of these links, by peer.
-pub(super) fn register(registry: &mut Registry, links: &[Named<'_>]) {
-    type Read = fn(&LinkStatus) -> Option<f64>;
-    let gauges: [(&str, &str, Read); 7] = [
-        ("link_rtt_seconds", "Smoothed round-trip time", |l| l.rtt_s),
-        ("link_min_rtt_seconds", "Smallest round-trip time", |l| {
-            l.min_rtt_s
-        }),
-        (
-            "link_delivery_bytes_per_second",
-            "What the path carries, as the congestion control estimates it",
-            |l| l.delivery_bytes_per_s,
-        ),
-        (
-            "link_push_bytes_per_second",
-            "Rate of acknowledged pushes",
-            |l| l.push_bytes_per_s.map(|rate| rate as f64),
-        ),
-        ("link_loss_ratio", "Lost over sent bytes", |l| l.loss),
-        (
-            "link_congestion_window_bytes",
-            "Bytes that may be in flight",
-            |l| l.congestion_window.map(|bytes| bytes as f64),
-        ),
-        (
-            "link_queueing_seconds",
-            "How long pushes wait for their turn",
-            |l| l.queueing_s,
-        ),
-    ];
-    for (name, help, read) in gauges {
-        let family = Family::<LinkLabels, Gauge<f64, AtomicU64>>::default();
-        for (peer, name, link) in links {
-            let (peer, name) = ((*peer).to_owned(), name.clone());
-            if let Some(value) = read(link) {
-                family.get_or_create(&LinkLabels { peer, name }).set(value);
-            }
-        }
-        registry.register(name, help, family);
-    }
-    lost(registry, links);
-    paths(registry, links);
-    bytes(registry, links);
-}
-
-fn lost(registry: &mut Registry, links: &[Named<'_>]) {
-    let family = Family::<LinkLabels, Counter>::default();
-    for (peer, name, link) in links {
-        let (peer, name) = ((*peer).to_owned(), name.clone());
-        if let Some(bytes) = link.lost_bytes {
-            family
-                .get_or_create(&LinkLabels { peer, name })
-                .inc_by(bytes);
+impl Traffic {
+    /// Traffic of which only the bytes on the network are known.
+    pub(crate) fn on_the_wire(wire: u64) -> Self {
+        Self {
+            wire,
+            ..Self::default()
         }
     }
-    let help = "Bytes lost and sent again since it was linked";
-    registry.register("link_lost_bytes", help, family);
 }
 
-fn paths(registry: &mut Registry, links: &[Named<'_>]) {
-    let family = Family::<LinkPathLabels, Gauge>::default();
-    for (peer, name, link) in links {
-        let labels = LinkPathLabels {
-            peer: (*peer).to_owned(),
-            name: name.clone(),
-            bulk: link.bulk,
-        };
-        family.get_or_create(&labels).set(1);
-    }
-    registry.register("link_bulk", "What slices and states go over", family);
-}
+impl std::ops::Add for Traffic {
+    type Output = Self;
 
-fn bytes(registry: &mut Registry, links: &[Named<'_>]) {
-    let family = Family::<LinkByteLabels, Counter>::default();
-    for (peer, name, link) in links {
-        for (direction, traffic) in [("sent", link.sent), ("received", link.received)] {
-            let kinds = [
-                ("payload", traffic.payload),
-                ("encoded", traffic.encoded),
-                ("wire", traffic.wire),
-            ];
-            for (kind, bytes) in kinds {
-                let labels = LinkByteLabels {
-                    peer: (*peer).to_owned(),
-                    name: name.clone(),
-                    direction,
-                    kind,
-                };
-                family.get_or_create(&labels).inc_by(bytes);
-            }
+    fn add(self, other: Self) -> Self {
+        Self {
+            payload: self.payload + other.payload,
+            encoded: self.encoded + other.encoded,
+            wire: self.wire + other.wire,
         }
     }
-    registry.register(
-        "link_bytes",
-        "Bytes by peer: of slices and states, before the codec and after it, and UDP payload",
-        family,
-    );
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::{MetricsFormat, PeerStatus, Status, metrics_text};
+    use crate::api::{MetricsFormat, PeerStatus, Presence, Status, metrics_text};
     use crate::net::{PathView, QuicView};
     use std::time::Duration;
 
@@ -234,7 +137,7 @@ mod tests {
         assert_eq!((link.loss, link.sent.wire), (Some(0.01), 1000));
         let peer = PeerStatus {
             name: Some("gpu".to_owned()),
-            linked: true,
+            presence: Presence::Linked,
             link: Some(link),
             ..PeerStatus::default()
         };

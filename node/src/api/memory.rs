@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 use std::collections::BTreeMap;
+use std::str::FromStr;
 
 /// Memory of the process, compared with the memory that its method needs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -60,9 +61,13 @@ fn line_of_status(key: &str) -> Option<u64> {
 }
 
 fn parse(text: &str, key: &str) -> Option<u64> {
+    Some(field::<u64>(text, key)? * 1024)
+}
+
+/// The number at the beginning of a line of `/proc/self/status` or a file like it.
+pub(super) fn field<T: FromStr>(text: &str, key: &str) -> Option<T> {
     let rest = text.lines().find_map(|line| line.strip_prefix(key))?;
-    let kib: u64 = rest.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    Some(kib * 1024)
+    rest.split_whitespace().next()?.parse().ok()
 }
 
 #[cfg(test)]

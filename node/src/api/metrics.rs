@@ -1,308 +1,250 @@
 //! The status as Prometheus text. Every scrape builds it from the status, so `/metrics` and
 //! `/status` agree.
 
-mod classic;
 #[cfg(test)]
 mod documents;
 mod format;
-mod nat;
-mod phase;
+mod help;
+mod page;
 mod process;
-mod rounds;
-mod values;
 
 pub use format::MetricsFormat;
 
-use super::{Status, Traffic, link};
-use process::Process;
-use prometheus_client::encoding::{EncodeLabelSet, text};
-use prometheus_client::metrics::counter::Counter;
-use prometheus_client::metrics::family::Family;
+use super::why::words::short;
+use super::{LinkStatus, PeerStatus, RoundStatus, ServingStatus, Status, Traffic, TroubleKind};
+use crate::net::Reachability;
+use murmurate_protocol::Phase;
+use page::{Label, Page, Sample, Value, labelled};
+use prometheus_client::encoding::text;
 use prometheus_client::metrics::info::Info;
-use prometheus_client::registry::Registry;
-use rounds::{MEASURED, PREDICTED, of_round};
-use values::{count, set};
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct StandingLabel {
-    standing: &'static str,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct ByteLabels {
-    direction: &'static str,
-    kind: &'static str,
-}
 
 /// The text of `/metrics`.
 pub fn metrics_text(status: &Status, format: MetricsFormat) -> String {
-    let mut registry = Registry::with_prefix("murmurate");
-    let about = vec![
-        ("version".to_owned(), status.version.clone()),
-        ("peer".to_owned(), status.peer.clone()),
-        (
-            "name".to_owned(),
-            called(status.name.as_ref(), &status.peer),
-        ),
-        ("run".to_owned(), status.run.clone()),
-        ("preset".to_owned(), status.preset.clone()),
+    let mut page = Page::with_prefix("murmurate");
+    let name = called(status.name.as_ref(), &status.peer);
+    let about = [
+        ("version", status.version.clone()),
+        ("peer", status.peer.clone()),
+        ("name", name),
+        ("run", status.run.clone()),
+        ("preset", status.preset.clone()),
     ];
-    registry.register(
-        "daemon",
-        "Version, peer, run and preset of this daemon",
-        Info::new(about),
-    );
-    counters(&mut registry, status);
-    seconds(&mut registry, status);
-    gauges(&mut registry, status);
-    phase::register(&mut registry, &status.phase);
-    phase::register_troubles(&mut registry, &status.troubles);
-    bytes(&mut registry, status);
-    contributions(&mut registry, status);
-    nat::register(&mut registry, status);
-    let links = status.peers.iter().filter_map(|(id, peer)| {
-        let name = called(peer.name.as_ref(), id);
-        Some((id.as_str(), name, peer.link.as_ref()?))
-    });
-    link::register(&mut registry, &links.collect::<Vec<_>>());
-    let mut of_process = Registry::with_prefix("process");
-    process::register(&mut of_process, &Process::measure(), &status.memory);
+    let help = "Version, peer, run and preset of this daemon";
+    page.0.register("daemon", help, Info::new(about));
+    totals(&mut page, status);
+    present(&mut page, status);
+    state(&mut page, status);
+    nat(&mut page, status);
+    links(&mut page, status);
+    let mut of_process = Page::with_prefix("process");
+    process::add(&mut of_process, &status.memory);
     let mut out = String::new();
     // Writing to a String cannot fail.
-    let _ = text::encode_registry(&mut out, &registry)
-        .and_then(|()| text::encode_registry(&mut out, &of_process))
+    let _ = text::encode_registry(&mut out, &page.0)
+        .and_then(|()| text::encode_registry(&mut out, &of_process.0))
         .and_then(|()| text::encode_eof(&mut out));
     match format {
         MetricsFormat::OpenMetrics => out,
-        MetricsFormat::Classic => classic::of(&out),
+        MetricsFormat::Classic => format::classic(&out),
     }
 }
 
-/// What a daemon is called: by its name, or by the beginning of its id.
+/// Display name of a daemon: its name, or the beginning of its id.
 fn called(name: Option<&String>, id: &str) -> String {
-    let begin = || id.chars().take(8).collect();
-    name.cloned().unwrap_or_else(begin)
+    name.cloned().unwrap_or_else(|| short(id))
 }
 
-fn counters(registry: &mut Registry, status: &Status) {
-    let all = [
-        ("rounds_ended", "Rounds ended", status.rounds_ended),
-        ("inner_steps", "Inner steps taken", status.inner_steps),
-        ("samples", "Samples trained on", status.samples),
-        (
-            "skipped_records",
-            "Records of the data left out because they cannot be read",
-            status.skipped_records,
-        ),
-        (
-            "catch_ups",
-            "States fetched from the swarm",
-            status.catch_ups,
-        ),
-        (
-            "voids",
-            "Exchanges that ended without a result at this daemon; others may have decided some of them",
-            status.voids,
-        ),
-        (
-            "alone",
-            "Attempts without a group, after which the round continued",
-            status.alone,
-        ),
-        (
-            "expired_waits",
-            "Waits that ended at their deadline",
-            status.expired_waits,
-        ),
-        (
-            "mass_uncertain",
-            "Transfers that may have lost or doubled push-sum weight",
-            status.mass_uncertain,
-        ),
-        (
-            "misbehaved",
-            "Violations of the protocol by other peers",
-            status.misbehaved,
-        ),
-        (
-            "refused",
-            "Refusals: of peers by this daemon, and of this daemon by peers",
-            status.refused,
-        ),
-        (
-            "work_failed",
-            "Work orders that failed in this daemon",
-            status.work_failed,
-        ),
-        (
-            "saves_failed",
-            "Checkpoints that could not be written",
-            status.saves_failed,
-        ),
-    ];
-    for (name, help, value) in all {
-        let counter: Counter = Counter::default();
-        counter.inc_by(value);
-        registry.register(name, help, counter);
-    }
+/// Totals since the start.
+fn totals(page: &mut Page, status: &Status) {
+    page.count("rounds_ended", status.rounds_ended);
+    page.count("inner_steps", status.inner_steps);
+    page.count("samples", status.samples);
+    page.count("skipped_records", status.skipped_records);
+    page.count("catch_ups", status.catch_ups);
+    page.count("voids", status.voids);
+    page.count("alone", status.alone);
+    page.count("expired_waits", status.expired_waits);
+    page.count("mass_uncertain", status.mass_uncertain);
+    page.count("misbehaved", status.misbehaved);
+    page.count("refused", status.refused);
+    page.count("work_failed", status.work_failed);
+    page.count("saves_failed", status.saves_failed);
+    page.seconds("train_seconds", status.train_s);
+    page.seconds("wait_seconds", status.wait_s);
+    page.seconds("exchange_seconds", status.exchange_s);
+    page.seconds("wall_seconds", status.wall_s);
 }
 
-fn seconds(registry: &mut Registry, status: &Status) {
-    let seconds = [
-        ("train_seconds", "Time in inner steps", status.train_s),
-        (
-            "wait_seconds",
-            "Time in which rounds waited until other peers were as far",
-            status.wait_s,
-        ),
-        (
-            "exchange_seconds",
-            "Time of exchanges apart from that",
-            status.exchange_s,
-        ),
-        ("wall_seconds", "Time since the first round", status.wall_s),
-    ];
-    for (name, help, value) in seconds {
-        count(registry, name, help, value);
-    }
-}
-
-fn gauges(registry: &mut Registry, status: &Status) {
-    let of_training = [
-        ("round", "The current round", Some(status.round as f64)),
-        (
-            "rounds",
-            "Rounds of the run; 0 if it ends only when it is told to",
-            Some(status.rounds as f64),
-        ),
-        (
-            "saved_round",
-            "The round of the last checkpoint that this process wrote",
-            status.saved_round.map(|round| round as f64),
-        ),
-        (
-            "inner_steps_per_second",
-            "Inner steps per second over the last rounds",
-            Some(status.inner_steps_per_s),
-        ),
-        (
-            "loss",
-            "Mean training loss of the last round, nats",
-            status.loss,
-        ),
-    ];
-    let of_held_data = status.evaluation.map(|e| {
-        [
-            ("test_loss", "Loss on held-out data, nats", Some(e.loss)),
-            (
-                "test_accuracy",
-                "Fraction of correct predictions on held-out data",
-                e.accuracy,
-            ),
-        ]
-    });
-    let of_waits = status.longest_wait.as_ref().map(|w| {
-        [
-            ("longest_wait_seconds", "The longest wait", Some(w.waited_s)),
-            (
-                "longest_wait_deadline_seconds",
-                "The deadline of the longest wait",
-                Some(w.deadline_s),
-            ),
-        ]
-    });
-    set(registry, of_training);
-    set(registry, of_held_data.into_iter().flatten());
-    set(registry, of_waits.into_iter().flatten());
-    let predicted = status.predicted.map(|predicted| predicted.round);
-    set(registry, of_round(PREDICTED, predicted));
-    set(registry, of_round(MEASURED, status.measured));
-    state_gauges(registry, status);
-}
-
-fn state_gauges(registry: &mut Registry, status: &Status) {
-    let whole = |v: Option<u64>| v.map(|v| v as f64);
-    let linked = status.peers.values().filter(|p| p.linked).count();
+/// The present values.
+fn present(page: &mut Page, status: &Status) {
+    let whole = |value: Option<u64>| value.map(|value| value as f64);
+    page.measure("round", Some(status.round as f64));
+    page.measure("rounds", Some(status.rounds as f64));
+    page.measure("saved_round", whole(status.saved_round));
+    page.measure("inner_steps_per_second", Some(status.inner_steps_per_s));
+    page.measure("loss", status.loss);
+    let found = status.evaluation;
+    page.measure("test_loss", found.map(|found| found.loss));
+    page.measure("test_accuracy", found.and_then(|found| found.accuracy));
+    let wait = status.longest_wait.as_ref();
+    page.measure("longest_wait_seconds", wait.map(|wait| wait.waited_s));
+    let deadline = wait.map(|wait| wait.deadline_s);
+    page.measure("longest_wait_deadline_seconds", deadline);
+    of_round(page, "predicted", status.predicted.map(|it| it.round));
+    of_round(page, "measured", status.measured);
     let suspected = status.peers.values().filter(|p| p.suspected).count();
     let memory = &status.memory;
-    let all = [
-        ("peers_linked", "Linked peers", Some(linked as f64)),
-        (
-            "peers_suspected",
-            "Peers that missed a deadline and were not heard from since",
-            Some(suspected as f64),
-        ),
-        ("rss_bytes", "Resident memory", whole(memory.rss_bytes)),
-        (
-            "peak_rss_bytes",
-            "Peak resident memory",
-            whole(memory.peak_rss_bytes),
-        ),
-        (
-            "overhead_bytes",
-            "Resident memory beyond the stores of the method",
-            memory.overhead_bytes.map(|v| v as f64),
-        ),
-        (
-            "parameters",
-            "Parameters of the model",
-            Some(memory.parameters as f64),
-        ),
-    ];
-    set(registry, all);
+    page.measure("peers_linked", Some(status.linked() as f64));
+    page.measure("peers_suspected", Some(suspected as f64));
+    page.measure("rss_bytes", whole(memory.rss_bytes));
+    page.measure("peak_rss_bytes", whole(memory.peak_rss_bytes));
+    let overhead = memory.overhead_bytes.map(|bytes| bytes as f64);
+    page.measure("overhead_bytes", overhead);
+    page.measure("parameters", Some(memory.parameters as f64));
 }
 
-/// What happened to this daemon's contributions.
-fn contributions(registry: &mut Registry, status: &Status) {
-    let family = Family::<StandingLabel, Counter>::default();
+/// The cost of a round, as far as it is known.
+fn of_round(page: &mut Page, kind: &str, round: Option<RoundStatus>) {
+    let of = |value: fn(RoundStatus) -> f64| round.map(value);
+    for (name, value) in [
+        ("utilization", of(|round| round.utilization)),
+        ("round_seconds", of(|round| round.round_s)),
+        ("sent_bytes_per_round", of(|round| round.bytes_sent)),
+        ("received_bytes_per_round", of(|round| round.bytes_received)),
+        ("memory_bytes", round.and_then(|round| round.memory_bytes)),
+    ] {
+        page.measure(&format!("{kind}_{name}"), value);
+    }
+}
+
+/// The phase of the round, what is wrong, and what went over the network and into results.
+fn state(page: &mut Page, status: &Status) {
+    let phase = |phase: Phase| {
+        let word = phase.word();
+        labelled("phase", word, u64::from(word == status.phase))
+    };
+    page.gauge("phase", Phase::ALL.map(phase));
+    let trouble = |kind: TroubleKind| {
+        let is_there = status.troubles.iter().any(|trouble| trouble.kind == kind);
+        labelled("kind", kind.word(), u64::from(is_there))
+    };
+    page.gauge("trouble", TroubleKind::ALL.map(trouble));
+    let traffic = bytes(&[], status.bytes_sent, status.bytes_received);
+    page.counter("bytes", traffic);
     let totals = &status.contributions;
-    for (standing, rounds) in [
+    let rounds = [
         ("counted", totals.counted),
         ("partly", totals.partly),
         ("left_out", totals.left_out),
         ("absent", totals.absent),
-    ] {
-        let counter = family.get_or_create(&StandingLabel { standing });
-        counter.inc_by(rounds);
-    }
-    let help = "Rounds by what happened to this daemon's contribution";
-    registry.register("contributions", help, family);
+    ];
+    let rounds = rounds.map(|(standing, rounds)| labelled("standing", standing, rounds));
+    page.counter("contributions", rounds);
 }
 
-fn bytes(registry: &mut Registry, status: &Status) {
-    let family = Family::<ByteLabels, Counter>::default();
-    let count = |direction, traffic: &Traffic| {
-        let kinds = [
+/// Bytes in both directions at each point of their way, with labels that say which.
+fn bytes(labels: &[Label], sent: Traffic, received: Traffic) -> Vec<Sample> {
+    let mut all = Vec::new();
+    for (direction, traffic) in [("sent", sent), ("received", received)] {
+        for (kind, bytes) in [
             ("payload", traffic.payload),
             ("encoded", traffic.encoded),
             ("wire", traffic.wire),
-        ];
-        for (kind, bytes) in kinds {
-            family
-                .get_or_create(&ByteLabels { direction, kind })
-                .inc_by(bytes);
+        ] {
+            let mut labels = labels.to_vec();
+            labels.push(("direction", direction.to_owned()));
+            labels.push(("kind", kind.to_owned()));
+            all.push((labels, Value::Count(bytes)));
         }
+    }
+    all
+}
+
+/// Reachability, hole punching and relays.
+fn nat(page: &mut Page, status: &Status) {
+    let nat = &status.nat;
+    let state = |state: Reachability| {
+        let here = u64::from(nat.reachability == state.name());
+        labelled("state", state.name(), here)
     };
-    count("sent", &status.bytes_sent);
-    count("received", &status.bytes_received);
-    registry.register(
-        "bytes",
-        "Bytes before the codec, after it, and on the wire",
-        family,
-    );
+    page.gauge("reachability", Reachability::ALL.map(state));
+    let path = |path: &str| {
+        let on_it =
+            |p: &&PeerStatus| p.is_linked() && p.path.as_ref().is_some_and(|p| p.kind == path);
+        labelled(
+            "path",
+            path,
+            status.peers.values().filter(on_it).count() as u64,
+        )
+    };
+    page.gauge("links", ["direct", "punched", "relayed"].map(path));
+    let serving = |of: fn(ServingStatus) -> u64| nat.serving.map(|serving| of(serving) as f64);
+    page.measure("relays_reserved", Some(nat.relays.len() as f64));
+    page.measure("relay_reservations", serving(|s| s.reservations));
+    page.measure("relay_circuits", serving(|s| s.circuits));
+    page.count("punched", nat.punched);
+    page.count("punches_failed", nat.punches_failed);
+    let refused = nat.serving.map_or(0, |serving| serving.refused);
+    page.count("relay_refused", refused);
+}
+
+/// The links that are up, by peer.
+fn links(page: &mut Page, status: &Status) {
+    let up = status.peers.iter().filter_map(|(id, peer)| {
+        let name = called(peer.name.as_ref(), id);
+        let labels = vec![("peer", id.clone()), ("name", name)];
+        Some((labels, peer.link.as_ref()?))
+    });
+    let up: Vec<(Vec<Label>, &LinkStatus)> = up.collect();
+    type Read = fn(&LinkStatus) -> Option<f64>;
+    let measures: [(&str, Read); 7] = [
+        ("link_rtt_seconds", |l| l.rtt_s),
+        ("link_min_rtt_seconds", |l| l.min_rtt_s),
+        ("link_delivery_bytes_per_second", |l| l.delivery_bytes_per_s),
+        ("link_push_bytes_per_second", |l| {
+            Some(l.push_bytes_per_s? as f64)
+        }),
+        ("link_loss_ratio", |l| l.loss),
+        ("link_congestion_window_bytes", |l| {
+            Some(l.congestion_window? as f64)
+        }),
+        ("link_queueing_seconds", |l| l.queueing_s),
+    ];
+    for (name, read) in measures {
+        let known = up.iter().filter_map(|(labels, link)| {
+            let value = read(link)?;
+            Some((labels.clone(), Value::Measure(value)))
+        });
+        page.gauge(name, known);
+    }
+    let lost = up.iter().filter_map(|(labels, link)| {
+        let bytes = link.lost_bytes?;
+        Some((labels.clone(), Value::Count(bytes)))
+    });
+    page.counter("link_lost_bytes", lost);
+    let transports = up.iter().map(|(labels, link)| {
+        let mut labels = labels.clone();
+        labels.push(("bulk", link.bulk.to_owned()));
+        (labels, Value::Count(1))
+    });
+    page.gauge("link_bulk", transports);
+    let traffic = up
+        .iter()
+        .map(|(labels, link)| bytes(labels, link.sent, link.received));
+    page.counter("link_bytes", traffic.flatten());
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::PeerTotals;
-    use crate::api::status::{NatStatus, PathStatus, PeerStatus};
+    use crate::api::status::{NatStatus, PathStatus};
+    use crate::api::{PeerTotals, Presence};
     use std::collections::BTreeMap;
 
     #[test]
     fn the_text_has_values_and_labels() {
         let punched = PeerStatus {
-            linked: true,
+            presence: Presence::Linked,
             path: Some(PathStatus {
                 kind: "punched".to_owned(),
                 ..PathStatus::default()

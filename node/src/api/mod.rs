@@ -2,61 +2,54 @@
 //! `/limits`, the only page that can change something, and only for who can read the daemon's token.
 
 mod about;
-mod branches;
 mod claims;
+mod client;
 mod control;
 mod door;
-mod figures;
 mod forecast;
 mod goal_eta;
 mod handle;
-mod heard;
 mod host;
 mod insight;
 mod limits;
 mod link;
 mod memory;
 mod metrics;
-mod noted;
 mod observer;
 mod page;
-mod reach;
 mod rounds;
 mod server;
 mod status;
 mod swarm;
 mod token;
-mod traffic;
 mod trouble;
 mod v1;
 mod why;
 
 pub use about::About;
 pub use claims::{Claim, ClaimView, ClaimedWait, Claims};
+pub(crate) use client::ADDRESS_FILE;
+pub use client::{AskError, Connection, NotedError, noted_address};
 pub use control::ControlStatus;
-pub use figures::Figures;
 pub use forecast::{Basis, Forecaster, PredictedStatus, RoundStatus};
 pub use handle::{Clock, StatusHandle};
 pub use insight::{
-    Altered, Counters, Equals, Failure, History, Incident, IncidentKind, Incidents, Insight,
-    Ledger, Outages, PeerTotals, Point, RoundEntry, RoundResult, Share, Standing, WaitNow,
+    Altered, Equals, Failure, Figures, History, Incident, IncidentKind, Incidents, Insight, Ledger,
+    Outages, PeerTotals, Point, RoundEntry, RoundResult, Share, Standing, WaitNow,
 };
 pub use limits::LimitsPage;
-pub use link::LinkStatus;
+pub use link::{LinkStatus, Traffic};
 pub use memory::{Memory, peak_rss_bytes, peak_rss_bytes_of, rss_bytes};
 pub use metrics::{MetricsFormat, metrics_text};
-pub(crate) use noted::ADDRESS_FILE;
-pub use noted::{NotedError, noted_address};
 pub use observer::Observer;
 pub(crate) use page::page_of_local;
 pub use server::{ApiError, ApiServer, Served};
 pub use status::{
-    Contributor, EvaluationStatus, GroupStatus, NatStatus, PathStatus, PeerStatus, ServingStatus,
-    Status, TransferStatus, VitalsStatus, WaitStatus,
+    Contributor, EvaluationStatus, GroupStatus, NatStatus, PathStatus, PeerStatus, Presence,
+    ServingStatus, Status, TransferStatus, VitalsStatus, WaitStatus,
 };
 pub use swarm::{DaemonView, GoalView, PeerView, Strip, Swarm, Totals};
 pub use token::{TOKEN_FILE, Token};
-pub use traffic::Traffic;
 pub use trouble::{Trouble, TroubleKind};
 pub use v1::{ContributionsPage, HistoryPage};
 pub use why::{Answer, Facts, Question, Topic, why, words};

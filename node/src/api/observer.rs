@@ -1,16 +1,23 @@
 //! Keeps the status current from the peer's events. It only listens; no decision depends on it.
 
 use super::forecast::Links;
-use super::insight::{Counters, Insight};
+use super::insight::{Altered, Figures, Insight};
 use super::rounds::{Mark, RoundWindow};
 use super::status::{
-    Contributor, EvaluationStatus, GroupStatus, PeerStatus, PlaceStatus, Status, TransferStatus,
+    BranchStatus, Contributor, EvaluationStatus, GroupStatus, MergedStatus, NatStatus, PathStatus,
+    PeerStatus, PlaceStatus, Presence, ServingStatus, Status, TransferStatus, VitalsStatus,
     WaitStatus,
 };
-use super::{About, Claims, Figures, LinkStatus, Memory, RoundStatus, Traffic};
+use super::why::{Facts, state, troubles};
+use super::{About, Claims, ControlStatus, LinkStatus, Memory, RoundStatus, Traffic};
+use crate::directive::CONFIGURED;
+use crate::net::{NatReport, Path, SeenVitals};
 use crate::store::Progress;
 use murmurate_attach::Trouble;
-use murmurate_protocol::{Event, PeerId, Phase, Round, Time, TrainSummary, Wait, Waiting};
+use murmurate_protocol::{
+    Branch, Digest, Evaluation, Event, PeerId, Phase, Round, Time, TrainSummary, Wait, Waiting,
+};
+use murmurate_trust::Refusal;
 use std::collections::VecDeque;
 use std::time::Duration;
 
@@ -20,24 +27,24 @@ const RATE_WINDOW: usize = 16;
 /// Listens to events and keeps the [`Status`].
 #[derive(Debug)]
 pub struct Observer {
-    pub(super) status: Status,
+    status: Status,
     pub(super) about: About,
     base: Progress,
     /// Inner steps and samples of this life's finished trainings.
     done: (u64, u64),
-    pub(super) started: Option<Time>,
+    started: Option<Time>,
     ended: Option<Time>,
     /// When the last round ended. Only the final evaluation and checkpoint follow.
     settled: Option<Time>,
-    pub(super) window: VecDeque<(Time, u64)>,
-    pub(super) rounds: RoundWindow,
+    window: VecDeque<(Time, u64)>,
+    rounds: RoundWindow,
     /// The links, as last measured while at least one was up.
     links: Option<Links>,
-    /// What explains the daemon's rounds.
+    /// Memory that explains the daemon's rounds.
     pub(super) insight: Insight,
-    /// What other daemons say of themselves.
+    /// Claims of other daemons.
     pub(super) claims: Claims,
-    /// Whether this daemon's training loop is away, if it keeps one running.
+    /// State of this daemon's training loop, if it keeps one running.
     pub(crate) trouble: Option<Trouble>,
 }
 
@@ -86,20 +93,22 @@ impl Observer {
     /// Updates the status from one event.
     pub fn observe(&mut self, now: Time, event: &Event) {
         self.note(now, event);
-        let counters = Counters {
-            loss: self.status.loss,
-            sent: self.status.bytes_sent.wire,
-            received: self.status.bytes_received.wire,
-        };
-        self.insight.observe(now, event, counters);
+        let figures = self.figures();
+        self.insight.observe(now, event, &figures);
     }
 
     fn note(&mut self, now: Time, event: &Event) {
         let status = &mut self.status;
         match event {
-            Event::PeerUp(peer) => self.linked(*peer),
-            Event::PeerDown(peer) => self.unlinked(now, *peer),
-            Event::PeerLeft(peer) => self.left(*peer),
+            Event::PeerUp(peer) => {
+                let peer = self.peer(*peer);
+                (peer.presence, peer.suspected) = (Presence::Linked, false);
+            }
+            Event::PeerDown(peer) => {
+                let unix_s = now.as_secs_f64();
+                self.peer(*peer).presence = Presence::Lost { unix_s };
+            }
+            Event::PeerLeft(peer) => self.peer(*peer).presence = Presence::Left,
             Event::Suspected { peer, .. } => self.peer(*peer).suspected = true,
             Event::Phase { round, phase } => self.phase(now, round.0, *phase),
             Event::Trained { summary, .. } => self.trained(now, summary),
@@ -111,17 +120,14 @@ impl Observer {
                 place,
                 ..
             } => {
-                let place = PlaceStatus::new(*place, *columns);
-                status.group = Some(GroupStatus::of_grid(round.0, *peers as usize, place));
+                let columns = (*columns).max(1);
+                self.seated(round.0, *peers, columns, *place);
             }
             Event::Decided {
                 round,
                 contributors,
                 ..
             } => self.decided(round.0, contributors),
-            Event::Voided { .. } => status.voids += 1,
-            Event::Alone { .. } => status.alone += 1,
-            Event::MassUncertain { .. } => status.mass_uncertain += 1,
             Event::RoundEnded { round, digest, .. } => {
                 status.rounds_ended = round.0 + 1;
                 let first = status.first_round_unix_s;
@@ -130,20 +136,14 @@ impl Observer {
                 status.digest_round = Some(round.0);
                 self.mark(now);
             }
-            Event::Evaluated { round, evaluation } => {
-                let text = self.about.unit.of_text(evaluation.loss);
-                status.evaluation = Some(EvaluationStatus {
+            Event::Evaluated { round, evaluation } => self.evaluated(round.0, evaluation),
+            Event::Saved { round } => status.saved_round = Some(round.0),
+            Event::Merged { round, sides, .. } => {
+                status.merged = Some(MergedStatus {
                     round: round.0,
-                    loss: evaluation.loss,
-                    accuracy: evaluation.accuracy,
-                    top_5: evaluation.top_5,
-                    perplexity: text.map(|(perplexity, _)| perplexity),
-                    bits_per_byte: text.map(|(_, bits)| bits),
+                    sides: sides.clone(),
                 });
             }
-            Event::Saved { round } => status.saved_round = Some(round.0),
-            Event::Merged { round, sides, .. } => self.merged(*round, sides),
-            Event::CatchUp { .. } | Event::Replayed { .. } => status.catch_ups += 1,
             Event::Waited {
                 wait,
                 waited,
@@ -153,18 +153,43 @@ impl Observer {
                 status.expired_waits += u64::from(*expired);
                 self.waited(*wait, *waited, *allowed);
             }
-            Event::Misbehaved { .. } | Event::Lied { .. } | Event::Malformed { .. } => {
-                status.misbehaved += 1;
-            }
-            Event::Refused { .. } | Event::RefusedBy { .. } => status.refused += 1,
-            Event::WorkFailed { .. } | Event::TrainerFailed { .. } => status.work_failed += 1,
             Event::Finished { rounds, digest } => {
                 status.digest = Some(digest.to_hex());
                 status.digest_round = rounds.0.checked_sub(1);
                 self.ended = self.ended.or(self.settled).or(Some(now));
             }
-            _ => {}
+            _ => self.count(event),
         }
+    }
+
+    fn evaluated(&mut self, round: u64, found: &Evaluation) {
+        let text = self.about.unit.of_text(found.loss);
+        self.status.evaluation = Some(EvaluationStatus {
+            round,
+            loss: found.loss,
+            accuracy: found.accuracy,
+            top_5: found.top_5,
+            perplexity: text.map(|(perplexity, _)| perplexity),
+            bits_per_byte: text.map(|(_, bits)| bits),
+        });
+    }
+
+    /// Counts an event of which nothing else is shown.
+    fn count(&mut self, event: &Event) {
+        let status = &mut self.status;
+        let counter = match event {
+            Event::Voided { .. } => &mut status.voids,
+            Event::Alone { .. } => &mut status.alone,
+            Event::MassUncertain { .. } => &mut status.mass_uncertain,
+            Event::CatchUp { .. } | Event::Replayed { .. } => &mut status.catch_ups,
+            Event::Misbehaved { .. } | Event::Lied { .. } | Event::Malformed { .. } => {
+                &mut status.misbehaved
+            }
+            Event::Refused { .. } | Event::RefusedBy { .. } => &mut status.refused,
+            Event::WorkFailed { .. } | Event::TrainerFailed { .. } => &mut status.work_failed,
+            _ => return,
+        };
+        *counter += 1;
     }
 
     /// Stores a measured round-trip time.
@@ -224,6 +249,198 @@ impl Observer {
         (self.status.bytes_sent, self.status.bytes_received) = (sent, received);
     }
 
+    /// Stores the path of a link and the reason for it.
+    pub fn set_path(&mut self, peer: PeerId, path: Path, reason: String) {
+        let relay = match path {
+            Path::Relayed(relay) => relay.map(|relay| relay.to_hex()),
+            _ => None,
+        };
+        self.peer(peer).path = Some(PathStatus {
+            kind: path.name().to_owned(),
+            relay,
+            reason,
+        });
+    }
+
+    /// Stores what is known about reachability.
+    pub fn set_nat(&mut self, report: &NatReport) {
+        let reach = &report.reach;
+        self.status.nat = NatStatus {
+            reachability: reach.state.to_string(),
+            reason: reach.reason.clone(),
+            address: reach.address.as_ref().map(ToString::to_string),
+            relays: report.relays.iter().map(PeerId::to_hex).collect(),
+            serving: report.serving.map(|serving| ServingStatus {
+                reservations: serving.reservations,
+                circuits: serving.circuits,
+                refused: serving.refused,
+            }),
+            punched: report.punched,
+            punches_failed: report.punches_failed,
+        };
+    }
+
+    /// Stores what other daemons say of themselves, and the bytes sent and received for that. Returns the
+    /// daemons that have given themselves a name since the last call, by id in hexadecimal.
+    pub fn set_claims(
+        &mut self,
+        now: Time,
+        seen: &[SeenVitals],
+        bytes_sent: u64,
+        bytes_received: u64,
+    ) -> Vec<(String, String)> {
+        let named = self.claims.set(now.as_secs_f64(), seen);
+        self.status.vitals = VitalsStatus {
+            peers: seen.len() as u64,
+            bytes_sent,
+            bytes_received,
+        };
+        named
+    }
+
+    /// Looks whether others say that they train what this daemon trains. Returns those of which that is news, by
+    /// id in hexadecimal, each with two rounds that show it.
+    pub fn look_for_equals(&mut self, seen: &[SeenVitals]) -> Vec<(String, [u64; 2])> {
+        self.insight.equals.look(seen)
+    }
+
+    /// Stores whether another daemon with this identity is heard.
+    pub fn elsewhere(&mut self, now: Time, heard: bool) {
+        let since = &mut self.insight.outages.elsewhere;
+        *since = heard.then(|| since.unwrap_or(now.as_secs_f64()));
+    }
+
+    /// Files of the daemon's directory were lost or changed.
+    pub fn altered(&mut self, altered: Altered) {
+        self.insight.outages.altered.push(altered);
+    }
+
+    /// Lost or changed files, each in one line with the remedy.
+    pub fn altered_lines(&self) -> Vec<String> {
+        let all = self.insight.outages.altered.iter();
+        all.map(|altered| format!("{}. {}", altered.text, altered.action))
+            .collect()
+    }
+
+    /// Stores the branch that the daemon is in, how many peers are missing from it, and whether peers of another
+    /// one are linked.
+    pub fn set_branch(&mut self, branch: Option<(Branch, usize)>, met: bool) {
+        self.status.branch = branch.map(|(branch, missing)| BranchStatus {
+            since_round: branch.began().0,
+            weight: branch.weight,
+            missing: missing as u64,
+            met,
+        });
+    }
+
+    /// Stores what the owner has directed, and the number of rounds that follows from it.
+    pub fn set_control(&mut self, control: ControlStatus, rounds: u64) {
+        let rate = self.about.rate.as_ref();
+        let mut control = ControlStatus {
+            rate_ends: rate.and_then(|rate| rate.factor.ends()),
+            codecs: self.about.codecs.clone(),
+            ..control
+        };
+        let known = |codec: &String| control.codecs.contains(codec) || codec == CONFIGURED;
+        for directive in &mut control.directives {
+            if directive.codec.as_ref().is_some_and(|codec| !known(codec)) {
+                directive.state = "refused".to_owned();
+            }
+        }
+        if !control.codecs.contains(&control.codec) {
+            let chosen = control.agreed_codec.as_ref();
+            let chosen = chosen.and_then(|words| words.split(' ').next());
+            control.codec = chosen.unwrap_or(&self.about.codec).to_owned();
+        }
+        self.status.control = control;
+        self.status.rounds = rounds;
+    }
+
+    /// A round is opened by these parameters, which may have been taken over from others: no round of this daemon
+    /// has ended with them.
+    pub fn opens(&mut self, round: Round, digest: Digest) {
+        let status = &mut self.status;
+        if let Some(before) = round.0.checked_sub(1)
+            && status.digest_round.is_some_and(|known| known <= before)
+        {
+            (status.digest, status.digest_round) = (Some(digest.to_hex()), Some(before));
+        }
+    }
+
+    /// A peer's configuration differs from this daemon's in these keys.
+    pub fn differs(&mut self, peer: &PeerId, keys: &[String]) {
+        self.insight.differs(peer, keys);
+    }
+
+    /// The peer whose link is gone is not missed: it takes no part, or is no member any more.
+    pub fn not_missed(&mut self, peer: PeerId) {
+        let presence = &mut self.peer(peer).presence;
+        if let Presence::Lost { .. } = presence {
+            *presence = Presence::Away;
+        }
+    }
+
+    /// A peer is no member any more.
+    pub fn dismissed(&mut self, peer: PeerId) {
+        self.insight.outages.dismissed(&peer);
+        if self.status.peers.contains_key(&peer.to_hex()) {
+            self.not_missed(peer);
+        }
+    }
+
+    /// The peers that are missed.
+    pub fn missed(&self) -> Vec<PeerId> {
+        let peers = self.status.peers.iter();
+        let missed = peers.filter(|(_, known)| known.presence.lost_unix_s().is_some());
+        missed.filter_map(|(id, _)| PeerId::from_hex(id)).collect()
+    }
+
+    /// A member refuses this daemon.
+    pub fn refused_by(&mut self, now: Time, peer: PeerId, refusal: Refusal) {
+        self.insight.outages.refused_by(now, &peer, refusal);
+    }
+
+    /// Counts a checkpoint that could not be written.
+    pub fn save_failed(&mut self) {
+        self.status.saves_failed += 1;
+        self.insight.outages.unsaved = true;
+    }
+
+    /// All facts that answers are made of, with a status of this moment.
+    pub(super) fn facts<'a>(&'a self, status: &'a Status, now: Time) -> Facts<'a> {
+        Facts {
+            status,
+            insight: &self.insight,
+            claims: &self.claims,
+            about: &self.about,
+            now: now.as_secs_f64(),
+        }
+    }
+
+    /// Finds out what is wrong.
+    fn judge(&mut self, now: Time) {
+        let facts = self.facts(&self.status, now);
+        let troubles = troubles(&facts);
+        let state = state(&facts, &troubles);
+        (self.status.state, self.status.troubles) = (state.to_owned(), troubles);
+    }
+
+    /// Training begins, at the start or after a pause: rates and costs are measured from here.
+    fn begin_windows(&mut self, now: Time) {
+        self.started.get_or_insert(now);
+        if self.window.is_empty() {
+            self.mark(now);
+            self.window.push_back((now, self.status.inner_steps));
+        }
+    }
+
+    /// The run pauses: the time of the pause is no part of a round.
+    fn end_windows(&mut self) {
+        self.window.clear();
+        self.rounds = RoundWindow::default();
+        self.status.inner_steps_per_s = 0.0;
+    }
+
     /// The counters now.
     pub fn figures(&self) -> Figures {
         Figures::from(&self.status)
@@ -256,10 +473,10 @@ impl Observer {
             return;
         };
         let group = status.group.as_ref().map(|group| group.peers.max(1));
-        let linked = status.peers.values().filter(|p| p.linked).count();
-        let peers = match forecaster.has_groups() {
-            true => group.unwrap_or(1),
-            false => linked + 1,
+        let peers = if forecaster.has_groups() {
+            group.unwrap_or(1)
+        } else {
+            status.linked() + 1
         };
         status.predicted = forecaster.predict(&mean, links, peers);
     }
@@ -282,7 +499,7 @@ impl Observer {
         self.base.wall_s + since
     }
 
-    pub(super) fn peer(&mut self, peer: PeerId) -> &mut PeerStatus {
+    fn peer(&mut self, peer: PeerId) -> &mut PeerStatus {
         self.status.peers.entry(peer.to_hex()).or_default()
     }
 
@@ -306,7 +523,7 @@ impl Observer {
     }
 
     /// Records the counters when the first round begins and when a round ends.
-    pub(super) fn mark(&mut self, at: Time) {
+    fn mark(&mut self, at: Time) {
         let status = &self.status;
         self.rounds.push(Mark {
             at,
@@ -317,13 +534,31 @@ impl Observer {
         });
     }
 
+    fn seated(&mut self, round: u64, peers: u32, columns: u32, place: u32) {
+        self.status.group = Some(GroupStatus {
+            round,
+            peers: peers as usize,
+            place: Some(PlaceStatus {
+                row: place / columns,
+                column: place % columns,
+                columns,
+            }),
+            ..GroupStatus::default()
+        });
+    }
+
     fn grouped(&mut self, round: u64, members: &[PeerId]) {
         let members: Vec<String> = members.iter().map(PeerId::to_hex).collect();
         for member in members.iter().filter(|m| **m != self.about.peer) {
             let peer = self.status.peers.entry(member.clone()).or_default();
             (peer.suspected, peer.round) = (false, Some(round));
         }
-        self.status.group = Some(GroupStatus::of_members(round, members));
+        self.status.group = Some(GroupStatus {
+            round,
+            peers: members.len(),
+            members,
+            ..GroupStatus::default()
+        });
     }
 
     fn decided(&mut self, round: u64, shards: &[Vec<(PeerId, f64)>]) {

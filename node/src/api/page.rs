@@ -2,8 +2,9 @@
 //! loads nothing from elsewhere. The script has three parts; `tests.js` tries them in Node.js.
 
 use axum::Router;
+use axum::http::StatusCode;
 use axum::http::header;
-use axum::response::IntoResponse;
+use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use std::borrow::Cow;
 
@@ -43,6 +44,14 @@ fn with(document: String) -> Router {
         .route("/page.css", fixed("text/css; charset=utf-8", STYLE))
         .route("/page.js", fixed("text/javascript; charset=utf-8", SCRIPT))
         .route("/icon.svg", fixed("image/svg+xml", ICON))
+}
+
+/// An answer in JSON.
+pub(super) fn json(text: serde_json::Result<String>) -> Response {
+    match text {
+        Ok(text) => ([(header::CONTENT_TYPE, "application/json")], text).into_response(),
+        Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
+    }
 }
 
 #[cfg(test)]

@@ -42,7 +42,7 @@ pub struct ApiServer {
     task: JoinHandle<()>,
 }
 
-/// What the server shows.
+/// Parts of a daemon that the server shows.
 #[derive(Clone, Debug)]
 pub struct Served {
     /// The daemon's status and memory.
@@ -117,7 +117,13 @@ fn routes(served: Served) -> Router {
     let metrics = status.clone();
     let pages = v1::routes(&status, recent).merge(page::routes());
     pages
-        .route("/status", get(move || async move { status_page(&status) }))
+        .route(
+            "/status",
+            get(move || async move {
+                let text = serde_json::to_string_pretty(&status.status());
+                page::json(text.map(|text| text + "\n"))
+            }),
+        )
         .route(
             "/metrics",
             get(move |headers: HeaderMap| async move { metrics_page(&metrics, &headers) }),
@@ -127,16 +133,6 @@ fn routes(served: Served) -> Router {
             let text = "see /, /status, /metrics, /limits and /api/v1\n";
             (StatusCode::NOT_FOUND, text)
         })
-}
-
-fn status_page(status: &StatusHandle) -> Response {
-    match serde_json::to_string_pretty(&status.status()) {
-        Ok(mut text) => {
-            text.push('\n');
-            ([(header::CONTENT_TYPE, "application/json")], text).into_response()
-        }
-        Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
-    }
 }
 
 fn metrics_page(status: &StatusHandle, headers: &HeaderMap) -> Response {

@@ -2,10 +2,11 @@
 //! an interface.
 
 use super::{
-    ControlStatus, LinkStatus, Memory, PeerTotals, PredictedStatus, RoundStatus, Traffic, Trouble,
-    WaitNow,
+    ControlStatus, Figures, LinkStatus, Memory, PeerTotals, PredictedStatus, RoundStatus, Traffic,
+    Trouble, WaitNow,
 };
-use serde::{Deserialize, Serialize};
+use serde::ser::SerializeStruct;
+use serde::{Deserialize, Serialize, Serializer};
 use std::collections::BTreeMap;
 
 /// The complete status of a daemon.
@@ -19,7 +20,7 @@ pub struct Status {
     pub name: Option<String>,
     /// Addresses at which others can join.
     pub addresses: Vec<String>,
-    /// Whether others can dial this daemon, and its relays if they cannot.
+    /// Reachability from other daemons, and the relays if they cannot dial this one.
     pub nat: NatStatus,
     /// The run's name.
     pub run: String,
@@ -35,12 +36,12 @@ pub struct Status {
     pub ranks: u32,
     /// The phase of the current round.
     pub phase: String,
-    /// What the daemon is, in one word: the gravest trouble, or else `starting`, `training`, `alone`, `merging`,
+    /// State of the daemon in one word: the gravest trouble, or else `starting`, `training`, `alone`, `merging`,
     /// `paused`, `finished`, `leaving` or `left`.
     pub state: String,
-    /// What is wrong now, the gravest first.
+    /// Present troubles, the gravest first.
     pub troubles: Vec<Trouble>,
-    /// What the owner of the run has directed.
+    /// Directives of the run's owner.
     pub control: ControlStatus,
     /// Number of ended rounds, including earlier lives of this daemon.
     pub rounds_ended: u64,
@@ -71,7 +72,7 @@ pub struct Status {
     pub bytes_sent: Traffic,
     /// Bytes received from all peers.
     pub bytes_received: Traffic,
-    /// What the daemons of the swarm said of themselves to this one.
+    /// Vitals that the daemons of the swarm sent to this one.
     pub vitals: VitalsStatus,
     /// Seconds spent in inner steps.
     pub train_s: f64,
@@ -79,7 +80,7 @@ pub struct Status {
     pub wait_s: f64,
     /// Seconds of exchanges apart from that, since the start.
     pub exchange_s: f64,
-    /// What happened to this daemon's contributions, since the start.
+    /// Fates of this daemon's contributions, since the start.
     pub contributions: PeerTotals,
     /// Seconds since the first round began.
     pub wall_s: f64,
@@ -91,12 +92,12 @@ pub struct Status {
     pub longest_wait: Option<WaitStatus>,
     /// Group and contributors of the last exchange.
     pub group: Option<GroupStatus>,
-    /// How often the daemon fetched the swarm's state.
+    /// Fetches of the swarm's state.
     pub catch_ups: u64,
     /// Number of exchanges that ended without a result at this daemon. Others may have decided some of them; then
     /// this daemon took their result over, which counts in `catch_ups`.
     pub voids: u64,
-    /// How often no group formed. The round then continued with more inner steps.
+    /// Attempts in which no group formed. The round then continued with more inner steps.
     pub alone: u64,
     /// Waits that ended at their deadline.
     pub expired_waits: u64,
@@ -110,7 +111,7 @@ pub struct Status {
     pub work_failed: u64,
     /// Checkpoints that could not be written.
     pub saves_failed: u64,
-    /// How this daemon's training loop ended last, while it has not attached again.
+    /// Last end of this daemon's training loop, while it has not attached again.
     pub trainer: Option<String>,
     /// The round of the last checkpoint.
     pub saved_round: Option<u64>,
@@ -126,7 +127,28 @@ pub struct Status {
     pub measured: Option<RoundStatus>,
 }
 
-/// How many daemons told this one how they are, and what that costs.
+impl Status {
+    /// Number of linked peers.
+    pub fn linked(&self) -> usize {
+        self.peers.values().filter(|peer| peer.is_linked()).count()
+    }
+}
+
+impl From<&Status> for Figures {
+    fn from(status: &Status) -> Self {
+        Self {
+            inner_steps: status.inner_steps,
+            samples: status.samples,
+            train_s: status.train_s,
+            loss: status.loss,
+            bytes_sent: status.bytes_sent.wire,
+            bytes_received: status.bytes_received.wire,
+            peers: status.linked() as u64,
+        }
+    }
+}
+
+/// Vitals of other daemons: their number and their cost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct VitalsStatus {
     /// Daemons whose vitals are kept.
@@ -137,7 +159,7 @@ pub struct VitalsStatus {
     pub bytes_received: u64,
 }
 
-/// How far the fetch of a state is.
+/// Progress of the fetch of a state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TransferStatus {
@@ -159,7 +181,7 @@ pub struct BranchStatus {
     pub weight: f64,
     /// Peers that are missing from it.
     pub missing: u64,
-    /// Whether peers of another branch are linked.
+    /// Peers of another branch are linked.
     pub met: bool,
 }
 
@@ -196,7 +218,7 @@ pub struct EvaluationStatus {
 pub struct NatStatus {
     /// `public`, `private` or `unknown`.
     pub reachability: String,
-    /// How the reachability was determined.
+    /// Evidence for the reachability.
     pub reason: String,
     /// The address that was tested.
     pub address: Option<String>,
@@ -237,14 +259,11 @@ pub struct PathStatus {
 pub struct PeerStatus {
     /// Its name, in its own words.
     pub name: Option<String>,
-    /// Whether a link to the peer is up.
-    pub linked: bool,
-    /// Whether the peer said goodbye and left.
-    pub left: bool,
-    /// Whether the peer missed a deadline and has not been heard from since.
+    /// Its link, or how it ended.
+    #[serde(flatten)]
+    pub presence: Presence,
+    /// Set from a missed deadline on, until the peer is heard from.
     pub suspected: bool,
-    /// Unix time since which the peer is missed, seconds: its link is gone, and it said no goodbye.
-    pub lost_unix_s: Option<f64>,
     /// The last round that both peers took part in.
     pub round: Option<u64>,
     /// Round-trip time, seconds.
@@ -255,10 +274,54 @@ pub struct PeerStatus {
     pub link: Option<LinkStatus>,
 }
 
+/// The link to a peer, or how it ended. In JSON it is `linked`, `left` and `lost_unix_s`.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum Presence {
+    /// No link is up, and the peer is not missed.
+    #[default]
+    Away,
+    /// A link is up.
+    Linked,
+    /// The peer said goodbye and left.
+    Left,
+    /// The peer is missed: its link is gone, and it said no goodbye.
+    Lost {
+        /// Unix time of the end of the link, seconds.
+        unix_s: f64,
+    },
+}
+
+impl Serialize for Presence {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut fields = serializer.serialize_struct("Presence", 3)?;
+        fields.serialize_field("linked", &(*self == Self::Linked))?;
+        fields.serialize_field("left", &(*self == Self::Left))?;
+        fields.serialize_field("lost_unix_s", &self.lost_unix_s())?;
+        fields.end()
+    }
+}
+
+impl Presence {
+    /// Unix time since which the peer is missed, seconds, if it is.
+    pub const fn lost_unix_s(self) -> Option<f64> {
+        match self {
+            Self::Lost { unix_s } => Some(unix_s),
+            Self::Away | Self::Linked | Self::Left => None,
+        }
+    }
+}
+
+impl PeerStatus {
+    /// A link to the peer is up.
+    pub fn is_linked(&self) -> bool {
+        self.presence == Presence::Linked
+    }
+}
+
 /// A wait that ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WaitStatus {
-    /// What the peer waited for.
+    /// Kind of the wait.
     pub what: String,
     /// Duration of the wait, seconds.
     pub waited_s: f64,
@@ -290,40 +353,6 @@ pub struct PlaceStatus {
     pub column: u32,
     /// Number of columns: the peers of a full row.
     pub columns: u32,
-}
-
-impl GroupStatus {
-    /// One group of these members.
-    pub(super) fn of_members(round: u64, members: Vec<String>) -> Self {
-        Self {
-            round,
-            peers: members.len(),
-            members,
-            ..Self::default()
-        }
-    }
-
-    /// The rows and columns of this many peers.
-    pub(super) fn of_grid(round: u64, peers: usize, place: PlaceStatus) -> Self {
-        Self {
-            round,
-            peers,
-            place: Some(place),
-            ..Self::default()
-        }
-    }
-}
-
-impl PlaceStatus {
-    /// A place in a grid with this many columns.
-    pub(super) fn new(place: u32, columns: u32) -> Self {
-        let columns = columns.max(1);
-        Self {
-            row: place / columns,
-            column: place % columns,
-            columns,
-        }
-    }
 }
 
 /// One contribution to a result.

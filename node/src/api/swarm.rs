@@ -5,7 +5,7 @@ use super::claims::{ClaimView, trains};
 use super::goal_eta::rounds_left;
 use super::insight::{Insight, Point, RoundResult, Standing, WaitNow};
 use super::why::{Answer, Facts, Question, why};
-use super::{ControlStatus, EvaluationStatus, PeerStatus, RoundStatus, Status, Trouble};
+use super::{ControlStatus, EvaluationStatus, PeerStatus, Presence, RoundStatus, Status, Trouble};
 use crate::goal::Target;
 use serde::{Deserialize, Serialize};
 
@@ -16,9 +16,9 @@ const STRIP_ROUNDS: usize = 32;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Swarm {
-    /// What the round does, in sentences with one action.
+    /// The state of the round, in sentences with one action.
     pub verdict: Answer,
-    /// What is wrong now, the gravest first.
+    /// Present troubles, the gravest first.
     pub troubles: Vec<Trouble>,
     /// Unix time of this answer, seconds.
     pub unix_s: f64,
@@ -26,7 +26,7 @@ pub struct Swarm {
     pub daemon: DaemonView,
     /// The other peers: those that it knows, then those that it only heard of.
     pub peers: Vec<PeerView>,
-    /// What the owner of the run has directed.
+    /// Directives of the run's owner.
     pub control: ControlStatus,
     /// Sums over all daemons.
     pub totals: Totals,
@@ -62,7 +62,7 @@ pub struct GoalView {
     pub accuracy: Option<f64>,
     /// The loss to reach, in nats.
     pub loss: Option<f64>,
-    /// Whether the last evaluation of this daemon reaches it.
+    /// The last evaluation of this daemon reaches it.
     pub reached: bool,
     /// Seconds until it is probably reached; `None` if the curve does not tell.
     pub eta_s: Option<f64>,
@@ -96,7 +96,7 @@ pub struct DaemonView {
     pub rounds: u64,
     /// The phase of the round.
     pub phase: String,
-    /// What the daemon is, in one word; see `/status`.
+    /// State of the daemon in one word; see `/status`.
     pub state: String,
     /// Inner steps of the round that is trained, so far.
     pub round_steps: u64,
@@ -130,17 +130,17 @@ pub type Strip = String;
 pub struct PeerView {
     /// The peer's id, hexadecimal.
     pub peer: String,
-    /// Whether this daemon never met it, and only heard of it from others.
+    /// Known from others only: this daemon never met it.
     pub heard_of: bool,
-    /// What it says of itself.
+    /// Its own claims.
     pub says: Option<ClaimView>,
-    /// Whether a link is up.
+    /// A link is up.
     pub linked: bool,
-    /// Whether it said goodbye and left.
+    /// It said goodbye and left.
     pub left: bool,
-    /// Whether it missed a deadline and has not been heard from since.
+    /// It missed a deadline and has not been heard from since.
     pub suspected: bool,
-    /// Whether the present round waits for it.
+    /// The present round waits for it.
     pub awaited: bool,
     /// Its round in its own words; without a link, the last one that is known.
     pub round: Option<u64>,
@@ -166,9 +166,10 @@ impl Swarm {
     /// The swarm now. `goal` takes the place of the daemon's own, if it is set.
     pub fn new(facts: &Facts<'_>, goal: Target) -> Self {
         let status = facts.status;
-        let goal = match goal.is_set() {
-            true => goal,
-            false => facts.about.goal,
+        let goal = if goal.is_set() {
+            goal
+        } else {
+            facts.about.goal
         };
         let peers = peers(facts);
         let daemon = DaemonView::new(facts);
@@ -199,7 +200,7 @@ impl Swarm {
         all.filter_map(|(peer, name)| Some((peer, name?)))
     }
 
-    /// Whether a peer is this daemon, or linked with it.
+    /// A peer is this daemon, or linked with it.
     pub fn is_here(&self, peer: &str) -> bool {
         let mut peers = self.peers.iter();
         self.daemon.peer == peer || peers.any(|known| known.linked && known.peer == peer)
@@ -237,15 +238,15 @@ impl PeerView {
             .map(|rate| rate as f64);
         let says = facts.claims.of(id, facts.now);
         // What it said last may be older than what its link told.
-        let said = says.as_ref().filter(|_| !known.linked);
+        let said = says.as_ref().filter(|_| !known.is_linked());
         let round = known.round.max(said.map(|says| says.claim.round));
-        let lag = round.filter(|_| known.linked);
+        let lag = round.filter(|_| known.is_linked());
         Self {
             peer: id.to_owned(),
             heard_of: false,
             says,
-            linked: known.linked,
-            left: known.left,
+            linked: known.is_linked(),
+            left: known.presence == Presence::Left,
             suspected: known.suspected,
             awaited: insight
                 .waiting
@@ -263,7 +264,7 @@ impl PeerView {
         }
     }
 
-    /// What it says, if it said so a moment ago.
+    /// Its claims, if they are fresh.
     fn says_now(&self) -> Option<&ClaimView> {
         self.says.as_ref().filter(|says| !says.stale)
     }

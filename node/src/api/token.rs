@@ -28,7 +28,7 @@ impl Token {
         self.0.to_hex()
     }
 
-    /// Whether a request carries it: `Authorization: Bearer TOKEN`.
+    /// A request carries it: `Authorization: Bearer TOKEN`.
     pub(super) fn admits(&self, head: &HeaderMap) -> bool {
         let value = head.get(header::AUTHORIZATION);
         let value = value.and_then(|value| value.to_str().ok());

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What is wrong. The gravest come first.
+/// Kind of a trouble. The gravest come first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TroubleKind {
@@ -83,12 +83,12 @@ impl TroubleKind {
         }
     }
 
-    /// Whether the others do not accept this daemon.
+    /// The others do not accept this daemon.
     pub const fn is_refusal(self) -> bool {
         (self as u8) < Self::Isolated as u8
     }
 
-    /// Whether what this daemon does is of no use to the run while it lasts.
+    /// While it lasts, what this daemon does is of no use to the run.
     pub const fn is_grave(self) -> bool {
         (self as u8) < Self::PeersLost as u8
     }
@@ -103,10 +103,40 @@ pub struct Trouble {
     pub since_unix_s: Option<f64>,
     /// The daemons that it is about, hexadecimal.
     pub peers: Vec<String>,
-    /// What is so, in a sentence.
+    /// The trouble in a sentence.
     pub text: String,
-    /// What to do, in a sentence.
+    /// The remedy in a sentence.
     pub action: String,
+}
+
+impl Trouble {
+    /// A trouble of this daemon, from an unknown time on.
+    pub(super) fn new(
+        kind: TroubleKind,
+        text: impl Into<String>,
+        action: impl Into<String>,
+    ) -> Self {
+        Self {
+            kind,
+            since_unix_s: None,
+            peers: Vec::new(),
+            text: text.into(),
+            action: action.into(),
+        }
+    }
+
+    /// The same about these daemons.
+    pub(super) fn of(self, peers: Vec<String>) -> Self {
+        Self { peers, ..self }
+    }
+
+    /// The same since a Unix time in seconds.
+    pub(super) fn since(self, unix_s: f64) -> Self {
+        Self {
+            since_unix_s: Some(unix_s),
+            ..self
+        }
+    }
 }
 
 #[cfg(test)]

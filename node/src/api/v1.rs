@@ -2,15 +2,17 @@
 
 use super::StatusHandle;
 use super::insight::{PeerTotals, Point, RoundEntry};
+use super::page::json;
 use super::swarm::Swarm;
 use super::why::{Facts, Question, Topic, why};
 use crate::events::Recent;
 use crate::goal::Target;
 use axum::Router;
-use axum::http::{HeaderMap, StatusCode, Uri, header};
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
+use axum::routing::{MethodRouter, get};
 use futures::stream::{self, Stream, StreamExt};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, VecDeque};
@@ -50,52 +52,35 @@ pub struct ContributionsPage {
 
 /// The routes.
 pub(super) fn routes(status: &StatusHandle, recent: Recent) -> Router {
-    let (swarm, history) = (status.clone(), status.clone());
-    let (contributions, reasons, ready) = (status.clone(), status.clone(), status.clone());
     let followers = Arc::new(Semaphore::new(FOLLOWERS_MAX));
+    let events = move |headers: HeaderMap| async move { follow(&recent, followers, &headers) };
+    let ready = |State(status): State<StatusHandle>| async move { ready_page(&status) };
     Router::new()
-        .route(
-            "/api/v1/swarm",
-            get(move |uri: Uri| async move {
-                let page = |goal| json(&swarm.look(|facts| Swarm::new(facts, goal)));
-                asked(goal(&uri), page)
-            }),
-        )
-        .route(
-            "/api/v1/history",
-            get(move |uri: Uri| async move {
-                let page = |since| json(&history.look(|facts| history_page(facts, since)));
-                asked(since(&uri), page)
-            }),
-        )
-        .route(
-            "/api/v1/contributions",
-            get(move |uri: Uri| async move {
-                let page = |since| json(&contributions.look(|f| contributions_page(f, since)));
-                asked(since(&uri), page)
-            }),
-        )
-        .route(
-            "/api/v1/why",
-            get(move |uri: Uri| async move {
-                let page = |question| json(&reasons.look(|facts| why(facts, &question)));
-                asked(question(&uri), page)
-            }),
-        )
-        .route(
-            "/api/v1/events",
-            get(move |headers: HeaderMap| async move { follow(&recent, followers, &headers) }),
-        )
+        .route("/api/v1/swarm", asked(goal, Swarm::new))
+        .route("/api/v1/history", asked(since, history_page))
+        .route("/api/v1/contributions", asked(since, contributions_page))
+        .route("/api/v1/why", asked(question, |facts, q| why(facts, &q)))
+        .route("/api/v1/events", get(events))
         .route("/healthz", get(|| async { "ok\n" }))
-        .route("/readyz", get(move || async move { ready_page(&ready) }))
+        .route("/readyz", get(ready))
+        .with_state(status.clone())
 }
 
-/// The page, or what is wrong with the question.
-fn asked<T>(question: Result<T, String>, page: impl FnOnce(T) -> Response) -> Response {
-    match question {
-        Ok(question) => page(question),
-        Err(wrong) => (StatusCode::BAD_REQUEST, format!("{wrong}\n")).into_response(),
-    }
+/// A page that answers the question of a request, or says what is wrong with that.
+fn asked<Q: 'static, P: Serialize + 'static>(
+    question: fn(&Uri) -> Result<Q, String>,
+    page: fn(&Facts<'_>, Q) -> P,
+) -> MethodRouter<StatusHandle> {
+    get(
+        move |State(status): State<StatusHandle>, uri: Uri| async move {
+            match question(&uri) {
+                Ok(question) => json(serde_json::to_string(
+                    &status.look(|facts| page(facts, question)),
+                )),
+                Err(wrong) => (StatusCode::BAD_REQUEST, format!("{wrong}\n")).into_response(),
+            }
+        },
+    )
 }
 
 /// The keys and values after the question mark. No value needs an escape.
@@ -167,13 +152,6 @@ fn question(uri: &Uri) -> Result<Question, String> {
     Ok(question)
 }
 
-fn json(page: &impl Serialize) -> Response {
-    match serde_json::to_string(page) {
-        Ok(text) => ([(header::CONTENT_TYPE, "application/json")], text).into_response(),
-        Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
-    }
-}
-
 fn history_page(facts: &Facts<'_>, since: Option<u64>) -> HistoryPage {
     let after = |point: &&Point| since.is_none_or(|since| point.round > since);
     let points = facts.insight.history.points().filter(after);
@@ -196,9 +174,10 @@ fn contributions_page(facts: &Facts<'_>, since: Option<u64>) -> ContributionsPag
 fn ready_page(status: &StatusHandle) -> Response {
     let phase = status.look(|facts| facts.status.phase.clone());
     let ready = !matches!(phase.as_str(), "new" | "join" | "leaving" | "left");
-    let code = match ready {
-        true => StatusCode::OK,
-        false => StatusCode::SERVICE_UNAVAILABLE,
+    let code = if ready {
+        StatusCode::OK
+    } else {
+        StatusCode::SERVICE_UNAVAILABLE
     };
     (code, format!("{phase}\n")).into_response()
 }

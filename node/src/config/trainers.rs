@@ -5,7 +5,6 @@ use super::error::Wrong;
 use super::raw::RawIsland;
 use murmurate_protocol::Layers;
 use murmurate_strategies::RANKS_MAX;
-use murmurate_strategies::correct::CorrectionKind;
 use murmurate_strategies::grid::Strategy;
 use murmurate_tasks::TaskConfig;
 
@@ -34,11 +33,7 @@ pub(super) fn island(raw: &RawIsland, strategy: &Strategy) -> Result<IslandConfi
         return Err(Wrong::new("island.ranks", message));
     }
     let kind = strategy.correction_kind();
-    let keeps_momentum = matches!(
-        kind,
-        CorrectionKind::MomentumTracking { .. } | CorrectionKind::MoTef { .. }
-    );
-    if ranks > 1 && keeps_momentum {
+    if ranks > 1 && kind.keeps_momentum() {
         let message = format!(
             "`island.ranks` is {ranks}, but preset {} has `strategy.inner.correction` = \"{}\", which keeps a \
              momentum of every inner step of one trainer (set ranks = 1, or take another correction)",
@@ -56,17 +51,15 @@ pub(super) fn check_attached(task: &TaskConfig, strategy: &Strategy) -> Result<(
         return Ok(());
     }
     let preset = strategy.name();
-    match strategy.correction_kind() {
-        CorrectionKind::None | CorrectionKind::ExactDiffusion => {}
-        kind => {
-            let message = format!(
-                "preset {preset} has `strategy.inner.correction` = \"{}\", which changes the gradient of \
-                 every inner step; an attached trainer steps by itself (set correction = \"none\", or \
-                 take another preset)",
-                kind.name()
-            );
-            return Err(Wrong::new("strategy.inner.correction", message));
-        }
+    let kind = strategy.correction_kind();
+    if !kind.leaves_gradients() {
+        let message = format!(
+            "preset {preset} has `strategy.inner.correction` = \"{}\", which changes the gradient of \
+             every inner step; an attached trainer steps by itself (set correction = \"none\", or \
+             take another preset)",
+            kind.name()
+        );
+        return Err(Wrong::new("strategy.inner.correction", message));
     }
     if strategy.overlap_plan().layers != Layers::Together {
         let message = format!(

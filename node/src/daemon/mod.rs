@@ -256,7 +256,7 @@ fn metrics(config: &Config, setup: &Setup) -> Result<Option<Metrics>, DaemonErro
     let rate = setup::rate_fact(config)?;
     let figures = setup.status.with(|observer| observer.figures());
     let peer = setup.peer_config.me.to_hex();
-    let started = Metrics::start(dir, &peer, (setup.unit, rate), figures);
+    let started = Metrics::start(dir, &peer, setup.unit, rate, figures);
     started.map(Some).map_err(|source| DaemonError::Metrics {
         dir: dir.clone(),
         source,

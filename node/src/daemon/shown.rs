@@ -49,10 +49,10 @@ impl Driver {
         });
         let now = self.clock.now();
         let vitals = self.net.vitals();
-        let (seen, traffic) = (vitals.seen(), vitals.traffic());
+        let (seen, (sent, received)) = (vitals.seen(), vitals.traffic());
         let named = self.console.status.with(|observer| {
             observer.set_links(links);
-            observer.set_claims(now, &seen, traffic)
+            observer.set_claims(now, &seen, sent, received)
         });
         for (peer, name) in named {
             self.log(Kind::Named { peer, name });

@@ -406,7 +406,7 @@ impl Story {
             inner_steps = status.inner_steps,
             loss = status.loss,
             accuracy = evaluation.and_then(|evaluation| evaluation.accuracy),
-            peers = status.peers.values().filter(|peer| peer.linked).count(),
+            peers = status.linked(),
             wire_bytes_sent = status.bytes_sent.wire,
             wire_bytes_received = status.bytes_received.wire,
             voids = self.voids,

@@ -3,7 +3,7 @@
 //! training to the decisions that it is in.
 
 use super::entry::{Entry, Kind};
-use super::names::Names;
+use super::words::Names;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -57,17 +57,17 @@ impl<'a> Trace<'a> {
             Kind::Phase { .. } => self.phase(entry, at),
             Kind::RoundEnded { seconds, .. } => {
                 let name = format!("round {}", entry.round);
-                self.bar((pid, ROUNDS), &name, (at, *seconds), entry);
+                self.bar(pid, ROUNDS, &name, at, *seconds, entry);
             }
             Kind::Waited { what, waited_s, .. } => {
-                self.bar((pid, WAITS), what, (at, *waited_s), entry);
+                self.bar(pid, WAITS, what, at, *waited_s, entry);
             }
             kind => {
                 if let Kind::Trained { .. } = kind {
                     self.trained.insert((&entry.daemon, entry.round), at);
                 }
                 if let Kind::Decided { contributors, .. } = kind {
-                    self.arrows(entry, contributors, (pid, at));
+                    self.arrows(entry, contributors, pid, at);
                 }
                 self.events.push(json!({
                     "ph": "i", "s": "t", "name": kind.name(), "cat": "event", "pid": pid, "tid": EVENTS,
@@ -98,18 +98,12 @@ impl<'a> Trace<'a> {
         if let Some(began) = row.phase.replace(entry)
             && let Kind::Phase { phase } = &began.kind
         {
-            self.bar((pid, PHASES), phase, (at, entry.time - began.time), began);
+            self.bar(pid, PHASES, phase, at, entry.time - began.time, began);
         }
     }
 
     /// A bar of a track, which ends at `end` and lasts `seconds`.
-    fn bar(
-        &mut self,
-        (pid, tid): (usize, usize),
-        name: &str,
-        (end, seconds): (f64, f64),
-        of: &Entry,
-    ) {
+    fn bar(&mut self, pid: usize, tid: usize, name: &str, end: f64, seconds: f64, of: &Entry) {
         let dur = (seconds * MICROS).max(0.0);
         self.events.push(json!({
             "ph": "X", "name": name, "cat": TRACKS[tid], "pid": pid, "tid": tid,
@@ -118,7 +112,7 @@ impl<'a> Trace<'a> {
     }
 
     /// An arrow from the training of each contributor whose log is here to a decision.
-    fn arrows(&mut self, entry: &Entry, contributors: &'a [String], (pid, at): (usize, f64)) {
+    fn arrows(&mut self, entry: &Entry, contributors: &'a [String], pid: usize, at: f64) {
         for peer in contributors.iter().filter(|peer| **peer != entry.daemon) {
             let from = self.rows.get(peer.as_str()).map(|row| row.pid);
             let trained = self.trained.get(&(peer.as_str(), entry.round));

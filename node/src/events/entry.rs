@@ -19,12 +19,12 @@ pub struct Entry {
     pub daemon: String,
     /// The round that it is about; otherwise the daemon's own.
     pub round: u64,
-    /// What happened.
+    /// The event.
     #[serde(flatten)]
     pub kind: Kind,
 }
 
-/// What happened. The field `kind` of the JSON object names it.
+/// Kind of an event. The field `kind` of the JSON object names it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[non_exhaustive]
@@ -166,7 +166,7 @@ pub enum Kind {
     },
     /// The daemon took over the result of a round that was decided without it.
     Replayed {
-        /// Whether what it trained stays on top of the result.
+        /// Its own training stays on top of the result.
         kept: bool,
     },
     /// A wait is long: these peers are waited for, until the deadline.
@@ -188,7 +188,7 @@ pub enum Kind {
         waited_s: f64,
         /// Seconds allowed.
         allowed_s: f64,
-        /// Whether the time was up.
+        /// The time was up.
         expired: bool,
     },
     /// A peer broke a rule of the protocol.
@@ -204,7 +204,7 @@ pub enum Kind {
         peer: String,
         /// What, in words.
         what: String,
-        /// Whether everyone can check that.
+        /// Everyone can check that.
         proven: bool,
     },
     /// A peer contributes nothing; rounds go on without it until round `until`.
@@ -246,7 +246,7 @@ pub enum Kind {
     },
     /// They could not be merged.
     NotMerged {
-        /// Whether it is not tried again.
+        /// It is not tried again.
         given_up: bool,
     },
     /// Sides of a swarm that was split meet.
@@ -279,7 +279,7 @@ pub enum Kind {
     Directive {
         /// Number of the directive.
         number: u32,
-        /// What changes: `pause`, `resume`, `rounds`, `inner_steps`, `learning_rate` or `codec`.
+        /// The change: `pause`, `resume`, `rounds`, `inner_steps`, `learning_rate` or `codec`.
         change: String,
         /// To what, where that is a number.
         value: Option<f64>,
@@ -296,7 +296,7 @@ pub enum Kind {
         steps: u32,
         /// Those of the round before.
         before: u32,
-        /// What the members agree on: their loss, or how many inner steps an exchange holds training up.
+        /// The agreed value: the members' loss, or the inner steps for which an exchange holds training up.
         said: f64,
     },
     /// From this round on contributions have another codec, because of how long exchanges hold training up.

@@ -1,18 +1,21 @@
-//! Writes the log.
+//! Writes the log, and keeps the last entries in memory for pages that follow them. Each kind has a place of its
+//! own there, so that what happens in every round does not push out what happens seldom.
 
 use super::entry::{Entry, Kind, VERSION};
 use super::files::{FILE_BYTES_MAX, Files};
 use super::read::last_seq;
-use super::recent::Recent;
 use super::told::told;
 use murmurate_protocol::{Event, PeerId, Time, Waiting};
+use std::collections::{HashMap, VecDeque};
 use std::io;
+use std::mem::{Discriminant, discriminant};
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
+use tokio::sync::watch;
 
 /// Lines that may wait for the disk.
 const LINES_WAITING_MAX: usize = 4096;
@@ -118,7 +121,7 @@ impl EventLog {
         }
     }
 
-    /// Whether the entry found room.
+    /// Adds an entry, unless the queue is full.
     fn put(&mut self, now: Time, round: u64, kind: Kind) -> bool {
         self.seq += 1;
         let entry = Entry {
@@ -179,5 +182,59 @@ fn write_all(mut files: Files, lines: &Receiver<String>, unwritten: &AtomicU64) 
             }
         }
         failing = written.is_err();
+    }
+}
+
+/// Entries of each kind in memory.
+pub const OF_KIND_MAX: usize = 256;
+
+/// An entry: its number, and its line of JSON.
+pub type Line = (u64, Arc<str>);
+
+/// The last entries as lines of JSON, shared between the daemon and its HTTP server.
+#[derive(Clone, Debug)]
+pub struct Recent {
+    lines: Arc<Mutex<HashMap<Discriminant<Kind>, VecDeque<Line>>>>,
+    newest: Arc<watch::Sender<u64>>,
+}
+
+impl Default for Recent {
+    fn default() -> Self {
+        Self {
+            lines: Arc::default(),
+            newest: Arc::new(watch::Sender::new(0)),
+        }
+    }
+}
+
+impl Recent {
+    /// Adds an entry.
+    fn push(&self, seq: u64, kind: &Kind, line: &str) {
+        let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        let alike = lines.entry(discriminant(kind)).or_default();
+        alike.push_back((seq, line.into()));
+        if alike.len() > OF_KIND_MAX {
+            alike.pop_front();
+        }
+        drop(lines);
+        self.newest.send_replace(seq);
+    }
+
+    /// The entries after number `seq` that are still here, oldest first, this many at most.
+    pub fn after(&self, seq: u64, most: usize) -> Vec<Line> {
+        let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        let newer = lines.values().flat_map(|alike| {
+            let newest_first = alike.iter().rev();
+            newest_first.take_while(|(number, _)| *number > seq)
+        });
+        let mut newer: Vec<Line> = newer.cloned().collect();
+        newer.sort_unstable_by_key(|(number, _)| *number);
+        newer.truncate(most);
+        newer
+    }
+
+    /// The number of the newest entry, and its changes.
+    pub fn newest(&self) -> watch::Receiver<u64> {
+        self.newest.subscribe()
     }
 }

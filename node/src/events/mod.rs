@@ -9,23 +9,17 @@ mod entry;
 mod files;
 mod log;
 mod merge;
-mod names;
 mod read;
-mod recent;
-mod tail;
 mod told;
 mod words;
 
 pub use chrome::chrome_trace;
 pub use entry::{Entry, KINDS, Kind, VERSION};
 pub use files::{FILE_BYTES_MAX, FILES, NAME};
-pub use log::EventLog;
+pub use log::{EventLog, Line, OF_KIND_MAX, Recent};
 pub use merge::merge;
-pub use names::Names;
-pub use read::{LogEnd, Skipped, read_dir, read_file};
-pub use recent::{Line, OF_KIND_MAX, Recent};
-pub use tail::Tail;
-pub use words::utc;
+pub use read::{LogEnd, Skipped, Tail, read_dir, read_file};
+pub use words::{Names, utc};
 
 #[cfg(test)]
 mod tests;

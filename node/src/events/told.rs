@@ -17,244 +17,201 @@ fn text(what: &str) -> String {
     what.chars().take(TEXT_MAX).collect()
 }
 
-fn names(peers: &[PeerId]) -> Vec<String> {
-    peers.iter().map(PeerId::to_hex).collect()
+fn names<'a>(peers: impl IntoIterator<Item = &'a PeerId>) -> Vec<String> {
+    peers.into_iter().map(PeerId::to_hex).collect()
 }
 
 /// The entry of an event, with its round where it names one; none if it is not logged.
 pub(super) fn told(event: &Event) -> Option<(Option<Round>, Kind)> {
-    of_peers(event)
+    let kind = of_peers(event)
         .or_else(|| of_rounds(event))
-        .or_else(|| of_the_daemon(event))
+        .or_else(|| of_the_daemon(event))?;
+    Some((round_of(event), kind))
+}
+
+/// The round of an entry, if it is not the present one.
+const fn round_of(event: &Event) -> Option<Round> {
+    match event {
+        Event::Suspected { round, .. }
+        | Event::Phase { round, .. }
+        | Event::Trained { round, .. }
+        | Event::Group { round, .. }
+        | Event::Seated { round, .. }
+        | Event::Decided { round, .. }
+        | Event::Voided { round, .. }
+        | Event::Mixed { round, .. }
+        | Event::Alone { round, .. }
+        | Event::RoundEnded { round, .. }
+        | Event::Evaluated { round, .. }
+        | Event::Saved { round }
+        | Event::CatchUp { from: round, .. }
+        | Event::Replayed { round, .. }
+        | Event::Directed { round, .. }
+        | Event::Paced { round, .. }
+        | Event::Recoded { round, .. }
+        | Event::Merged { round, .. }
+        | Event::NotMerged { round, .. }
+        | Event::BranchesMet { round, .. }
+        | Event::BranchSaved { round, .. }
+        | Event::Finished { rounds: round, .. } => Some(*round),
+        _ => None,
+    }
 }
 
 /// Events about another peer.
-fn of_peers(event: &Event) -> Option<(Option<Round>, Kind)> {
-    let kind = match event {
-        Event::PeerUp(peer) => Kind::PeerUp {
-            peer: peer.to_hex(),
-        },
-        Event::PeerDown(peer) => Kind::PeerDown {
-            peer: peer.to_hex(),
-        },
-        Event::PeerLeft(peer) => Kind::PeerLeft {
-            peer: peer.to_hex(),
-        },
-        Event::Suspected { peer, round } => {
-            let peer = peer.to_hex();
-            return Some((Some(*round), Kind::Suspected { peer }));
-        }
+fn of_peers(event: &Event) -> Option<Kind> {
+    let hex = PeerId::to_hex;
+    Some(match event {
+        Event::PeerUp(peer) => Kind::PeerUp { peer: hex(peer) },
+        Event::PeerDown(peer) => Kind::PeerDown { peer: hex(peer) },
+        Event::PeerLeft(peer) => Kind::PeerLeft { peer: hex(peer) },
+        Event::Suspected { peer, .. } => Kind::Suspected { peer: hex(peer) },
         Event::Refused { peer, reason } => Kind::Refused {
-            peer: peer.to_hex(),
+            peer: hex(peer),
             reason: reason.to_string(),
         },
         Event::RefusedBy { peer, reason } => Kind::RefusedBy {
-            peer: peer.to_hex(),
+            peer: hex(peer),
             reason: reason.to_string(),
         },
         Event::Misbehaved { peer, what, .. } => Kind::Misbehaved {
-            peer: peer.to_hex(),
+            peer: hex(peer),
             what: text(what),
         },
         Event::Malformed { peer, error } => Kind::Misbehaved {
-            peer: peer.to_hex(),
+            peer: hex(peer),
             what: text(&error.to_string()),
         },
         Event::Lied {
             peer, what, proven, ..
         } => Kind::Lied {
-            peer: peer.to_hex(),
+            peer: hex(peer),
             what: text(what),
             proven: *proven,
         },
         Event::Absent { peer, until } => Kind::Absent {
-            peer: peer.to_hex(),
+            peer: hex(peer),
             until: until.0,
         },
         Event::ClockOff { peer, ahead } => Kind::ClockOff {
-            peer: peer.as_ref().map(PeerId::to_hex),
+            peer: peer.as_ref().map(hex),
             ahead_s: *ahead,
         },
         _ => return None,
-    };
-    Some((None, kind))
+    })
 }
 
 /// Steps of a round.
-fn of_rounds(event: &Event) -> Option<(Option<Round>, Kind)> {
-    let (round, kind) = match event {
-        Event::Phase { round, phase } => {
-            let phase = phase.to_string();
-            (round, Kind::Phase { phase })
-        }
-        Event::Trained { round, summary } => (
-            round,
-            Kind::Trained {
-                steps: summary.steps,
-                samples: summary.samples,
-                loss: summary.loss,
-                train_s: summary.seconds,
-            },
-        ),
-        Event::Group { round, members } => {
-            let members = names(members);
-            (round, Kind::Group { members })
-        }
-        Event::Seated {
-            round,
-            peers,
-            place,
-            ..
-        } => {
-            let (peers, place) = (*peers, *place);
-            (round, Kind::Seated { peers, place })
-        }
+fn of_rounds(event: &Event) -> Option<Kind> {
+    Some(match *event {
+        Event::Phase { phase, .. } => Kind::Phase {
+            phase: phase.to_string(),
+        },
+        Event::Trained { ref summary, .. } => Kind::Trained {
+            steps: summary.steps,
+            samples: summary.samples,
+            loss: summary.loss,
+            train_s: summary.seconds,
+        },
+        Event::Group { ref members, .. } => Kind::Group {
+            members: names(members),
+        },
+        Event::Seated { peers, place, .. } => Kind::Seated { peers, place },
         Event::Decided {
-            round,
             fragment,
             ballot,
-            contributors,
+            ref contributors,
+            ..
         } => {
-            let all: BTreeSet<PeerId> = contributors.iter().flatten().map(|(p, _)| *p).collect();
-            let decided = Kind::Decided {
+            let all: BTreeSet<&PeerId> = contributors.iter().flatten().map(|(p, _)| p).collect();
+            Kind::Decided {
                 fragment: fragment.0,
-                ballot: *ballot,
-                contributors: names(&all.into_iter().collect::<Vec<_>>()),
-            };
-            (round, decided)
+                ballot,
+                contributors: names(all),
+            }
         }
-        Event::Voided { round, fragment } => {
-            let fragment = fragment.0;
-            (round, Kind::Voided { fragment })
-        }
-        Event::Mixed {
-            round,
-            inputs,
-            weight,
-        } => {
-            let (inputs, weight) = (*inputs, *weight);
-            (round, Kind::Mixed { inputs, weight })
-        }
-        Event::Alone { round, seconds } => (round, Kind::Alone { seconds: *seconds }),
+        Event::Voided { fragment, .. } => Kind::Voided {
+            fragment: fragment.0,
+        },
+        Event::Mixed { inputs, weight, .. } => Kind::Mixed { inputs, weight },
+        Event::Alone { seconds, .. } => Kind::Alone { seconds },
         Event::RoundEnded {
-            round,
-            digest,
+            digest, seconds, ..
+        } => Kind::RoundEnded {
             seconds,
-        } => {
-            let (seconds, digest) = (*seconds, digest.to_hex());
-            (round, Kind::RoundEnded { seconds, digest })
-        }
-        _ => return of_results(event),
-    };
-    Some((Some(*round), kind))
+            digest: digest.to_hex(),
+        },
+        Event::Evaluated { ref evaluation, .. } => Kind::Evaluated {
+            loss: evaluation.loss,
+            accuracy: evaluation.accuracy,
+        },
+        Event::Saved { .. } => Kind::Saved,
+        Event::CatchUp { to, donors, .. } => Kind::CatchUp { to: to.0, donors },
+        Event::Replayed { kept, .. } => Kind::Replayed { kept },
+        Event::Finished { .. } => Kind::Finished,
+        _ => return None,
+    })
 }
 
-/// What follows a round's exchange.
-fn of_results(event: &Event) -> Option<(Option<Round>, Kind)> {
-    let (round, kind) = match event {
-        Event::Evaluated { round, evaluation } => {
-            let (loss, accuracy) = (evaluation.loss, evaluation.accuracy);
-            (round, Kind::Evaluated { loss, accuracy })
-        }
-        Event::Saved { round } => (round, Kind::Saved),
-        Event::CatchUp { from, to, donors } => {
-            let (to, donors) = (to.0, *donors);
-            (from, Kind::CatchUp { to, donors })
-        }
-        Event::Replayed { round, kept } => (round, Kind::Replayed { kept: *kept }),
-        Event::Directed { round, directive } => {
+/// Events of the daemon or the run as a whole.
+fn of_the_daemon(event: &Event) -> Option<Kind> {
+    Some(match *event {
+        Event::Directed { ref directive, .. } => {
             let shown = DirectiveStatus::new(directive, "");
-            let directed = Kind::Directive {
+            Kind::Directive {
                 number: shown.number,
                 change: shown.change,
                 value: shown.value,
                 codec: shown.codec,
                 from: shown.from_round,
-            };
-            (round, directed)
+            }
         }
         Event::Paced {
-            round,
             steps,
             before,
             said,
-        } => {
-            let (steps, before, said) = (*steps, *before, *said);
-            let paced = Kind::Paced {
-                steps,
-                before,
-                said,
-            };
-            (round, paced)
-        }
-        Event::Recoded { round, change } => {
-            let recoded = Kind::Recoded {
-                codec: rung_words(&change.codec),
-                before: rung_words(&change.before),
-                wait: change.wait,
-                room: change.room,
-            };
-            (round, recoded)
-        }
-        Event::Finished { rounds, .. } => (rounds, Kind::Finished),
-        _ => return of_sides(event),
-    };
-    Some((Some(*round), kind))
-}
-
-/// What concerns the sides of a swarm that was split.
-fn of_sides(event: &Event) -> Option<(Option<Round>, Kind)> {
-    let (round, kind) = match event {
-        Event::Merged { round, digest, .. } => {
-            let digest = digest.to_hex();
-            (round, Kind::Merged { digest })
-        }
-        Event::NotMerged { round, given_up } => {
-            let given_up = *given_up;
-            (round, Kind::NotMerged { given_up })
-        }
-        Event::BranchesMet {
-            round,
-            base,
+            ..
+        } => Kind::Paced {
+            steps,
+            before,
+            said,
+        },
+        Event::Recoded { ref change, .. } => Kind::Recoded {
+            codec: rung_words(&change.codec),
+            before: rung_words(&change.before),
+            wait: change.wait,
+            room: change.room,
+        },
+        Event::Merged { digest, .. } => Kind::Merged {
+            digest: digest.to_hex(),
+        },
+        Event::NotMerged { given_up, .. } => Kind::NotMerged { given_up },
+        Event::BranchesMet { base, weight, .. } => Kind::BranchesMet {
+            base: base.0,
             weight,
-        } => {
-            let (base, weight) = (base.0, *weight);
-            (round, Kind::BranchesMet { base, weight })
-        }
-        Event::BranchSaved { round, weight } => {
-            let weight = *weight;
-            (round, Kind::BranchSaved { weight })
-        }
-        _ => return None,
-    };
-    Some((Some(*round), kind))
-}
-
-/// What concerns the daemon as a whole.
-fn of_the_daemon(event: &Event) -> Option<(Option<Round>, Kind)> {
-    let kind = match event {
+        },
+        Event::BranchSaved { weight, .. } => Kind::BranchSaved { weight },
         Event::Waited {
             wait,
             waited,
             allowed,
             expired,
-        } if *expired || *waited >= WAIT_MIN => Kind::Waited {
+        } if expired || waited >= WAIT_MIN => Kind::Waited {
             what: wait.word().to_owned(),
             waited_s: waited.as_secs_f64(),
             allowed_s: allowed.as_secs_f64(),
-            expired: *expired,
+            expired,
         },
-        Event::WorkFailed { what } | Event::TrainerFailed { what } => {
+        Event::WorkFailed { ref what } | Event::TrainerFailed { ref what } => {
             Kind::WorkFailed { what: text(what) }
         }
         Event::JoinFailed { waited } => Kind::JoinFailed {
             waited_s: waited.as_secs_f64(),
         },
         Event::Missing { here, wanted, .. } => Kind::Missing {
-            here: *here as u64,
-            wanted: *wanted as u64,
+            here: here as u64,
+            wanted: wanted as u64,
         },
         _ => return None,
-    };
-    Some((None, kind))
+    })
 }

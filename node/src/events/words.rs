@@ -1,7 +1,8 @@
-//! Entries in words, for the views that show them to people.
+//! Entries in words, for the views that show them to people, and what daemons are called in them.
 
 use super::entry::{Entry, Kind};
 use serde_json::Value;
+use std::collections::BTreeMap;
 
 /// Seconds of a day.
 const DAY_S: u64 = 24 * 3600;
@@ -20,7 +21,7 @@ impl Entry {
 }
 
 impl Kind {
-    /// Whether it is a usual step of a round, of which a view for people shows few.
+    /// A usual step of a round: a view for people shows few of these.
     pub const fn is_step(&self) -> bool {
         matches!(
             self,
@@ -37,7 +38,7 @@ impl Kind {
         )
     }
 
-    /// Whether something went wrong, at this daemon or at another one.
+    /// Something went wrong, at this daemon or at another one.
     pub const fn is_trouble(&self) -> bool {
         matches!(
             self,
@@ -104,9 +105,60 @@ pub fn utc(unix_s: f64) -> String {
     format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}.{millis:03}")
 }
 
+/// The names of daemons by id.
+#[derive(Clone, Debug, Default)]
+pub struct Names {
+    by_id: BTreeMap<String, String>,
+    /// Number of daemons with each name.
+    count: BTreeMap<String, usize>,
+}
+
+impl Names {
+    /// The names that are in these entries.
+    pub fn of(entries: &[Entry]) -> Self {
+        let mut by_id = BTreeMap::new();
+        for entry in entries {
+            match &entry.kind {
+                Kind::Started {
+                    name: Some(name), ..
+                } => by_id.insert(entry.daemon.clone(), name.clone()),
+                Kind::Named { peer, name } => by_id.insert(peer.clone(), name.clone()),
+                _ => None,
+            };
+        }
+        by_id.into_iter().collect()
+    }
+
+    /// Display name of a daemon. The beginning of the id follows a name that several daemons have.
+    pub fn call(&self, id: &str) -> String {
+        match self.by_id.get(id) {
+            None => begin(id),
+            Some(name) if self.count.get(name) == Some(&1) => name.clone(),
+            Some(name) => format!("{name} {}", begin(id)),
+        }
+    }
+}
+
+impl FromIterator<(String, String)> for Names {
+    fn from_iter<I: IntoIterator<Item = (String, String)>>(named: I) -> Self {
+        let by_id: BTreeMap<String, String> = named.into_iter().collect();
+        let mut count = BTreeMap::new();
+        for name in by_id.values() {
+            *count.entry(name.clone()).or_default() += 1;
+        }
+        Self { by_id, count }
+    }
+}
+
+/// The first digits of an id.
+fn begin(id: &str) -> String {
+    id.chars().take(8).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::events::VERSION;
 
     #[test]
     fn times_are_dates() {
@@ -123,5 +175,37 @@ mod tests {
         assert!(Kind::Saved.is_step() && !Kind::Saved.is_trouble());
         let up = Kind::PeerUp { peer: peer() };
         assert!(!up.is_step() && !up.is_trouble());
+    }
+
+    #[test]
+    fn a_daemon_is_called_as_it_calls_itself() {
+        let (a, b, c, d) = (
+            "a".repeat(64),
+            "b".repeat(64),
+            "c".repeat(64),
+            "d".repeat(64),
+        );
+        let entry = |kind| Entry {
+            v: VERSION,
+            seq: 1,
+            time: 1.0,
+            daemon: a.clone(),
+            round: 0,
+            kind,
+        };
+        let named = |peer: &String, name: &str| {
+            entry(Kind::Named {
+                peer: peer.clone(),
+                name: name.to_owned(),
+            })
+        };
+        let started = entry(Kind::Started {
+            version: "1".to_owned(),
+            run: "r".to_owned(),
+            name: Some("gpu-1".to_owned()),
+        });
+        let names = Names::of(&[started, named(&b, "old"), named(&b, "x"), named(&c, "x")]);
+        let called = [&a, &b, &c, &d].map(|id| names.call(id));
+        assert_eq!(called, ["gpu-1", "x bbbbbbbb", "x cccccccc", "dddddddd"]);
     }
 }

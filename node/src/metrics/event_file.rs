@@ -13,7 +13,7 @@
 //! `tensorflow/core/framework/summary.proto`; the CRC is RFC 3720, appendix B.4. These few lines take
 //! the place of a protobuf library.
 
-/// What the first record of a file says.
+/// Version in the first record of a file.
 const VERSION: &str = "brain.Event:2";
 
 /// The polynomial of CRC-32C, reflected.

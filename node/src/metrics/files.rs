@@ -19,7 +19,7 @@ const EVENT_FILES_MAX: usize = 16;
 const LINES: &str = "metrics.jsonl";
 const EARLIER_LINES: &str = "metrics.1.jsonl";
 
-/// What the names of event files begin with.
+/// Beginning of the names of event files.
 const EVENTS: &str = "events.out.tfevents.";
 
 /// The open files.

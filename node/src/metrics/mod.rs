@@ -45,7 +45,8 @@ impl Metrics {
     pub fn start(
         dir: &Path,
         peer: &str,
-        (unit, rate): (Unit, RateFact),
+        unit: Unit,
+        rate: RateFact,
         before: Figures,
     ) -> io::Result<Self> {
         let short: String = peer.chars().take(8).collect();

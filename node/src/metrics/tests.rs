@@ -95,7 +95,7 @@ fn metrics(dir: &Path) -> Metrics {
         factor: Rate::CONSTANT,
     };
     let peer = "0123456789abcdef";
-    Metrics::start(dir, peer, (unit, rate), Figures::default()).unwrap()
+    Metrics::start(dir, peer, unit, rate, Figures::default()).unwrap()
 }
 
 fn ended(round: u64) -> Event {

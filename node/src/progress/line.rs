@@ -1,9 +1,8 @@
-//! A line of JSON that a daemon prints for a program. The field `event` names its kind.
+//! A line of JSON that a daemon prints for a program, whose field `event` names its kind, and numbers for people.
 
 use crate::api::{EvaluationStatus, Status, TransferStatus};
 use crate::faults::Fault;
 use crate::goal::Target;
-use crate::progress::duration;
 use crate::report::NodeReport;
 use serde::{Deserialize, Serialize};
 
@@ -33,7 +32,7 @@ pub enum Line {
     Split {
         /// Its round.
         round: u64,
-        /// How many it cannot reach; zero at the end of the split.
+        /// Number of daemons out of reach; zero at the end of the split.
         away: usize,
     },
     /// The sides of a swarm that was split are one again.
@@ -104,7 +103,7 @@ impl From<&Status> for Progress {
             evaluation: status.evaluation,
             bytes_sent: status.bytes_sent.wire,
             bytes_received: status.bytes_received.wire,
-            peers: status.peers.values().filter(|p| p.linked).count() as u64,
+            peers: status.linked() as u64,
             wall_s: status.wall_s,
             transfer: status.transfer,
             first_round_unix_s: status.first_round_unix_s,
@@ -117,7 +116,6 @@ impl Progress {
     /// The progress as one line of text of at most `width` characters. What matters least is left out
     /// first. A run that also ends at `target` has no known end, only a last one.
     pub fn describe(&self, target: Target, width: usize) -> String {
-        use super::words::{bytes, optional};
         if let Some(transfer) = self.transfer {
             return format!(
                 "round {} {:<8} fetches the state of round {}: {} of {}  peers {}",
@@ -151,7 +149,7 @@ impl Progress {
         fitting(&parts, width)
     }
 
-    /// What is known about the end.
+    /// Prospect of the end.
     fn end(&self, target: Target) -> Option<String> {
         if self
             .evaluation
@@ -161,9 +159,10 @@ impl Progress {
         }
         let left = self.left_s.filter(|_| !self.is_finished())?;
         let left = duration(left);
-        Some(match target.is_set() {
-            true => format!("target not reached yet, at most {left} left"),
-            false => format!("{left} left"),
+        Some(if target.is_set() {
+            format!("target not reached yet, at most {left} left")
+        } else {
+            format!("{left} left")
         })
     }
 
@@ -184,6 +183,37 @@ fn fitting(parts: &[(u8, Option<String>)], width: usize) -> String {
         }
         last -= 1;
     }
+}
+
+/// Bytes with a unit and one decimal: `1.2 MB`; below 1,000 without decimals: `999 B`.
+pub fn bytes(count: u64) -> String {
+    const UNITS: [&str; 5] = ["B", "kB", "MB", "GB", "TB"];
+    let mut value = count as f64;
+    let mut unit = 0;
+    while value >= 999.5 && unit + 1 < UNITS.len() {
+        value /= 1000.0;
+        unit += 1;
+    }
+    if unit == 0 {
+        format!("{count} B")
+    } else {
+        format!("{value:.1} {}", UNITS[unit])
+    }
+}
+
+/// Seconds as hours, minutes and seconds, without leading zeros: `1h02m`, `3m05s`, `4.2s`.
+pub fn duration(seconds: f64) -> String {
+    let whole = seconds.round() as u64;
+    match whole {
+        0..60 => format!("{seconds:.1}s"),
+        60..3600 => format!("{}m{:02}s", whole / 60, whole % 60),
+        _ => format!("{}h{:02}m", whole / 3600, whole % 3600 / 60),
+    }
+}
+
+/// A number with four decimals, or a dash if it is `None`.
+pub(crate) fn optional(value: Option<f64>) -> String {
+    value.map_or_else(|| "-".to_owned(), |v| format!("{v:.4}"))
 }
 
 #[cfg(test)]
@@ -332,5 +362,16 @@ mod tests {
         }
         let line = progress.describe(Target::default(), 50);
         assert_eq!(line, "round 67/750 train     loss 0.5000  47.6s left");
+    }
+
+    #[test]
+    fn people_can_read_them() {
+        assert_eq!(bytes(999), "999 B");
+        assert_eq!(bytes(1_234_567), "1.2 MB");
+        assert_eq!(bytes(999_990), "1.0 MB");
+        assert_eq!(duration(4.21), "4.2s");
+        assert_eq!(duration(185.0), "3m05s");
+        assert_eq!(duration(3725.0), "1h02m");
+        assert_eq!(optional(None), "-");
     }
 }

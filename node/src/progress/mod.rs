@@ -3,12 +3,8 @@
 
 mod line;
 mod printer;
-mod terminal;
-mod words;
 
-pub use line::{Line, Progress};
-pub(crate) use printer::merged;
+pub(crate) use line::optional;
+pub use line::{Line, Progress, bytes, duration};
 pub use printer::{LogMode, Printer};
-pub(crate) use terminal::{columns, is_live, tell};
-pub(crate) use words::optional;
-pub use words::{bytes, duration};
+pub(crate) use printer::{columns, is_live, merged, tell};

@@ -1,6 +1,6 @@
-//! Prints progress, messages and the final report.
+//! Prints progress, messages and the final report, as far as the terminal allows.
 
-use super::{Line, Progress, columns, is_live};
+use super::line::{Line, Progress, bytes, duration, optional};
 use crate::api::Status;
 use crate::faults::Fault;
 use crate::goal::Target;
@@ -8,7 +8,8 @@ use crate::report::NodeReport;
 use clap::ValueEnum;
 use indicatif::{ProgressBar, ProgressStyle};
 use murmurate_protocol::Digest;
-use std::io::Write;
+use std::fmt::Display;
+use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 
 /// Shortest time between two lines of progress for a program.
@@ -16,6 +17,9 @@ const JSON_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Shortest time between two plain lines of progress.
 const PLAIN_INTERVAL: Duration = Duration::from_secs(2);
+
+/// The columns of a terminal that does not say how many it has.
+const COLUMNS_UNKNOWN: usize = 80;
 
 /// Columns of the spinner and the space after it.
 const SPINNER_WIDTH: usize = 2;
@@ -151,55 +155,55 @@ impl Printer {
         }
     }
 
-    /// Whether enough time has passed for [`Printer::progress`] to print. A caller can then skip
-    /// building a status.
+    /// Enough time has passed for [`Printer::progress`] to print. Before that a caller can skip building a status.
     pub fn wants_progress(&self) -> bool {
         self.last.is_none_or(|last| last.elapsed() >= JSON_INTERVAL)
     }
 
     /// Prints a requested fault that is about to occur.
     pub fn fault(&self, fault: Fault, round: u64) {
-        match self.form {
-            Form::Json => json(&Line::Fault { fault, round }),
-            _ => self.say(&format!("fault {fault} in round {round}")),
-        }
+        let text = format!("fault {fault} in round {round}");
+        self.either(&Line::Fault { fault, round }, &text);
     }
 
     /// Prints that this daemon is cut off from this many others on request, or, with zero, that it is
     /// no longer.
     pub fn split(&self, round: u64, away: usize) {
-        match (&self.form, away) {
-            (Form::Json, _) => json(&Line::Split { round, away }),
-            (_, 0) => self.say(&format!("round {round}: all daemons can be reached again")),
-            _ => self.say(&format!("round {round}: {away} daemons are cut off")),
-        }
+        let text = match away {
+            0 => format!("round {round}: all daemons can be reached again"),
+            _ => format!("round {round}: {away} daemons are cut off"),
+        };
+        self.either(&Line::Split { round, away }, &text);
     }
 
     /// Prints that the sides of a split are one again.
     pub fn merged(&self, round: u64, digest: &Digest, sides: &[(u16, f64)]) {
-        match self.form {
-            Form::Json => json(&Line::Merged {
-                round,
-                digest: digest.to_hex(),
-                sides: sides.to_vec(),
-            }),
-            _ => self.say(&merged(round, sides)),
-        }
+        let line = Line::Merged {
+            round,
+            digest: digest.to_hex(),
+            sides: sides.to_vec(),
+        };
+        self.either(&line, &merged(round, sides));
     }
 
     /// Prints a message.
     pub fn note(&self, text: &str) {
+        let line = Line::Note {
+            text: text.to_owned(),
+        };
+        self.either(&line, text);
+    }
+
+    /// Prints the line for programs or the text for people.
+    fn either(&self, line: &Line, text: &str) {
         match self.form {
-            Form::Json => json(&Line::Note {
-                text: text.to_owned(),
-            }),
-            _ => self.say(text),
+            Form::Json => json(line),
+            Form::Live(_) | Form::Plain | Form::Quiet => self.say(text),
         }
     }
 
     /// Prints the final report.
     pub fn report(&self, report: &NodeReport) {
-        use super::words::{bytes, duration, optional};
         if let Form::Json = self.form {
             json(&Line::Report(Box::new(report.clone())));
             return;
@@ -249,6 +253,27 @@ pub(crate) fn merged(round: u64, sides: &[(u16, f64)]) -> String {
         "merged: round {round}, sides of weight {}",
         weights.join(" and ")
     )
+}
+
+/// Lines may be drawn again and again: both outputs are terminals. If one of them is a file or a pipe, somebody keeps
+/// or reads what is printed.
+pub(crate) fn is_live() -> bool {
+    std::io::stdout().is_terminal() && std::io::stderr().is_terminal()
+}
+
+/// The columns of the terminal behind stderr, on which live lines are drawn.
+pub(crate) fn columns() -> usize {
+    let size = rustix::termios::tcgetwinsize(std::io::stderr());
+    let columns = size.map_or(0, |size| usize::from(size.ws_col));
+    match columns {
+        0 => COLUMNS_UNKNOWN,
+        columns => columns,
+    }
+}
+
+/// Prints a line on stderr. A reader that has gone misses it, which is no reason to stop.
+pub(crate) fn tell(text: impl Display) {
+    let _ = writeln!(std::io::stderr().lock(), "{text}");
 }
 
 fn live_line() -> ProgressBar {

@@ -14,7 +14,7 @@ const WAIT_MIN: Duration = Duration::from_millis(50);
 /// Reads the address of a collector.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The flaw of the address.
 pub fn collector(url: &str) -> Result<Collector, String> {
     url.parse()
         .map_err(|error: murmurate_otlp::EndpointError| error.to_string())

@@ -1,21 +1,20 @@
 //! What all parts of a peer share: its identity, the clock, the view, and the queue of outputs.
 
 use crate::core::deadlines::Deadlines;
-use crate::core::directed::{Directed, joint};
-use crate::core::held::{Data, Rolls, ThisLife};
-use crate::core::sends::Sends;
-use crate::core::timers::{Timer, Timers};
-use crate::core::view::View;
 use crate::core::{Event, Output, PeerConfig, Wait};
-use crate::data::{Counted, Turn};
-use crate::limits::{ACCUSED_MAX, OUTPUTS_MAX};
-use crate::roll::{RollChange, RoundNote};
-use crate::wire::Message;
 use crate::{
-    Branch, Dealing, Digest, FragmentId, Ledger, Order, OrderId, Participants, PeerId, Plan, Proof,
-    Roll, Round, SliceId, SliceMeta, Time, WorkError,
+    Branch, Dealing, Digest, Directive, FragmentId, Order, OrderId, Participants, PeerId, Plan,
+    Proof, PushOutcome, Roll, Round, SliceId, SliceMeta, Time, WorkError,
 };
 use core::time::Duration;
+
+use crate::core::held::{Data, Directed, Rolls, ThisLife, joint};
+use crate::core::sends::{SendTurn, Sends, Waiting};
+use crate::core::timers::{Timer, Timers};
+use crate::core::view::View;
+use crate::limits::{ACCUSED_MAX, OUTPUTS_MAX};
+use crate::schedule::AgreedLinks;
+use crate::wire::Message;
 use rand_chacha::ChaCha8Rng;
 use rand_core::SeedableRng;
 use std::collections::{BTreeMap, VecDeque};
@@ -130,37 +129,12 @@ impl Context {
         self.rolls.roll = roll;
     }
 
-    /// Whose contributions a round of a grid counted, as its note says it.
-    pub(crate) fn counted(&self, note: Option<&RoundNote>) -> Option<Counted> {
-        let roll = self.rolls.roll.as_ref()?;
-        Some(note.map_or(Counted::Void, |note| Counted::Of(note.counted(roll))))
-    }
-
-    /// The round is over: what it has decided about the data is in force.
-    pub(crate) fn settle_data(&mut self, round: Round, counted: &Counted) {
-        let counted = match counted {
-            Counted::Of(peers) => Some(peers.as_slice()),
-            Counted::Void => None,
-            Counted::Merged => {
-                self.data.ledger = Ledger::default();
-                return;
-            }
-        };
-        let ledger = &mut self.data.ledger;
-        Turn::with(&self.plan, round, |turn| ledger.settle(counted, turn));
-    }
-
-    /// The round is over: what it has decided about the roll is in force.
-    /// True if that is another one.
-    pub(crate) fn turn_roll(&mut self, change: &RollChange) -> bool {
-        let Some(roll) = self.rolls.roll.as_ref().filter(|_| !change.is_empty()) else {
-            return false;
-        };
-        // One round passes until something depends on newcomers.
-        let since = self.round.next();
-        let after = self.rolls.shared.after(roll, change, since);
-        self.hold(Some(after));
-        true
+    /// A decided fragment is applied: its anchor has this hash. A part of the round's note may come with it.
+    pub(crate) fn fragment_applied(&mut self, fragment: FragmentId, digest: Digest, note: &[u8]) {
+        self.rolls.note.extend_from_slice(note);
+        if let Some(slot) = self.digests.get_mut(usize::from(fragment.0)) {
+            *slot = digest;
+        }
     }
 
     /// One hash over all fragments' anchors.
@@ -369,5 +343,119 @@ impl Context {
                 expired,
             });
         }
+    }
+}
+
+/// How the owner's directives change what a peer goes by.
+impl Context {
+    /// The owner's directives, as the host has checked them. Returns those that are new.
+    pub(crate) fn direct(&mut self, directives: Vec<Directive>) -> Vec<Directive> {
+        let new = self.directed.all.merge(directives);
+        // The number of rounds is no rule of a round: it counts at once.
+        let rounds = self.directed.all.in_force(self.round).rounds;
+        self.plan.rounds = rounds.unwrap_or(self.directed.first.0);
+        new
+    }
+
+    /// A round begins: what is in force in it is the plan. A change that this plan cannot carry out is left
+    /// out by all peers alike, because all have the same plan.
+    pub(crate) fn take_directives(&mut self) {
+        let mut first = self.plan.clone();
+        (first.rounds, first.budget, first.synchronization.pace) = self.directed.first;
+        let mut in_force = self.directed.all.in_force(self.round);
+        let plan = in_force.applied_to(&first).unwrap_or_else(|_| {
+            in_force.training.inner_steps = None;
+            first.rounds = in_force.rounds.unwrap_or(first.rounds);
+            first
+        });
+        self.plan = plan;
+        self.directed.in_force = in_force;
+    }
+
+    /// Whether members say their losses or waits, because the pace of the run follows them.
+    pub(crate) fn follows_losses(&self) -> bool {
+        self.directed.configured().1.is_agreed()
+    }
+
+    /// Whether members say a number with their contributions: their losses or waits, for the pace, or waits for
+    /// the codec.
+    pub(crate) fn says_losses(&self) -> bool {
+        self.follows_losses() || self.plan.agreement.ladder.is_some()
+    }
+
+    /// How this peer begins its round, in one hash: its anchor and the owner's rules for the round, where there
+    /// are any. Peers form a group with those that begin alike.
+    pub(crate) fn start(&self) -> Digest {
+        joint(self.anchor(), self.directed.in_force.rules())
+    }
+
+    /// Whether a peer that begins a round like this has this anchor, as far as this peer can tell: it may know
+    /// fewer directives than this one, or this one may have heard of them since the round began.
+    pub(crate) fn starts_from(&self, anchor: Digest, round: Round, start: Digest) -> bool {
+        let rules = self.directed.all.in_force(round).rules();
+        let known = [None, rules, self.directed.in_force.rules()];
+        known.iter().any(|rules| joint(anchor, *rules) == start)
+    }
+}
+
+/// Pushes that begin in their turn, and what a peer learns of links when pushes end.
+impl Context {
+    /// Queues a push that begins in its turn.
+    pub(crate) fn push_in_turn(
+        &mut self,
+        turn: SendTurn,
+        to: PeerId,
+        slice: SliceId,
+        send: Waiting,
+    ) {
+        if !self.view.get(to).is_some_and(|remote| remote.linked) {
+            // Nothing waits for what cannot arrive.
+            self.push(to, slice, send.meta, send.priority);
+            return;
+        }
+        self.outbox.sends.add(turn, to, slice, send);
+        self.send_next();
+    }
+
+    /// A push ended: the next ones may begin.
+    pub(crate) fn push_ended(&mut self, to: PeerId, slice: SliceId, outcome: PushOutcome) {
+        self.view.links.pushed(self.now, to, slice, outcome);
+        self.view.measured.pushed(self.now, to, slice, outcome);
+        self.outbox.sends.ended(to, slice);
+        self.send_next();
+    }
+
+    /// A peer's link is gone: no deadline goes by it, and others do not wait for sends to it.
+    pub(crate) fn forget_link(&mut self, peer: PeerId) {
+        self.deadlines.forget(peer);
+        self.outbox.sends.link_gone(peer);
+        self.send_next();
+    }
+
+    fn send_next(&mut self) {
+        let longest = self.deadlines.ceiling();
+        while let Some((to, slice, send)) = self.outbox.sends.next(self.now, longest) {
+            self.push(to, slice, send.meta, send.priority);
+        }
+    }
+
+    /// These sends wait for no turn any more: they begin now.
+    pub(crate) fn send_now(&mut self, of: impl Fn(&SliceId) -> bool) {
+        for (to, slice, send) in self.outbox.sends.take(of) {
+            self.push(to, slice, send.meta, send.priority);
+        }
+    }
+
+    /// These sends are of no use any more.
+    pub(crate) fn forget_sends(&mut self, of: impl Fn(&SliceId) -> bool) {
+        self.outbox.sends.take(of);
+    }
+
+    /// What the proposer of a group of these members says of their links.
+    pub(crate) fn propose_links(&mut self, members: &[PeerId]) -> Option<AgreedLinks> {
+        let links = self.plan.schedule.link_plan();
+        let links = links.filter(|_| self.plan.names_links())?;
+        let of = (links, self.plan.largest_aggregate());
+        Some(self.view.measured.propose(of, self.round, members))
     }
 }

@@ -1,9 +1,12 @@
-//! Which exchange a plan asks for.
+//! Which exchange a plan asks for, and the one of a plan that asks for none: every peer trains alone, and
+//! `utilization` compares the other exchanges with it.
 
-use super::none::NoExchange;
-use super::{Agreed, CellsExchange, Center, Exchange, GridExchange, neighbours};
-use crate::Topology;
+use super::neighbours;
 use crate::core::context::Context;
+use crate::exchange::{
+    Agreed, CellsExchange, Center, Ending, Exchange, GridExchange, Outcome, Signal,
+};
+use crate::{FragmentId, Order, PeerError, Plan, Topology, TrainSummary};
 
 /// Makes the exchange that a plan asks for.
 ///
@@ -27,5 +30,54 @@ pub(crate) fn build(cx: &Context, topology: Option<Box<dyn Topology>>) -> Box<dy
     match Center::new(&cx.plan) {
         Some(center) => Box::new(center),
         None => Box::new(NoExchange::new(&cx.plan)),
+    }
+}
+
+/// Ends every round at once with what training left.
+pub(crate) struct NoExchange {
+    fragments: Vec<FragmentId>,
+    ended: bool,
+}
+
+impl NoExchange {
+    pub(crate) fn new(plan: &Plan) -> Self {
+        Self {
+            fragments: plan.fragment_ids().collect(),
+            ended: false,
+        }
+    }
+}
+
+impl Exchange for NoExchange {
+    fn begin(&mut self, _cx: &mut Context, _summary: &TrainSummary) {
+        self.ended = true;
+    }
+
+    fn signal(&mut self, cx: &mut Context, signal: Signal<'_>) -> Result<(), PeerError> {
+        let what = match signal {
+            Signal::Arrived(arrived) => {
+                let slice = arrived.slice;
+                cx.order(Order::Release { slice });
+                "a slice"
+            }
+            Signal::Message { .. } => "an exchange's message",
+            _ => return Ok(()),
+        };
+        Err(PeerError::Unexpected {
+            what: format!("{what} in a run that exchanges nothing"),
+        })
+    }
+
+    fn ended(&mut self, _cx: &Context) -> Vec<(FragmentId, Ending)> {
+        let all = self.fragments.iter().filter(|_| self.ended);
+        all.map(|f| (*f, Ending::Apply(Vec::new()))).collect()
+    }
+
+    fn outcome(&mut self) -> Option<Outcome> {
+        std::mem::take(&mut self.ended).then_some(Outcome::Ended)
+    }
+
+    fn finish(&mut self, _cx: &mut Context) {
+        self.ended = false;
     }
 }

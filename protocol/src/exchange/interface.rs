@@ -1,10 +1,12 @@
-//! What the peer asks of an exchange.
+//! What the peer asks of an exchange, what it tells one, and how one ends.
 
+use crate::core::FetchId;
 use crate::core::context::Context;
 use crate::data::Counted;
-use crate::exchange::{Ending, Outcome, PushSum, Scoped, Signal, Standing};
+use crate::exchange::{ExchangeMessage, Scoped, Standing};
 use crate::{
-    ExchangeKind, FragmentId, GroupTag, Loss, PeerError, PeerId, Round, SliceId, TrainSummary, Wait,
+    Digest, Done, ExchangeKind, FragmentId, GroupTag, Loss, OrderId, PeerError, PeerId,
+    PushOutcome, Round, SliceId, SliceMeta, TrainSummary, Wait,
 };
 
 /// One way of exchanging. Lives as long as the peer; works on one round at a time.
@@ -120,4 +122,92 @@ pub(crate) trait PastRounds {
 
     /// Takes over decisions that were learned from others, so that they can be passed on.
     fn remember(&mut self, cx: &mut Context, round: Round, decisions: Vec<Scoped>);
+}
+
+/// A slice that arrived.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Arrived {
+    /// The peer that pushed it.
+    pub(crate) from: PeerId,
+    /// Its name.
+    pub(crate) slice: SliceId,
+    /// What its header said.
+    pub(crate) meta: SliceMeta,
+    /// Hash of its bytes; only for aggregates.
+    pub(crate) digest: Option<Digest>,
+}
+
+/// Something that an exchange may have to react to.
+pub(crate) enum Signal<'a> {
+    /// A message of the exchange.
+    Message {
+        from: PeerId,
+        message: &'a ExchangeMessage,
+    },
+    /// A slice arrived.
+    Arrived(Arrived),
+    /// A push ended.
+    Pushed {
+        to: PeerId,
+        slice: SliceId,
+        outcome: PushOutcome,
+    },
+    /// A fetch succeeded.
+    Fetched {
+        what: FetchId,
+        digest: Option<Digest>,
+    },
+    /// A fetch failed.
+    FetchFailed { what: FetchId },
+    /// An order of the exchange was answered.
+    Done { order: OrderId, done: &'a Done },
+    /// A peer's link is gone.
+    Gone(PeerId),
+    /// A peer has said which round it is in.
+    Heard(PeerId),
+    /// The exchange's timer ran out.
+    Timeout,
+}
+
+/// How the exchange of one fragment ended.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Ending {
+    /// Apply these aggregates; none where combining has already moved the parameters.
+    Apply(Vec<SliceId>),
+    /// Apply the weighted mean of these contributions.
+    Gather(Vec<(SliceId, f64)>),
+    /// Make these means of branches the anchor.
+    Merge(Vec<SliceId>),
+    /// Nothing was agreed, or nothing could be mixed: the anchor stays.
+    Void,
+}
+
+/// How a round's exchange ended.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Outcome {
+    /// Every fragment has ended, and the exchange has reported each ending.
+    Ended,
+    /// No peer exchanges with this one now: the round continues with more training. It has not
+    /// ended, so that a peer that is alone for a while is not ahead of the others afterwards.
+    Alone,
+    /// The swarm is ahead of this peer.
+    Behind {
+        /// The peer that said so.
+        teller: PeerId,
+        /// Whether replaying past rounds is not enough, and a state must be taken over.
+        resync: bool,
+    },
+}
+
+/// Where a peer's push-sum mass is.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct PushSum {
+    /// The weight of the parameters, fragment by fragment.
+    pub(crate) weights: Vec<f64>,
+    /// Weight that is pushed and not acknowledged, or waits to be mixed back in.
+    pub(crate) pushed: f64,
+    /// Weight that arrived and is not mixed.
+    pub(crate) waiting: f64,
+    /// Weight that is this peer's: what it pushed is not, until it comes back.
+    pub(crate) held: f64,
 }

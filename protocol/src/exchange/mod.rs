@@ -8,14 +8,9 @@ mod agreed;
 mod build;
 mod cells;
 mod center;
-mod foreign;
 mod grid;
 mod interface;
 mod neighbours;
-mod none;
-mod outcome;
-mod push_sum;
-mod signal;
 
 pub(crate) use agreed::Agreed;
 pub use agreed::{
@@ -29,17 +24,13 @@ pub(crate) use cells::CellsExchange;
 pub use cells::CellsMessage;
 pub(crate) use center::Center;
 pub use center::CenterMessage;
-pub(crate) use foreign::{broke, foreign_message, foreign_tag};
 pub(crate) use grid::GridExchange;
 pub use grid::GridMessage;
-pub(crate) use interface::{Exchange, PastRounds};
+pub(crate) use interface::{Arrived, Ending, Exchange, Outcome, PastRounds, PushSum, Signal};
 pub use neighbours::{PullMessage, Standing};
-pub(crate) use outcome::{Ending, Outcome};
-pub(crate) use push_sum::PushSum;
-pub(crate) use signal::{Arrived, Signal};
 
-use crate::Round;
 use crate::wire::{PeerRecord, WIRE_VERSION_OLDEST, WireError};
+use crate::{PeerError, Round, Tag};
 use serde::{Deserialize, Serialize};
 
 /// A message of an exchange. A run has one exchange, and its peers send no other family.
@@ -145,4 +136,23 @@ impl From<PullMessage> for ExchangeMessage {
     fn from(message: PullMessage) -> Self {
         Self::Pull(message)
     }
+}
+
+/// The error for a message that belongs to another exchange than this run's.
+pub(crate) fn foreign_message(message: &ExchangeMessage, exchange: &'static str) -> PeerError {
+    let message = message.name();
+    PeerError::ForeignMessage { message, exchange }
+}
+
+/// The error for a slice whose tag belongs to another exchange, or to another part of this one.
+pub(crate) fn foreign_tag(tag: Tag, exchange: &'static str) -> PeerError {
+    let tag = tag.name();
+    PeerError::ForeignTag { tag, exchange }
+}
+
+/// The error for a slice or a message that breaks a rule.
+pub(crate) fn broke<T>(what: &str) -> Result<T, PeerError> {
+    Err(PeerError::Unexpected {
+        what: what.to_owned(),
+    })
 }

@@ -6,13 +6,16 @@
 //! either.
 
 use crate::core::timers::Timer;
-use crate::core::{Event, FetchId, Output, Phase, Wait};
+use crate::core::{Event, FetchId, Output, PeerError, Phase, Wait};
+use crate::limits::{DONORS_MAX, VOUCHERS_SOUGHT_MAX};
 use crate::peer::Peer;
-use crate::peer::lag::{CatchUp, Helpers, Offer};
-use crate::peer::resting::Standing;
-use crate::wire::TransferMessage;
-use crate::{Base, Digest, Done, OrderId, PeerError, PeerId};
+use crate::peer::lag::{CatchUp, Offer, Vouching};
+use crate::peer::life::Standing;
+use crate::peer::replay::{Helpers, Replay, STALENESS_MAX, Step, wait_for_state};
+use crate::wire::{ExchangeMessage, TransferMessage};
+use crate::{Base, Branch, Digest, Done, Order, OrderId, PeerId, Round};
 use core::time::Duration;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Bytes per second below which a state transfer is given up.
 const SLOWEST_RATE: u64 = 64 << 10;
@@ -31,11 +34,82 @@ impl Peer {
         }
     }
 
-    /// Starts the clock of the next step of a catch-up.
-    pub(super) fn wait_for_state(&mut self, allowed: Duration) {
-        self.cx.waited(Wait::State, false);
-        let deadline = self.cx.wait(Wait::State, allowed);
-        self.cx.timers.set(Timer::CatchUp, deadline);
+    /// Asks for the decisions of the round this peer is in.
+    pub(super) fn replay(&mut self, donor: PeerId, replayed: u32) {
+        let (round, anchor) = (self.cx.round, self.cx.anchor());
+        let began = Base { round, anchor };
+        self.cx.send(donor, TransferMessage::HistoryAsk { began });
+        let allowed = self.cx.deadlines.allow(Wait::Agreement, [donor]);
+        wait_for_state(&mut self.cx, allowed);
+        self.catch_up = CatchUp::Replaying(Replay::of(donor, replayed));
+    }
+
+    /// A decision of an exchange that a replay waits for; `None` if none does.
+    pub(super) fn replay_decision(
+        &mut self,
+        from: PeerId,
+        message: &ExchangeMessage,
+    ) -> Option<Result<(), PeerError>> {
+        let liars = self.liars();
+        let CatchUp::Replaying(replay) = &mut self.catch_up else {
+            return None;
+        };
+        let decision = replay.awaited(&self.cx, from, message)?;
+        let step = replay.decided(&mut self.cx, &self.helpers, liars, decision);
+        Some(step.map(|step| self.go_on(step)))
+    }
+
+    /// What follows from the last step of a replay.
+    fn go_on(&mut self, step: Step) {
+        match step {
+            Step::Wait => {}
+            Step::AskState => self.ask_state(),
+            Step::AskOthers => self.ask_others(),
+            Step::Replayed => self.round_replayed(),
+        }
+    }
+
+    fn round_replayed(&mut self) {
+        let CatchUp::Replaying(replay) = &mut self.catch_up else {
+            return;
+        };
+        let shown = if replay.proofs.is_empty() {
+            &mut replay.decisions
+        } else {
+            &mut replay.proofs
+        };
+        let decisions = std::mem::take(shown).into_values().collect();
+        // The round becomes part of this peer's history: other stragglers may ask for it next.
+        let replayed = replay.replayed + 1;
+        let round = self.cx.round;
+        let kept = replayed <= STALENESS_MAX && !self.cx.plan.ends_with(round);
+        if let Some(history) = self.exchange.history_mut() {
+            history.remember(&mut self.cx, round, decisions);
+        }
+        self.cx.emit(Event::Replayed { round, kept });
+        self.cx.round = round.next();
+        self.turn(round, kept);
+        self.caught_up(replayed);
+    }
+
+    /// Releases what an abandoned replay has fetched.
+    fn drop_replay(&mut self) {
+        if let CatchUp::Replaying(replay) = &mut self.catch_up {
+            for slice in std::mem::take(&mut replay.here) {
+                self.cx.order(Order::Release { slice });
+            }
+            let blamed = replay.donor;
+            // Once only: the catch-up ends, or begins again with others.
+            self.catch_up = CatchUp::Idle;
+            self.helpers.blame(blamed);
+        }
+    }
+
+    pub(super) fn history_refused(&mut self, from: PeerId, round: Round) {
+        let mine = matches!(&self.catch_up, CatchUp::Replaying(r) if r.donor == Some(from));
+        if mine && round == self.cx.round {
+            self.ask_state();
+        }
     }
 
     /// No peer can help: continues from this peer's state, or waits for another peer.
@@ -68,7 +142,7 @@ impl Peer {
         if fits && state.round >= oldest {
             offers.entry(offer).or_default().push(from);
         } else {
-            self.blame_donors([from]);
+            self.helpers.blame([from]);
         }
         if last {
             self.choose_state();
@@ -90,7 +164,7 @@ impl Peer {
         };
         let (mine, last) = (asked.remove(&from), asked.is_empty());
         if mine {
-            self.blame_donors([from]);
+            self.helpers.blame([from]);
         }
         if last {
             self.choose_state();
@@ -140,7 +214,7 @@ impl Peer {
             from: donors.clone(),
             deadline,
         });
-        self.wait_for_state(allowed);
+        wait_for_state(&mut self.cx, allowed);
         self.catch_up = CatchUp::Fetching(offer, donors);
     }
 
@@ -169,17 +243,8 @@ impl Peer {
                 true
             }
             (CatchUp::Replaying(replay), FetchId::Slice(slice)) => {
-                let Some(wanted) = replay.fetching.remove(&slice) else {
-                    return false;
-                };
-                replay.here.push(slice);
-                if Some(wanted) == digest {
-                    self.apply_replay();
-                } else {
-                    // The donor served other bytes than those that were decided.
-                    self.ask_others();
-                }
-                true
+                let step = replay.fetched(&mut self.cx, slice, digest);
+                step.map(|step| self.go_on(step)).is_some()
             }
             // A state that was given up meanwhile. No exchange fetches states.
             (_, FetchId::State(_)) => true,
@@ -191,9 +256,7 @@ impl Peer {
     pub(super) fn catch_up_fetch_failed(&mut self, what: FetchId) -> bool {
         let mine = match (&self.catch_up, what) {
             (CatchUp::Fetching(offer, _), FetchId::State(lost)) => offer.state == lost,
-            (CatchUp::Replaying(replay), FetchId::Slice(slice))
-                if replay.fetching.contains_key(&slice) =>
-            {
+            (CatchUp::Replaying(replay), FetchId::Slice(slice)) if replay.fetches(&slice) => {
                 self.ask_state();
                 return true;
             }
@@ -211,7 +274,7 @@ impl Peer {
     fn blame_for_the_state(&mut self) {
         if let CatchUp::Fetching(_, donors) | CatchUp::Loading(_, _, donors) = &mut self.catch_up {
             let donors = std::mem::take(donors);
-            self.blame_donors(donors);
+            self.helpers.blame(donors);
         }
     }
 
@@ -237,13 +300,10 @@ impl Peer {
                 self.load(offer, donors);
                 true
             }
-            CatchUp::Replaying(replay) => match replay.applies.remove(&order) {
-                Some(fragment) => {
-                    self.replayed(fragment, done);
-                    true
-                }
-                None => self.scores_replayed(order, done),
-            },
+            CatchUp::Replaying(replay) => {
+                let step = replay.done(&mut self.cx, order, done);
+                step.map(|step| self.go_on(step)).is_some()
+            }
             _ => false,
         }
     }
@@ -253,10 +313,10 @@ impl Peer {
             // They keep the rounds since, however large; others may have forgotten them.
             self.helpers.donors.clone_from(donors);
         }
-        self.drop_pin();
+        self.donor.drop_pin(&mut self.cx, self.exchange.as_mut());
         self.leave_branch();
         self.cx.digests = digests.to_vec();
-        self.take_shared(note);
+        self.take_replicated(note);
         self.cx.round = offer.state.round;
         if self.cx.plan.agreement.signs() && self.cx.anchor() != offer.anchor {
             // The donors served other parameters than those that others vouched for.
@@ -281,8 +341,13 @@ impl Peer {
     pub(super) fn caught_up(&mut self, replayed: u32) {
         // Each replay takes time in which the others decide more rounds, so it ends only when no
         // peer that helps is ahead.
-        let least = self.cx.view.live().map(|(id, _)| self.in_vain(id)).min();
-        let helps = |id: PeerId| Some(self.in_vain(id)) == least;
+        let least = self
+            .cx
+            .view
+            .live()
+            .map(|(id, _)| self.helpers.in_vain(id))
+            .min();
+        let helps = |id: PeerId| Some(self.helpers.in_vain(id)) == least;
         let ahead = self.cx.view.live().filter(|(_, r)| r.round > self.cx.round);
         let ahead = ahead.filter(|(id, _)| helps(*id));
         let kept = |id: PeerId| self.helpers.donors.contains(&id);
@@ -326,7 +391,7 @@ impl Peer {
             CatchUp::Asking { asked, offers } => {
                 let (silent, offered) = (std::mem::take(asked), !offers.is_empty());
                 self.helpers.note_late(&silent);
-                self.blame_donors(silent);
+                self.helpers.blame(silent);
                 if offered {
                     self.choose_state();
                 } else {
@@ -338,11 +403,377 @@ impl Peer {
                 self.blame_for_the_state();
                 self.ask_state();
             }
-            CatchUp::Replaying(_) => {
-                if !self.fetch_from_another() {
+            CatchUp::Replaying(replay) => {
+                if !replay.fetch_from_another(&mut self.cx, &mut self.helpers) {
                     self.ask_state();
                 }
             }
         }
+    }
+}
+
+/// Which peers a newcomer or a straggler asks for their state.
+impl Peer {
+    /// Asks the peers that are furthest ahead for their state.
+    pub(super) fn ask_state(&mut self) {
+        self.drop_replay();
+        let mut donors = self.helpful();
+        donors.truncate(self.donors_max());
+        donors.sort_unstable();
+        if donors.is_empty() {
+            self.give_up_catching_up();
+            return;
+        }
+        self.cx.waited(Wait::State, true);
+        self.send_asks(&donors);
+        let allowed = self.cx.deadlines.answer() * 4;
+        wait_for_state(&mut self.cx, allowed);
+        self.catch_up = CatchUp::Asking {
+            asked: donors.into_iter().collect(),
+            offers: BTreeMap::new(),
+        };
+    }
+
+    /// While donors are asked: asks those too that were met since. A newcomer often asks the first
+    /// peer that it meets, and the chunks of a state come faster from several.
+    pub(super) fn ask_more_donors(&mut self) {
+        let CatchUp::Asking { asked, offers } = &self.catch_up else {
+            return;
+        };
+        // A straggler has met them all. In a grid a column may wait for this peer, and the slowest of
+        // several donors takes longer to answer than one.
+        if self.life.once.begun || self.has_rolls() {
+            return;
+        }
+        let known: BTreeSet<PeerId> = asked
+            .iter()
+            .chain(offers.values().flatten())
+            .copied()
+            .collect();
+        let mut more = self.helpful();
+        more.retain(|peer| !known.contains(peer));
+        more.truncate(self.donors_max().saturating_sub(known.len()));
+        self.send_asks(&more);
+        if let CatchUp::Asking { asked, .. } = &mut self.catch_up {
+            asked.extend(more);
+        }
+    }
+
+    /// Peers that can help, the furthest ahead first. Only those that failed to help least often
+    /// count: a peer that claims to be ahead and never helps must not be asked for ever.
+    fn helpful(&self) -> Vec<PeerId> {
+        let at_rest = self.holders_at_rest();
+        let ready = self.cx.view.of_this_branch();
+        let ready = ready.filter(|(id, r)| r.ready || at_rest.contains(id));
+        let donors: Vec<(u32, Round, PeerId)> = ready
+            .map(|(id, r)| (self.helpers.in_vain(id), r.round, id))
+            .collect();
+        let least = donors.iter().map(|(vain, ..)| *vain).min();
+        let donors = donors.into_iter().filter(|(vain, ..)| Some(*vain) == least);
+        let mut donors: Vec<(Round, PeerId)> = donors.map(|(_, round, id)| (round, id)).collect();
+        donors.sort_by_key(|(round, id)| (std::cmp::Reverse(*round), *id));
+        // A state that opens an earlier round would mean more rounds to replay. Those that may lie do
+        // not count, however far ahead they claim to be.
+        let liars = match at_rest.is_empty() {
+            true => self.liars(),
+            false => 0,
+        };
+        let newest = donors.get(liars.min(donors.len().saturating_sub(1)));
+        let newest = newest.map(|(round, _)| *round);
+        donors.retain(|(round, _)| Some(round.next()) >= newest);
+        donors.into_iter().map(|(_, id)| id).collect()
+    }
+
+    /// How many donors are asked: more than those that may lie.
+    fn donors_max(&self) -> usize {
+        DONORS_MAX.max(self.liars() + 1)
+    }
+
+    fn send_asks(&mut self, donors: &[PeerId]) {
+        let at_least = self.oldest_wanted();
+        for peer in donors {
+            self.cx.send(*peer, TransferMessage::StateAsk { at_least });
+        }
+    }
+}
+
+/// Doublings of the pause after a catch-up whose bytes were wrong.
+const PAUSE_DOUBLINGS_MAX: u32 = 4;
+
+/// How many peers must say the same before this one believes it, and whether an offered state is the
+/// run's.
+///
+/// Links are authenticated. So what `liars + 1` linked peers say, at least one says that does not lie.
+impl Peer {
+    /// How many of the peers that take part may lie. Until a peer has met the run it may have met
+    /// liars only, so for a while it counts all peers that it knows of.
+    pub(super) fn liars(&self) -> usize {
+        if !self.cx.plan.agreement.signs() {
+            return 0;
+        }
+        let greeted = 1 + self.cx.view.greeted().count();
+        let config = &self.cx.config;
+        let young =
+            !self.life.once.begun && self.cx.now.since(self.life.started) < config.start_wait;
+        let members = match young {
+            true => {
+                let known = self.cx.view.iter().filter(|(_, r)| !r.banned).count() + 1;
+                let expected = config.start_with.max(config.companions + 1);
+                greeted.max(known).max(expected)
+            }
+            false => greeted,
+        };
+        // Its first links may be all liars that the run allows for.
+        let fewest = match self.cx.plan.agreement.liars {
+            u16::MAX => 1,
+            liars => usize::from(liars),
+        };
+        let liars = self.cx.plan.liars_of(members);
+        if young { liars.max(fewest) } else { liars }
+    }
+
+    /// Asks the others whether an offered state is the run's.
+    pub(super) fn seek_vouchers(&mut self, offer: Offer, donors: Vec<PeerId>) {
+        self.catch_up = CatchUp::Vouching(Vouching {
+            offer,
+            donors,
+            said: BTreeMap::new(),
+            asked: 0,
+        });
+        self.seek_again();
+    }
+
+    /// Asks those that have not answered, because they have not reached the state's round or a message
+    /// was lost. After some times its donors have helped in vain.
+    pub(super) fn seek_again(&mut self) {
+        let CatchUp::Vouching(vouching) = &mut self.catch_up else {
+            return;
+        };
+        if vouching.asked >= VOUCHERS_SOUGHT_MAX {
+            let donors = std::mem::take(&mut vouching.donors);
+            self.helpers.blame(donors);
+            self.ask_others();
+            return;
+        }
+        vouching.asked += 1;
+        let round = vouching.offer.state.round;
+        let silent = self.cx.view.greeted().map(|(id, _)| id);
+        let silent = silent.filter(|id| !vouching.said.contains_key(id));
+        for peer in silent.collect::<Vec<_>>() {
+            self.cx.send(peer, TransferMessage::AnchorAsk { round });
+        }
+        let allowed = self.cx.deadlines.answer();
+        wait_for_state(&mut self.cx, allowed);
+    }
+
+    /// Another peer asks with which parameters a round began here.
+    pub(super) fn anchor_asked(&mut self, from: PeerId, round: Round) {
+        let anchor = self.began(round);
+        self.cx
+            .send(from, TransferMessage::Anchor { round, anchor });
+    }
+
+    /// A peer says with which parameters it began a round, or that it did not begin it.
+    pub(super) fn anchor_said(&mut self, from: PeerId, round: Round, anchor: Option<Digest>) {
+        self.rest_answered(from, round, anchor);
+        let (liars, Some(anchor)) = (self.liars(), anchor) else {
+            return;
+        };
+        let CatchUp::Vouching(vouching) = &mut self.catch_up else {
+            return;
+        };
+        if vouching.offer.state.round != round {
+            return;
+        }
+        vouching.said.insert(from, anchor);
+        let count = |true_anchor: bool| {
+            let said = vouching.said.values();
+            let same = said.filter(|said| (**said == vouching.offer.anchor) == true_anchor);
+            same.count()
+        };
+        let (vouch, deny) = (count(true), count(false));
+        if vouch > liars {
+            let (offer, donors) = (vouching.offer, std::mem::take(&mut vouching.donors));
+            self.fetch_state(offer, donors);
+        } else if deny > liars {
+            let donors = std::mem::take(&mut vouching.donors);
+            self.helpers.blame(donors);
+            self.ask_others();
+        }
+    }
+
+    /// A round begins here from a state that this peer has by its own work, or for which others have
+    /// vouched: it vouches for it too.
+    pub(super) fn remember_opening(&mut self) {
+        if !self.cx.plan.agreement.signs() {
+            return;
+        }
+        let opening = Base {
+            round: self.cx.round,
+            anchor: self.cx.anchor(),
+        };
+        if self.donor.opened.back() != Some(&opening) {
+            self.donor.open(opening);
+            self.cx.put(Output::Opened(opening));
+        }
+    }
+
+    /// Bytes of a catch-up were missing or wrong: asks others at once, and the same ones only after
+    /// a pause that grows.
+    pub(super) fn ask_others(&mut self) {
+        self.drop_replay();
+        let ready = self.cx.view.greeted().filter(|(_, r)| r.ready);
+        let fresh = ready.map(|(id, _)| self.helpers.in_vain(id)).min() == Some(0);
+        if fresh {
+            self.ask_state();
+            return;
+        }
+        if self.liars() > 0 && self.life.once.begun && self.helpers.failures > 0 {
+            // Each that could help has failed to. This peer goes on with what it has; should that be
+            // wrong, more than may lie will say so.
+            self.give_up_on_others();
+            return;
+        }
+        let pause = self.cx.deadlines.answer() * (1 << self.helpers.failures);
+        self.helpers.failures = (self.helpers.failures + 1).min(PAUSE_DOUBLINGS_MAX);
+        self.ask_later(pause);
+    }
+
+    fn give_up_on_others(&mut self) {
+        self.catch_up = CatchUp::Idle;
+        self.helpers = Helpers::default();
+        self.cx.timers.stop(Timer::CatchUp);
+        self.cx.waited(Wait::State, true);
+        self.cx.this_life.newcomer = true;
+        if self.phase == Phase::Join {
+            self.begin();
+        }
+    }
+
+    /// Asks for a state once this time has passed.
+    pub(super) fn ask_later(&mut self, pause: Duration) {
+        self.catch_up = CatchUp::Asking {
+            asked: Default::default(),
+            offers: BTreeMap::new(),
+        };
+        wait_for_state(&mut self.cx, pause);
+    }
+}
+
+/// A branch that another state replaces: it is saved first.
+impl Peer {
+    /// Peers of another branch may have come: notes it, and stops for a merge as soon as this peer's
+    /// work allows.
+    pub(super) fn look_for_branches(&mut self) {
+        let here = self.cx.view.apart().next().is_some();
+        if self.cx.view.split.apart(here, self.cx.now)
+            && let Some(branch) = self.cx.branch()
+        {
+            let round = self.cx.round;
+            self.cx.emit(Event::BranchesMet {
+                round,
+                base: branch.began(),
+                weight: branch.weight,
+            });
+        }
+        if self.cx.branch().is_none() {
+            // They have been here for too long without a merge.
+            let round = self.cx.round;
+            let given_up = true;
+            self.cx.emit(Event::NotMerged { round, given_up });
+            self.cx.sort_sides();
+            return;
+        }
+        if !here || !self.exchange.merge_is_due(&self.cx) {
+            return;
+        }
+        // Otherwise it stops when the round's training or its exchange ends.
+        if matches!(self.phase, Phase::Finished | Phase::Paused) {
+            self.merge();
+        }
+    }
+
+    /// The branch that it is in since it lost peers to a split, and how many are missing from it.
+    pub fn branch(&self) -> Option<(Branch, usize)> {
+        let split = &self.cx.view.split;
+        let branch = split.branch()?;
+        Some((branch, split.missing().count()))
+    }
+
+    /// Whether peers of another branch are linked.
+    pub fn meets_another_branch(&self) -> bool {
+        self.cx.view.apart().next().is_some()
+    }
+
+    /// The branch whose state is lost when this peer takes over another one: none while the peers that
+    /// are missing from it are away, because then the other state is of the same branch.
+    fn replaced_branch(&self) -> Option<Branch> {
+        let split = &self.cx.view.split;
+        let back = |id: PeerId| {
+            let remote = self.cx.view.get(id);
+            remote.is_some_and(|r| r.linked && r.greeted)
+        };
+        let branch = split.branch().filter(|branch| branch.weight > 0.0);
+        branch.filter(|_| split.missing().any(back))
+    }
+
+    /// A state is here: loads it, and saves this peer's branch before that if it has one.
+    pub(super) fn load_or_keep(&mut self, offer: Offer, donors: Vec<PeerId>) {
+        if self.replaced_branch().is_none() {
+            self.load(offer, donors);
+            return;
+        }
+        let (round, snapshot) = (self.cx.round, self.snapshot());
+        let order = Order::SaveBranch { round, snapshot };
+        let order = self.cx.order(order);
+        self.catch_up = CatchUp::Keeping(order, offer, donors);
+    }
+
+    /// The branch is saved. Without it the peer goes on too: it cannot stay with a state of its own.
+    pub(super) fn branch_kept(&mut self, done: &Done) {
+        match (done, self.cx.view.split.branch()) {
+            (Done::Saved, Some(branch)) => {
+                let (round, weight) = (self.cx.round, branch.weight);
+                self.cx.emit(Event::BranchSaved { round, weight });
+            }
+            (Done::Saved, None) => {}
+            (other, _) => self.report_failure(other),
+        }
+    }
+
+    pub(super) fn load(&mut self, offer: Offer, donors: Vec<PeerId>) {
+        let state = offer.state;
+        let order = self.cx.order(Order::Load { state });
+        self.catch_up = CatchUp::Loading(order, offer, donors);
+    }
+
+    /// Another state has replaced this peer's. If it is of the same side, so is its branch.
+    pub(super) fn leave_branch(&mut self) {
+        let CatchUp::Loading(_, _, donors) = &self.catch_up else {
+            return;
+        };
+        let view = &self.cx.view;
+        let branch_of = |id: &PeerId| {
+            view.get(*id)
+                .and_then(|remote| remote.contact.branch.as_deref().copied())
+        };
+        let mut of_donors = donors.iter().filter(|id| !view.split.misses(**id));
+        let theirs = of_donors.find_map(branch_of);
+        let theirs = theirs.filter(|_| self.replaced_branch().is_none());
+        let own = view.split.branch();
+        let away = |id: &PeerId| view.get(*id).is_none_or(|r| !r.linked);
+        let missing: BTreeSet<PeerId> = view.split.known().filter(away).collect();
+        match (theirs, own) {
+            (Some(theirs), Some(own)) if theirs.meets(&own) => {
+                self.cx.view.split.took_over(&theirs);
+            }
+            (theirs, _) => {
+                self.cx.view.split.forget();
+                if let Some(theirs) = theirs {
+                    self.cx.view.split.adopt(&theirs, missing);
+                }
+            }
+        }
+        self.cx.sort_sides();
     }
 }

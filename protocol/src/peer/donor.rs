@@ -4,151 +4,200 @@
 //! are asked in the same round pin the same bits, so a newcomer can draw on all of them.
 
 use crate::core::Phase;
-use crate::limits::{PIN_LIFETIME, VIEW_PEERS_MAX};
-use crate::peer::Peer;
+use crate::core::context::Context;
+use crate::exchange::Exchange;
+use crate::limits::{OPENINGS_MAX, PIN_LIFETIME, VIEW_PEERS_MAX};
 use crate::peer::lag::Offer;
 use crate::wire::{Scoped, TransferMessage};
-use crate::{Base, Done, Order, OrderId, PeerId, Round};
+use crate::{Base, Digest, Done, Order, OrderId, PeerId, Round, Time};
+use std::collections::VecDeque;
 
-impl Peer {
-    pub(super) fn state_asked(&mut self, from: PeerId, at_least: Round) {
-        let holds = (self.ready() || self.at_rest()) && self.catch_up.idle();
-        if !holds || self.cx.round < at_least {
-            self.cx.send(from, TransferMessage::StateRefuse);
-            return;
+/// Peers that asked for a state or a past round, and the pinned state.
+#[derive(Debug, Default)]
+pub(super) struct Donor {
+    askers: Vec<PeerId>,
+    history_askers: Vec<(PeerId, Base)>,
+    /// The order to pin a state, and the hash of its parameters.
+    pinning: Option<(OrderId, Digest)>,
+    pinned: Option<(Offer, Time)>,
+    /// The rounds that this peer began last, and with which parameters.
+    pub(super) opened: VecDeque<Base>,
+}
+
+impl Donor {
+    /// This peer begins a round. It knows no more of later ones from which it went back.
+    pub(super) fn open(&mut self, opening: Base) {
+        let later = |last: &Base| last.round >= opening.round;
+        while self.opened.back().is_some_and(later) {
+            self.opened.pop_back();
         }
-        let usable = self.usable_pin();
+        self.opened.push_back(opening);
+        if self.opened.len() > OPENINGS_MAX {
+            self.opened.pop_front();
+        }
+    }
+
+    /// A peer is gone.
+    pub(super) fn forget(&mut self, peer: PeerId) {
+        self.askers.retain(|p| *p != peer);
+        self.history_askers.retain(|(p, _)| *p != peer);
+    }
+
+    /// A peer asks for a state, and this one has one to give.
+    pub(super) fn state_asked(
+        &mut self,
+        cx: &mut Context,
+        exchange: &mut dyn Exchange,
+        phase: Phase,
+        from: PeerId,
+        at_least: Round,
+    ) {
+        let usable = self.usable_pin(cx, exchange);
         if let Some(offer) = usable.filter(|offer| offer.state.round >= at_least) {
-            self.donor.pinned = Some((offer, self.cx.now));
-            self.cx.send(from, offer.message());
+            self.pinned = Some((offer, cx.now));
+            cx.send(from, offer.message());
             return;
         }
-        if self.donor.askers.len() < VIEW_PEERS_MAX && !self.donor.askers.contains(&from) {
-            self.donor.askers.push(from);
+        if self.askers.len() < VIEW_PEERS_MAX && !self.askers.contains(&from) {
+            self.askers.push(from);
         }
+        // In the other phases the anchor is about to change: the asker gets the next one.
         if matches!(
-            self.phase,
+            phase,
             Phase::Join | Phase::Train | Phase::Settle | Phase::Paused | Phase::Finished
         ) {
-            self.pin();
+            self.pin(cx, exchange);
         }
     }
 
     /// The pinned state, while a newcomer could still catch up from it.
-    fn usable_pin(&self) -> Option<Offer> {
-        let (offer, _) = self.donor.pinned?;
+    fn usable_pin(&self, cx: &Context, exchange: &dyn Exchange) -> Option<Offer> {
+        let (offer, _) = self.pinned?;
         let state = offer.state;
-        let current = state.round == self.cx.round;
-        let agreed = self.cx.plan.exchange.agrees();
+        let current = state.round == cx.round;
+        let agreed = cx.plan.exchange.agrees();
         // The newcomer replays every round since then, so none may be missing.
-        let mut since = (state.round.0..self.cx.round.0).map(Round);
-        let replayable = agreed && since.all(|round| self.history(round).is_some());
+        let mut since = (state.round.0..cx.round.0).map(Round);
+        let replayable = agreed && since.all(|round| history(cx, exchange, round).is_some());
         (current || replayable).then_some(offer)
     }
 
-    /// The decisions of a past round, while all of them are here.
-    fn history(&self, round: Round) -> Option<Vec<Scoped>> {
-        let fragments = self.cx.plan.fragments_of(round).count();
-        self.exchange.history()?.decisions(round, fragments)
-    }
-
-    fn keep_since(&mut self, round: Option<Round>) {
-        if let Some(history) = self.exchange.history_mut() {
-            history.keep_since(round);
-        }
-    }
-
-    fn pin(&mut self) {
-        if self.donor.pinning.is_none() {
-            if let Some((old, _)) = self.donor.pinned.take() {
+    fn pin(&mut self, cx: &mut Context, exchange: &mut dyn Exchange) {
+        if self.pinning.is_none() {
+            if let Some((old, _)) = self.pinned.take() {
                 let round = old.state.round;
-                self.cx.order(Order::Unpin { round });
+                cx.order(Order::Unpin { round });
             }
-            let round = self.cx.round;
+            let round = cx.round;
             // A peer that takes the state over needs the rounds that end meanwhile.
-            self.keep_since(Some(round));
-            let anchor = self.cx.anchor();
-            let note = self.shared_bytes();
-            let order = self.cx.order(Order::Pin { round, note });
-            self.donor.pinning = Some((order, anchor));
+            keep_since(exchange, Some(round));
+            let (anchor, note) = (cx.anchor(), cx.replicated_bytes());
+            let order = cx.order(Order::Pin { round, note });
+            self.pinning = Some((order, anchor));
         }
     }
 
     /// An order of the donor was answered; false when it is not one.
-    pub(super) fn donor_done(&mut self, order: OrderId, done: &Done) -> bool {
-        let Some((_, anchor)) = self.donor.pinning.filter(|(pinning, _)| *pinning == order) else {
+    pub(super) fn done(
+        &mut self,
+        cx: &mut Context,
+        exchange: &mut dyn Exchange,
+        order: OrderId,
+        done: &Done,
+    ) -> bool {
+        let Some((_, anchor)) = self.pinning.filter(|(pinning, _)| *pinning == order) else {
             return false;
         };
-        self.donor.pinning = None;
-        let answer = match done {
-            Done::Pinned(state) => {
-                let offer = Offer {
-                    state: *state,
-                    anchor,
-                };
-                self.donor.pinned = Some((offer, self.cx.now));
-                offer.message()
-            }
-            _ => {
-                self.keep_since(None);
-                TransferMessage::StateRefuse
-            }
+        self.pinning = None;
+        let answer = if let Done::Pinned(state) = done {
+            let state = *state;
+            let offer = Offer { state, anchor };
+            self.pinned = Some((offer, cx.now));
+            offer.message()
+        } else {
+            keep_since(exchange, None);
+            TransferMessage::StateRefuse
         };
-        for asker in std::mem::take(&mut self.donor.askers) {
-            self.cx.send(asker, answer.clone());
+        for asker in std::mem::take(&mut self.askers) {
+            cx.send(asker, answer.clone());
         }
         true
     }
 
-    pub(super) fn history_asked(&mut self, from: PeerId, began: Base) {
+    /// A straggler asks for the decisions of a round.
+    pub(super) fn history_asked(
+        &mut self,
+        cx: &mut Context,
+        exchange: &dyn Exchange,
+        phase: Phase,
+        from: PeerId,
+        began: Base,
+    ) {
         let round = began.round;
-        if self.cx.view.split.differs(began) {
+        if cx.view.split.differs(began) {
             // It comes from another branch: what was decided in this one is no mean of its own.
-            self.cx.send(from, TransferMessage::HistoryRefuse { round });
+            cx.send(from, TransferMessage::HistoryRefuse { round });
             return;
         }
-        if let Some(decisions) = self.history(round) {
+        if let Some(decisions) = history(cx, exchange, round) {
             for decision in decisions {
-                self.cx.send(from, decision);
+                cx.send(from, decision);
             }
             return;
         }
-        let under_way = matches!(self.phase, Phase::Exchange | Phase::Apply);
-        let askers = &mut self.donor.history_askers;
-        if round == self.cx.round && under_way && askers.len() < VIEW_PEERS_MAX {
+        let under_way = matches!(phase, Phase::Exchange | Phase::Apply);
+        let askers = &mut self.history_askers;
+        if round == cx.round && under_way && askers.len() < VIEW_PEERS_MAX {
             if !askers.contains(&(from, began)) {
                 askers.push((from, began));
             }
         } else {
-            self.cx.send(from, TransferMessage::HistoryRefuse { round });
+            cx.send(from, TransferMessage::HistoryRefuse { round });
         }
     }
 
     /// A round ended: serves the peers that waited for its state.
-    pub(super) fn donor_round_ended(&mut self) {
-        for (peer, began) in std::mem::take(&mut self.donor.history_askers) {
-            self.history_asked(peer, began);
+    pub(super) fn round_ended(
+        &mut self,
+        cx: &mut Context,
+        exchange: &mut dyn Exchange,
+        phase: Phase,
+    ) {
+        for (peer, began) in std::mem::take(&mut self.history_askers) {
+            self.history_asked(cx, exchange, phase, peer, began);
         }
-        if !self.donor.askers.is_empty() {
-            self.pin();
+        if !self.askers.is_empty() {
+            self.pin(cx, exchange);
         }
     }
 
     /// Releases a state without recent requests.
-    pub(super) fn donor_tick(&mut self) {
-        let pinned = self.donor.pinned;
-        if pinned.is_some_and(|(_, used)| self.cx.now.since(used) > PIN_LIFETIME) {
-            self.drop_pin();
+    pub(super) fn tick(&mut self, cx: &mut Context, exchange: &mut dyn Exchange) {
+        let unused = |(_, used): (Offer, Time)| cx.now.since(used) > PIN_LIFETIME;
+        if self.pinned.is_some_and(unused) {
+            self.drop_pin(cx, exchange);
         }
     }
 
     /// Releases the pinned state. Once this peer has taken another state over, it must not serve
     /// the old one: it is of the same round, but not what this peer holds and announces.
-    pub(super) fn drop_pin(&mut self) {
-        if let Some((offer, _)) = self.donor.pinned.take() {
-            self.keep_since(None);
+    pub(super) fn drop_pin(&mut self, cx: &mut Context, exchange: &mut dyn Exchange) {
+        if let Some((offer, _)) = self.pinned.take() {
+            keep_since(exchange, None);
             let round = offer.state.round;
-            self.cx.order(Order::Unpin { round });
+            cx.order(Order::Unpin { round });
         }
+    }
+}
+
+/// The decisions of a past round, while all of them are here.
+fn history(cx: &Context, exchange: &dyn Exchange, round: Round) -> Option<Vec<Scoped>> {
+    let fragments = cx.plan.fragments_of(round).count();
+    exchange.history()?.decisions(round, fragments)
+}
+
+fn keep_since(exchange: &mut dyn Exchange, round: Option<Round>) {
+    if let Some(history) = exchange.history_mut() {
+        history.keep_since(round);
     }
 }

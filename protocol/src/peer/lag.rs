@@ -1,9 +1,8 @@
 //! How far a peer is in catching up with the others.
 
-use crate::exchange::Scoped;
-use crate::limits::GRID_VIEW_PEERS_MAX;
+use crate::peer::replay::Replay;
 use crate::wire::TransferMessage;
-use crate::{Digest, FragmentId, OrderId, PeerId, Scores, SliceId, StateId};
+use crate::{Digest, OrderId, PeerId, StateId};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// How far the catch-up is.
@@ -58,53 +57,4 @@ pub(super) struct Vouching {
     pub(super) said: BTreeMap<PeerId, Digest>,
     /// How often they were asked.
     pub(super) asked: u8,
-}
-
-/// A past round that is being replayed.
-#[derive(Debug, Default)]
-pub(super) struct Replay {
-    pub(super) donor: Option<PeerId>,
-    /// Earlier donors, which owed slices for too long.
-    pub(super) debtors: BTreeSet<PeerId>,
-    pub(super) decisions: BTreeMap<FragmentId, Scoped>,
-    /// The same with their proofs, where members sign.
-    pub(super) proofs: BTreeMap<FragmentId, Scoped>,
-    pub(super) fetching: BTreeMap<SliceId, Digest>,
-    /// Fetched slices, until the round is applied and the history keeps them.
-    pub(super) here: Vec<SliceId>,
-    /// Where contributions are scored: what members say, as far as it is read.
-    pub(super) scores: ReplayedScores,
-    pub(super) applies: BTreeMap<OrderId, FragmentId>,
-    pub(super) started: bool,
-    pub(super) replayed: u32,
-}
-
-/// The scores of a round that is being replayed.
-#[derive(Debug, Default)]
-pub(super) struct ReplayedScores {
-    /// Orders that read them; `None` until they are given.
-    pub(super) reads: Option<BTreeMap<OrderId, PeerId>>,
-    pub(super) said: BTreeMap<PeerId, Scores>,
-}
-
-/// What this catch-up has learnt about the peers that help.
-#[derive(Debug, Default)]
-pub(super) struct Helpers {
-    /// How often each peer failed to help.
-    pub(super) vain: BTreeMap<PeerId, u32>,
-    /// The donors of the state that was loaded last.
-    pub(super) donors: Vec<PeerId>,
-    /// How often a replay or a state failed although donors answered.
-    pub(super) failures: u32,
-    /// Donors that did not answer in time. What they offer later is welcome: a donor that exchanges a round
-    /// answers when that has ended, and a path or a machine may be slower than the wait.
-    pub(super) late: BTreeSet<PeerId>,
-}
-
-impl Helpers {
-    /// These donors did not answer in time.
-    pub(super) fn note_late(&mut self, donors: &BTreeSet<PeerId>) {
-        let room = GRID_VIEW_PEERS_MAX.saturating_sub(self.late.len());
-        self.late.extend(donors.iter().take(room));
-    }
 }

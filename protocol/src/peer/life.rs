@@ -1,7 +1,7 @@
-//! What is under way in a peer's round, and when things were last done.
+//! What is under way in a peer's round, when things were last done, and what is known before the first round.
 
-use crate::{FragmentId, OrderId, PeerId, Round, Time, TrainSummary};
-use std::collections::BTreeMap;
+use crate::{Base, Digest, FragmentId, OrderId, PeerId, Round, Time, TrainSummary};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Orders of the round that are under way, and when things were last done.
 #[derive(Debug, Default)]
@@ -91,6 +91,43 @@ pub(super) enum Patience {
     ForMost,
     /// `start_wait` is over.
     Over,
+}
+
+/// What others say of the states with which peers wait for their first round.
+#[derive(Debug, Default)]
+pub(super) struct Rest {
+    /// By the round of such a state.
+    pub(super) rounds: BTreeMap<Round, Said>,
+}
+
+/// What others say of one round.
+#[derive(Debug)]
+pub(super) struct Said {
+    /// Until when their answers are waited for.
+    pub(super) until: Time,
+    pub(super) asked: BTreeSet<PeerId>,
+    /// How often those that are silent are asked again.
+    pub(super) again: u8,
+    /// With which parameters each of them began it, if it did.
+    pub(super) began: BTreeMap<PeerId, Option<Digest>>,
+}
+
+impl Said {
+    /// Whether answers may still come.
+    pub(super) fn is_open(&self, now: Time) -> bool {
+        now < self.until || self.again > 0
+    }
+}
+
+/// Where this peer's state stands among those of the peers that wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Standing {
+    /// It is the newest, or none is to be waited for.
+    Newest,
+    /// This one is to be taken over first.
+    Behind(Base),
+    /// Too few have said yet what they know.
+    Unclear,
 }
 
 #[cfg(test)]

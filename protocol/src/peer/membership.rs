@@ -1,16 +1,23 @@
-//! Membership: links, hellos, records by anti-entropy, signs of life.
+//! Membership: links, hellos, records by anti-entropy, signs of life, and what a broken rule costs. For a peer
+//! of a grid or of cells also its place in the roll, and the links that follow from it.
 
 use crate::core::remote::DIALS_REFUSED;
 use crate::core::timers::Timer;
 use crate::core::{Event, Output, PeerError, Phase};
-use crate::exchange::Signal;
+use crate::exchange::{GridMessage, Signal};
 use crate::limits::{
-    ABSENT_ROUNDS_MAX, ACTIVE_LINKS_MAX, ALIVE_EVERY, CLOCK_SKEW_MAX, RECORD_LIFETIME,
-    RECORDS_BYTES_MAX, RECORDS_PER_MESSAGE_MAX,
+    ABSENT_ROUNDS_MAX, ACTIVE_LINKS_MAX, ALIVE_EVERY, CLOCK_SKEW_MAX, DIAL_ATTEMPTS_MAX,
+    FOUNDING_EVERY, RECORD_LIFETIME, RECORDS_BYTES_MAX, RECORDS_PER_MESSAGE_MAX, SCORE_MAX,
+    SPONSORS_MAX, STRANGER_LINKS, STRANGER_LINKS_MAX,
 };
 use crate::peer::Peer;
-use crate::wire::{ExchangeMessage, Hello, MembershipMessage, Message, Muster, PeerRecord, Reason};
-use crate::{Branch, Digest, PeerId, Round, Time};
+use crate::peer::life::Missing;
+use crate::roll::Founding;
+use crate::wire::{
+    ExchangeMessage, Hello, MembershipMessage, Message, Muster, PeerRecord, Rates, Reason,
+    RecordFields, WireError, canonical,
+};
+use crate::{Branch, Digest, FoundingMessage, Grouping, LinkRates, PeerId, Proof, Round, Time};
 use core::time::Duration;
 use rand_core::Rng;
 
@@ -260,7 +267,7 @@ impl Peer {
         if (self.only_follows() || self.trains_outside()) && self.is_outside() {
             self.ask_for_a_place();
         }
-        self.donor_tick();
+        self.donor.tick(&mut self.cx, self.exchange.as_mut());
         self.keep_donors();
     }
 
@@ -395,5 +402,530 @@ impl Peer {
         for record in self.cx.view.due_dials(now, room) {
             self.cx.put(Output::Dial(record));
         }
+    }
+}
+
+/// What one broken rule costs; ten of them cut a peer off.
+const PENALTY: u32 = 10;
+
+/// What a broken rule costs, and when a peer is cut off.
+impl Peer {
+    /// Scores a peer that broke a rule, and cuts it off if it continues.
+    pub(super) fn judge(
+        &mut self,
+        from: PeerId,
+        result: Result<(), PeerError>,
+    ) -> Result<(), PeerError> {
+        let Err(error) = &result else { return Ok(()) };
+        let Some(remote) = self.cx.view.get_mut(from) else {
+            return result;
+        };
+        remote.score = remote.score.saturating_add(PENALTY);
+        let (score, banned) = (remote.score, remote.banned);
+        let what = error.to_string();
+        self.cx.emit(Event::Misbehaved {
+            peer: from,
+            score,
+            what,
+        });
+        if score >= SCORE_MAX && !banned {
+            self.cut_off(from, Reason::Misbehaved);
+        }
+        result
+    }
+
+    /// Cuts off a peer that lies. A proof is passed on, also when the peer is cut off already.
+    pub(super) fn convict(&mut self, peer: PeerId, what: String, proof: Option<Box<Proof>>) {
+        let proven = proof.is_some();
+        if let Some(proof) = proof {
+            self.cx.put(Output::Prove(proof));
+        }
+        if self.cx.view.get(peer).is_some_and(|remote| remote.banned) {
+            return;
+        }
+        let round = self.cx.round;
+        self.cx.emit(Event::Lied {
+            peer,
+            proven,
+            round,
+            what,
+        });
+        self.cut_off(peer, Reason::Misbehaved);
+    }
+
+    /// Says goodbye and closes the link; for good where the peer broke rules.
+    pub(super) fn cut_off(&mut self, peer: PeerId, reason: Reason) {
+        if let Some(remote) = self.cx.view.get_mut(peer) {
+            // Another run, model, plan or version is a mistake that the user may correct.
+            remote.banned |= reason == Reason::Misbehaved;
+            remote.contact.refused = true;
+            remote.contact.dials = DIALS_REFUSED;
+        }
+        self.cx.emit(Event::Refused { peer, reason });
+        self.cx.send(peer, MembershipMessage::Goodbye(reason));
+        self.cx.put(Output::Disconnect { peer, reason });
+        self.peer_gone(peer);
+    }
+
+    /// Bytes that are not a message. Another version breaks no rule, but the two cannot talk.
+    pub(super) fn malformed(&mut self, from: PeerId, error: WireError) -> Result<(), PeerError> {
+        if matches!(error, WireError::Version { .. }) {
+            self.cut_off(from, Reason::OtherVersion);
+            return Err(PeerError::Malformed(error));
+        }
+        self.cx.emit(Event::Malformed {
+            peer: from,
+            error: error.clone(),
+        });
+        self.judge(from, Err(PeerError::Malformed(error)))
+    }
+}
+
+/// By how many seconds the clock that signed a record is ahead of this peer's, if that cannot be the
+/// record's age: a record is passed on for as long as it is believed.
+fn ahead(record: &PeerRecord, now: Time) -> Option<i64> {
+    let seconds = |time: Time| i64::try_from(time.since(Time::ZERO).as_secs()).unwrap_or(i64::MAX);
+    let signed = seconds(record.expires).saturating_sub(RECORD_LIFETIME.as_secs() as i64);
+    let ahead = signed.saturating_sub(seconds(now));
+    let (most, least) = (
+        CLOCK_SKEW_MAX.as_secs() as i64,
+        RECORD_LIFETIME.as_secs() as i64,
+    );
+    (ahead > most || ahead < -(least + most)).then_some(ahead)
+}
+
+/// Wrong clocks. A peer signs its record with an expiry by its own clock, so a record says what time
+/// it is there, give or take its age.
+impl Peer {
+    /// Notes what the record of a linked peer, from itself, says about its clock.
+    pub(super) fn note_clock(&mut self, from: PeerId, record: &PeerRecord) {
+        let now = self.cx.now;
+        if record.peer != from {
+            return;
+        }
+        let ahead = ahead(record, now);
+        let Some(remote) = self.cx.view.get_mut(from) else {
+            return;
+        };
+        let before = remote.contact.clock.replace(ahead.unwrap_or(0));
+        if before != Some(ahead.unwrap_or(0)) && (ahead.is_some() || self.life.once.clock_off) {
+            self.judge_clocks(from);
+        }
+    }
+
+    /// Whose clock is wrong: this peer's, if more than half of all, itself among them, agree on another
+    /// time.
+    fn judge_clocks(&mut self, from: PeerId) {
+        let told = self.cx.view.greeted();
+        let mut clocks: Vec<i64> = told.filter_map(|(_, r)| r.contact.clock).collect();
+        clocks.sort_unstable();
+        let median = clocks.get(clocks.len() / 2).copied().unwrap_or(0);
+        let skew = CLOCK_SKEW_MAX.as_secs();
+        let agreeing = clocks.iter().filter(|c| c.abs_diff(median) <= skew).count();
+        let mine = median != 0 && agreeing > self.liars() && 2 * agreeing > clocks.len() + 1;
+        if mine {
+            if !self.life.once.clock_off {
+                self.life.once.clock_off = true;
+                self.cx.emit(Event::ClockOff {
+                    peer: None,
+                    ahead: median,
+                });
+            }
+            return;
+        }
+        let Some(remote) = self.cx.view.get_mut(from) else {
+            return;
+        };
+        let ahead = remote.contact.clock.unwrap_or(0);
+        if ahead != 0 && !remote.contact.clock_told {
+            remote.contact.clock_told = true;
+            let peer = Some(from);
+            self.cx.emit(Event::ClockOff { peer, ahead });
+        }
+    }
+}
+
+/// A peer of a grid or of cells: its place in the roll, links to its mates, and the way in for one without a place.
+impl Peer {
+    /// Whether swarms of this run have a roll.
+    pub(super) const fn has_rolls(&self) -> bool {
+        self.cx.plan.agreement.grouping.has_roll()
+    }
+
+    /// Whether this peer takes part in no round, because it has no place in the roll.
+    pub(super) fn is_outside(&self) -> bool {
+        let place = self
+            .cx
+            .rolls
+            .roll
+            .as_ref()
+            .and_then(|roll| roll.place_of(self.cx.me()));
+        self.has_rolls() && place.is_none()
+    }
+
+    /// Dials mates without a link. Of two, the one with the lower id dials first.
+    pub(super) fn dial_mates(&mut self) {
+        let now = self.cx.now;
+        let Some(roll) = self.cx.rolls.roll.clone() else {
+            return;
+        };
+        for mate in self.cx.rolls.mates.clone().iter().copied() {
+            let place = roll.place_of(mate).and_then(|place| roll.place(place));
+            let Some(record) = place.map(|place| place.record.clone()) else {
+                continue;
+            };
+            let first = self.cx.me() < mate;
+            // Mates take the place of others that are only known.
+            let Some(remote) = self.cx.view.entry(mate) else {
+                continue;
+            };
+            if remote.contact.record.is_none() {
+                remote.contact.record = Some(record.clone());
+            }
+            let newest = remote.contact.record.clone().unwrap_or(record);
+            let contact = &mut remote.contact;
+            let due = contact.dial_at.is_none_or(|at| at <= now);
+            if remote.linked || remote.banned || contact.dials == DIALS_REFUSED || !due {
+                continue;
+            }
+            if contact.dials == 0 && !first {
+                // The other end dials now; if it cannot, this one does with the next sign of life.
+                contact.dials = 1;
+                contact.dial_at = Some(now + ALIVE_EVERY / 2);
+                continue;
+            }
+            contact.dials = (contact.dials + 1).min(DIAL_ATTEMPTS_MAX - 1);
+            contact.dial_at = Some(now + Duration::from_secs(1 << contact.dials.min(6)));
+            self.cx.put(Output::Dial(newest));
+        }
+    }
+
+    /// Without a place: asks a few members for one.
+    pub(super) fn ask_for_a_place(&mut self) {
+        let Some(record) = self.cx.view.mine().cloned() else {
+            return;
+        };
+        let roll = self.cx.rolls.roll.clone();
+        let member = |peer: &PeerId| {
+            let roll = roll.as_ref();
+            roll.is_some_and(|roll| roll.place_of(*peer).is_some())
+        };
+        let live = self.cx.view.live().map(|(peer, _)| peer);
+        let mut sponsors: Vec<PeerId> = live.filter(member).collect();
+        if self.trains_outside() && !sponsors.is_empty() {
+            // Each would give it another place: one at a time.
+            let one = self.cx.rng.next_u64() % sponsors.len() as u64;
+            sponsors.swap(0, one as usize);
+            sponsors.truncate(1);
+        }
+        for sponsor in sponsors.into_iter().take(SPONSORS_MAX) {
+            self.cx.send(sponsor, GridMessage::Apply(record.clone()));
+        }
+    }
+
+    /// Whether the roll has a place for this peer.
+    pub(super) fn sits(&self) -> bool {
+        self.cx.rolls.roll.is_some() && !self.is_outside()
+    }
+
+    /// Whether this peer follows the others without taking part, for want of a place.
+    pub(super) fn only_follows(&self) -> bool {
+        let outside = self.cx.rolls.roll.is_some() && self.is_outside();
+        self.life.once.observes || (outside && !self.trains_outside())
+    }
+
+    /// Whether a peer without a place trains on from its own parameters: where peers agree on no anchor.
+    pub(super) const fn trains_outside(&self) -> bool {
+        self.cx.plan.exchange.facts().deals_cells
+    }
+
+    /// Another peer says that this one has a place from a round on.
+    pub(super) fn placed(&mut self, from: PeerId, round: Round) {
+        if let Some(remote) = self.cx.view.get_mut(from) {
+            remote.round = remote.round.max(round);
+        }
+        if self.phase == Phase::Join {
+            self.try_begin();
+        }
+    }
+
+    pub(super) fn is_here(&self, peer: PeerId) -> bool {
+        let remote = self.cx.view.get(peer);
+        remote.is_some_and(|remote| remote.linked && remote.greeted)
+    }
+
+    /// Whether all of this peer's mates are here.
+    pub(super) fn all_mates_here(&self) -> bool {
+        if let Some(Missing::Link(mate)) = self.life.once.waits_for
+            && self.cx.rolls.mates.contains(&mate)
+            && !self.is_here(mate)
+        {
+            return false;
+        }
+        self.cx.rolls.mates.iter().all(|peer| self.is_here(*peer))
+    }
+
+    /// How many of this peer's mates are here, of how many.
+    pub(super) fn mates_here(&self) -> (usize, usize) {
+        let mates = &self.cx.rolls.mates;
+        let here = mates.iter().filter(|peer| self.is_here(**peer));
+        (here.count(), mates.len())
+    }
+}
+
+/// Orders a peer's links with strangers, alike at both ends, so that both keep the same ones.
+fn rank(one: PeerId, other: PeerId) -> Digest {
+    Digest::of(&canonical(&(one.min(other), one.max(other))))
+}
+
+/// Links that a peer of a grid can spare. Founding a run, and newcomers on their way in, leave links
+/// between peers that are neither in one row nor in one column.
+impl Peer {
+    /// Closes links with members of the roll that are no mates, beyond [`STRANGER_LINKS_MAX`].
+    pub(super) fn close_spare_links(&mut self) {
+        if !self.sits() || self.founding.is_some() || !self.catch_up.idle() {
+            return;
+        }
+        let Some(roll) = &self.cx.rolls.roll else {
+            return;
+        };
+        let (me, mates) = (self.cx.me(), &self.cx.rolls.mates);
+        let linked = self.cx.view.greeted();
+        // One that takes over a state, or has no place yet, may be here for help.
+        let strangers = linked.filter(|(peer, remote)| {
+            remote.ready && roll.place_of(*peer).is_some() && !mates.contains(peer)
+        });
+        let mut strangers: Vec<PeerId> = strangers.map(|(peer, _)| peer).collect();
+        if strangers.len() <= STRANGER_LINKS_MAX {
+            return;
+        }
+        strangers.sort_by_cached_key(|peer| rank(me, *peer));
+        let reason = Reason::Spare;
+        for peer in strangers.split_off(STRANGER_LINKS_MAX) {
+            self.cx.send(peer, MembershipMessage::Goodbye(reason));
+            self.cx.put(Output::Disconnect { peer, reason });
+            self.spared(peer);
+        }
+    }
+
+    /// This link was one too many for one of its ends.
+    pub(super) fn spared(&mut self, peer: PeerId) {
+        if let Some(remote) = self.cx.view.get_mut(peer) {
+            remote.contact.spared = true;
+            remote.linked = false;
+        }
+        self.peer_gone(peer);
+    }
+
+    /// Dials a few peers that are no mates, so that news reach the whole swarm.
+    pub(super) fn dial_strangers(&mut self) {
+        let mates = self.cx.rolls.mates.clone();
+        let linked = self.cx.view.iter().filter(|(_, remote)| remote.linked);
+        let strangers = linked.filter(|(peer, _)| !mates.contains(peer)).count();
+        let room = STRANGER_LINKS.saturating_sub(strangers);
+        if room == 0 {
+            return;
+        }
+        let (me, now) = (self.cx.me(), self.cx.now);
+        let spared = |peer: &PeerId| {
+            let remote = self.cx.view.get(*peer);
+            remote.is_some_and(|remote| remote.contact.spared)
+        };
+        let mut due = self.cx.view.due(now);
+        due.retain(|peer| !spared(peer));
+        due.sort_by_cached_key(|peer| rank(me, *peer));
+        for peer in due.into_iter().take(room) {
+            if let Some(record) = self.cx.view.dial(peer, now) {
+                self.cx.put(Output::Dial(record));
+            }
+        }
+    }
+}
+
+/// Rounds after which no peer lacks the first roll any more.
+const SERVED_UNTIL: Round = Round(3);
+
+/// A fresh peer of a grid or of cells: takes part in founding the run's first roll.
+impl Peer {
+    /// This peer's record is known: it can be found, and can found.
+    pub(super) fn begin_founding(&mut self, record: &PeerRecord) {
+        let row = match self.cx.plan.agreement.grouping {
+            Grouping::Flat => return,
+            Grouping::Grid { row } => row,
+            Grouping::Cells { cell } | Grouping::RandomCells { cell } => cell,
+        };
+        let fresh = self.cx.round == Round(0)
+            && self.cx.rolls.roll.is_none()
+            && record.run == self.cx.plan.run;
+        if !fresh || self.life.once.observes {
+            return;
+        }
+        if let Some(founding) = &mut self.founding {
+            founding.renew(record);
+            return;
+        }
+        let start_with = self.cx.config.start_with;
+        let founding = Founding::new(record.clone(), self.cx.plan.run, row, start_with)
+            .sharing(self.cx.rolls.shared.clone());
+        self.founding = Some(Box::new(founding));
+        self.cx
+            .timers
+            .set(Timer::Founding, self.cx.now + FOUNDING_EVERY);
+    }
+
+    /// A peer's record as it is known; without addresses if it is only linked.
+    fn record_of(&self, peer: PeerId) -> PeerRecord {
+        let known = self.cx.view.get(peer).and_then(|remote| remote.record());
+        known.cloned().unwrap_or_else(|| {
+            PeerRecord::from(RecordFields {
+                peer,
+                run: self.cx.plan.run,
+                sequence: 0,
+                expires: self.cx.now,
+                addresses: Vec::new(),
+                locality: crate::Locality::default(),
+                signature: Vec::new(),
+            })
+        })
+    }
+
+    /// A peer greeted this one: it learns what is known of the founding.
+    pub(super) fn greet_founder(&mut self, peer: PeerId) {
+        let record = self.record_of(peer);
+        if let Some(founding) = &mut self.founding {
+            founding.greet(&record);
+            self.say_founding();
+        }
+    }
+
+    pub(super) fn founding_said(&mut self, from: PeerId, message: &FoundingMessage) {
+        let record = self.record_of(from);
+        if let Some(founding) = &mut self.founding {
+            founding.said(&record, message);
+            self.say_founding();
+        }
+    }
+
+    pub(super) fn founding_tick(&mut self) {
+        if self.cx.round >= SERVED_UNTIL {
+            self.founding = None;
+            return;
+        }
+        let under_way = self
+            .cx
+            .view
+            .live()
+            .any(|(_, remote)| remote.round > Round(0));
+        // Once this peer has its roll no neighbour need be told of registrars, and it has hundreds.
+        let founds = self.cx.rolls.roll.is_none();
+        let linked = self.cx.view.greeted().map(|(peer, _)| peer);
+        let linked: Vec<PeerId> = linked.filter(|_| founds).collect();
+        let linked: Vec<PeerRecord> = linked
+            .into_iter()
+            .map(|peer| self.record_of(peer))
+            .collect();
+        if let Some(founding) = &mut self.founding {
+            self.cx
+                .timers
+                .set(Timer::Founding, self.cx.now + FOUNDING_EVERY);
+            // Once this peer has its roll, it only serves others. One that looks for a run that is under
+            // way founds none.
+            let lonely = self.cx.config.join && linked.is_empty();
+            if self.cx.rolls.roll.is_none() && !under_way && !lonely {
+                founding.tick(&linked);
+            }
+            self.say_founding();
+        }
+    }
+
+    /// A registrar's link is gone.
+    pub(super) fn founder_gone(&mut self, peer: PeerId) {
+        if let Some(founding) = &mut self.founding {
+            founding.lost(peer);
+        }
+    }
+
+    /// Sends what the founding has to say; peers without a link are dialled, and hear it again.
+    fn say_founding(&mut self) {
+        let Some(founding) = &mut self.founding else {
+            return;
+        };
+        let (says, roll) = (founding.says(), founding.roll());
+        let now = self.cx.now;
+        for (to, message) in says {
+            if to.peer == self.cx.me() {
+                continue;
+            }
+            let greeted = |peer| {
+                self.cx
+                    .view
+                    .get(peer)
+                    .is_some_and(|r| r.linked && r.greeted)
+            };
+            if greeted(to.peer) {
+                self.cx.send(to.peer, message);
+                continue;
+            }
+            self.cx.view.learn(&to, now);
+            let Some(remote) = self.cx.view.entry(to.peer) else {
+                continue;
+            };
+            let due = remote.contact.dial_at.is_none_or(|at| at <= now);
+            if !remote.linked && due && !to.addresses.is_empty() {
+                remote.contact.dial_at = Some(now + 4 * FOUNDING_EVERY);
+                self.cx.put(Output::Dial(to));
+            }
+        }
+        if self.cx.rolls.roll.is_none()
+            && let Some(roll) = roll
+        {
+            self.cx.hold(Some(roll));
+            self.dial_mates();
+            self.try_begin();
+        }
+    }
+}
+
+/// Peers tell each other the rates of their links, where the topology chooses partners by them or the schedule of
+/// an all-reduce goes by them.
+impl Peer {
+    /// A round begins: tells the others what this peer has measured, if it opens an epoch.
+    pub(super) fn tell_rates(&mut self) {
+        let view = &self.cx.view;
+        if !view.links.is_used() && !view.measured.is_used() {
+            return;
+        }
+        let live: Vec<PeerId> = view.live().map(|(peer, _)| peer).collect();
+        let (now, round, me) = (self.cx.now, self.cx.round, self.cx.me());
+        let view = &mut self.cx.view;
+        let told = match view.links.is_used() {
+            true => view.links.enter(now, round, me, &live),
+            false => view.measured.enter(now, round, me, &live),
+        };
+        if let Some(told) = told {
+            for peer in live {
+                self.cx.send(peer, MembershipMessage::Rates(told.clone()));
+            }
+        }
+    }
+
+    /// Another peer tells what it has measured.
+    pub(super) fn rates(&mut self, from: PeerId, told: &Rates) -> Result<(), PeerError> {
+        let view = &mut self.cx.view;
+        if view.measured.is_used() {
+            view.measured.hear(from, told);
+            return Ok(());
+        }
+        let classes = told.rates.iter().map(|(_, class)| *class);
+        let known = classes
+            .max()
+            .is_none_or(|class| class <= LinkRates::CLASS_MAX);
+        if !view.links.is_used() || !known {
+            return Err(PeerError::Unexpected {
+                what: "rates of links in a run that needs none, or none of its classes".to_owned(),
+            });
+        }
+        view.links.hear(from, told);
+        Ok(())
     }
 }

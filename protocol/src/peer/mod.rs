@@ -1,64 +1,38 @@
 //! The peer. Its inputs are time, messages and finished work; its outputs are messages, deadlines
 //! and work orders.
 //!
-//! This file dispatches inputs and holds no other logic: `membership` knows which peers are there,
-//! `round` leads through a round, `catch_up` takes over a state (`branch` keeps what that replaces),
-//! `donor` gives one, and the exchanges are in `exchange`. The state of these parts is in `life`, `lag` and `asked`.
+//! This file dispatches inputs, shows the peer to its host, and holds no other logic.
 
-mod ahead;
-mod apply;
-mod asked;
-mod balance;
-mod balancing;
-mod blame;
-mod branch;
 mod catch_up;
-mod chosen;
-mod clocks;
-mod cut;
-mod directed;
 mod donor;
-mod donors;
-mod found;
 mod input;
+mod join;
 mod lag;
-mod leave;
 mod life;
 mod membership;
-mod muster;
-mod observe;
-mod paced;
-mod rated;
-mod rates;
+mod pace;
 mod replay;
-mod rest;
-mod resting;
-mod rolled;
 mod round;
-mod shared;
-mod shown;
 mod snapshot;
-mod spare;
-mod waiting;
-mod waits;
-mod witnesses;
 
 pub use input::{Evaluated, Input};
 pub use snapshot::{SNAPSHOT_VERSION, Snapshot};
 
 use crate::core::context::Context;
 use crate::core::timers::Timer;
-use crate::core::{FetchId, Output, PeerConfig, PeerError, Phase};
-use crate::exchange::{self, Arrived, Exchange, GridMessage, Signal};
+use crate::core::{FetchId, Output, PeerConfig, PeerError, Phase, View, Wait, Waiting};
+use crate::exchange::{self, Arrived, Exchange, GridMessage, Signal, Standing};
 use crate::roll::{Founding, SharedRolls};
 use crate::wire::{ExchangeMessage, MembershipMessage, Message, Reason, TransferMessage};
-use crate::{Digest, Done, Order, OrderId, Part, PeerId, Plan, SliceId, SliceMeta, Time, Topology};
-use asked::Donor;
-use balance::Balance;
-use lag::{CatchUp, Helpers, Offer};
-use life::Life;
-use resting::Rest;
-use waits::Waits;
+use crate::{
+    Chosen, Digest, Done, FragmentId, GroupTag, Ladder, Ledger, Losses, Order, OrderId, Pace, Part,
+    PeerId, Plan, Ratings, Round, Rung, SliceId, SliceMeta, StepBudget, Time, Topology,
+};
+use donor::Donor;
+use lag::{CatchUp, Offer};
+use life::{Life, Rest};
+use pace::Pacer;
+use replay::Helpers;
 
 /// One peer of a run.
 ///
@@ -83,8 +57,7 @@ pub struct Peer {
     rest: Rest,
     /// How the run gets its first roll, until it has one.
     founding: Option<Box<Founding>>,
-    balance: Balance,
-    waits: Waits,
+    pacer: Pacer,
 }
 
 impl Peer {
@@ -112,8 +85,7 @@ impl Peer {
             donor: Donor::default(),
             rest: Rest::default(),
             founding: None,
-            balance: Balance::default(),
-            waits: Waits::default(),
+            pacer: Pacer::default(),
         }
     }
 
@@ -279,11 +251,10 @@ impl Peer {
                 Ok(())
             }
             Message::Transfer(message) => self.transfer(from, message),
-            Message::Exchange(message) => match self.replays(from, message) {
-                Some(decision) => self.replay_decision(decision),
+            Message::Exchange(message) => match self.replay_decision(from, message) {
+                Some(result) => result,
                 None => {
-                    self.balance_other(from, message);
-                    self.time_other(from, message);
+                    self.pacer.heard(&self.cx, from, message);
                     self.exchange_said(from, message)
                 }
             },
@@ -339,17 +310,33 @@ impl Peer {
             TransferMessage::AnchorAsk { round } => self.anchor_asked(from, *round),
             TransferMessage::Anchor { round, anchor } => self.anchor_said(from, *round, *anchor),
             TransferMessage::StateRefuse => self.state_refused(from),
-            TransferMessage::HistoryAsk { began } => self.history_asked(from, *began),
+            TransferMessage::HistoryAsk { began } => {
+                let (exchange, phase) = (self.exchange.as_ref(), self.phase);
+                let cx = &mut self.cx;
+                self.donor.history_asked(cx, exchange, phase, from, *began);
+            }
             TransferMessage::HistoryRefuse { round } => self.history_refused(from, *round),
         }
         Ok(())
+    }
+
+    fn state_asked(&mut self, from: PeerId, at_least: Round) {
+        let holds = (self.ready() || self.at_rest()) && self.catch_up.idle();
+        let (cx, exchange) = (&mut self.cx, self.exchange.as_mut());
+        if holds && cx.round >= at_least {
+            self.donor
+                .state_asked(cx, exchange, self.phase, from, at_least);
+        } else {
+            cx.send(from, TransferMessage::StateRefuse);
+        }
     }
 
     fn done(&mut self, order: OrderId, done: &Done) {
         if self.round_done(order, done) || self.catch_up_done(order, done) {
             return;
         }
-        if self.donor_done(order, done) {
+        let exchange = self.exchange.as_mut();
+        if self.donor.done(&mut self.cx, exchange, order, done) {
             return;
         }
         self.signal(Signal::Done { order, done });
@@ -387,5 +374,178 @@ impl Peer {
         if self.cx.timers.expired(Timer::Linger, now) {
             self.leave();
         }
+    }
+}
+
+/// What a peer shows to its host.
+impl Peer {
+    /// Where this peer is in its round.
+    pub fn phase(&self) -> Phase {
+        self.phase
+    }
+
+    /// The round this peer is in.
+    pub fn round(&self) -> Round {
+        self.cx.round
+    }
+
+    /// Whether it has begun its first round in this life.
+    pub fn has_begun(&self) -> bool {
+        self.life.once.begun
+    }
+
+    /// The group of the round, where the exchange has one and it has formed.
+    pub fn group(&self) -> Option<GroupTag> {
+        self.exchange.group()
+    }
+
+    /// The peers this peer knows.
+    pub fn view(&self) -> &View {
+        &self.cx.view
+    }
+
+    /// Whether it has a place in a roll.
+    pub fn has_place(&self) -> bool {
+        self.sits()
+    }
+
+    /// The plan it follows.
+    pub fn plan(&self) -> &Plan {
+        &self.cx.plan
+    }
+
+    /// One hash over all fragments of the parameters that open this round.
+    pub fn digest(&self) -> Digest {
+        self.cx.anchor()
+    }
+
+    /// Whether it takes part in rounds.
+    pub fn ready(&self) -> bool {
+        match self.phase {
+            _ if self.life.once.observes => false,
+            Phase::New | Phase::Leaving | Phase::Left => false,
+            Phase::Join => self.cx.round == Round(0) && self.catch_up.idle(),
+            _ => true,
+        }
+    }
+
+    /// Push-sum weights, fragment by fragment; empty except in gossip.
+    pub fn weights(&self) -> Vec<f64> {
+        self.exchange.push_sum().weights
+    }
+
+    /// Push-sum weight that is pushed and unacknowledged, and that arrived and is not mixed.
+    pub fn weight_in_flight(&self) -> (f64, f64) {
+        let mass = self.exchange.push_sum();
+        (mass.pushed, mass.waiting)
+    }
+
+    /// Push-sum weight that is this peer's, over all fragments: in its parameters, its inbox, or
+    /// on its way back into them. Pushed weight does not count, unless it is known to be lost.
+    pub fn weight_held(&self) -> f64 {
+        self.exchange.push_sum().held
+    }
+
+    /// How far it is with each neighbour and fragment; empty except in exchanges between two.
+    pub fn standings(&self) -> Vec<Standing> {
+        self.exchange.standings()
+    }
+
+    /// Slices and messages that wait for their round: bounded by `limits`.
+    pub fn inbox_len(&self) -> usize {
+        self.exchange.waiting()
+    }
+}
+
+/// What the peer waits for, as its host shows it.
+impl Peer {
+    /// Every wait that is under way, with the peers that it is for. At most one of a kind for each open
+    /// fragment. It changes nothing, and the same inputs give the same answer.
+    pub fn waiting(&self) -> Vec<Waiting> {
+        let waits = self.cx.waits.iter();
+        let waits = waits.map(|((wait, fragment), (since, allowed))| {
+            let mut peers = self.awaited(*wait, *fragment);
+            peers.retain(|peer| *peer != self.cx.me());
+            peers.sort_unstable();
+            peers.dedup();
+            Waiting {
+                wait: *wait,
+                fragment: *fragment,
+                peers,
+                since: *since,
+                deadline: *since + *allowed,
+            }
+        });
+        waits.collect()
+    }
+
+    fn awaited(&self, wait: Wait, fragment: FragmentId) -> Vec<PeerId> {
+        match wait {
+            Wait::Peers => self.missing_mates(),
+            Wait::State => self.donors_awaited(),
+            _ => self.exchange.awaited(&self.cx, wait, fragment),
+        }
+    }
+
+    /// Peers that a state or a past round is expected from.
+    fn donors_awaited(&self) -> Vec<PeerId> {
+        match &self.catch_up {
+            CatchUp::Asking { asked, .. } => asked.iter().copied().collect(),
+            CatchUp::Vouching(vouching) => vouching.donors.clone(),
+            CatchUp::Fetching(_, donors)
+            | CatchUp::Keeping(_, _, donors)
+            | CatchUp::Loading(_, _, donors) => donors.clone(),
+            CatchUp::Replaying(replay) => replay.donor.into_iter().collect(),
+            CatchUp::Idle => Vec::new(),
+        }
+    }
+}
+
+/// What the peers of the run agree on.
+impl Peer {
+    /// Which blocks of data are to be trained, where the peers agree on that.
+    pub fn ledger(&self) -> &Ledger {
+        &self.cx.data.ledger
+    }
+
+    /// The peers that have other data than this one, where the peers agree on the data.
+    pub fn with_other_data(&self) -> Vec<PeerId> {
+        let pool = self.cx.pool();
+        pool.map_or(Vec::new(), |pool| self.cx.data.ledger.outside(pool))
+    }
+
+    /// What the peers agree on about their training loss or their waits, where the pace follows them.
+    pub fn losses(&self) -> Option<&Losses> {
+        self.cx.kept(&self.cx.data.losses)
+    }
+
+    /// The codecs from which members choose, where they do.
+    pub fn ladder(&self) -> Option<&Ladder> {
+        self.cx.plan.agreement.ladder.as_ref()
+    }
+
+    /// What the peers agree on about the codec, where they choose it.
+    pub fn chosen(&self) -> Option<&Chosen> {
+        self.cx.kept(&self.cx.data.chosen)
+    }
+
+    /// The codec that the members have chosen for this round, where they choose it.
+    pub fn chosen_codec(&self) -> Option<Rung> {
+        Some(*self.chosen()?.codec(self.ladder()?))
+    }
+
+    /// What the peers agree on about each other's contributions, where they score them.
+    pub fn ratings(&self) -> Option<&Ratings> {
+        self.cx.kept(&self.cx.data.ratings)
+    }
+
+    /// The pace of the run. While the owner has given a number of inner steps, the plan has another one.
+    pub fn configured_pace(&self) -> Pace {
+        self.cx.directed.configured().1
+    }
+
+    /// How much a peer trains in this round; in a balanced round, at most.
+    pub fn budget(&self) -> StepBudget {
+        self.cx.budget()
     }
 }

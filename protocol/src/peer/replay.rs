@@ -1,311 +1,371 @@
 //! Replaying: a straggler that missed a round or two fetches their decisions (the encoded
 //! aggregates, a fraction of a state) and applies them in order. It keeps what it trained on top.
 
-use super::lag::{CatchUp, Replay};
+use crate::core::context::Context;
+use crate::core::timers::Timer;
 use crate::core::{Event, FetchId, Output, PeerError, Wait};
-use crate::exchange::{admit, digests_of, inputs_of, proven, slices_of};
-use crate::limits::DONORS_MAX;
-use crate::peer::Peer;
-use crate::wire::{AgreedMessage, ExchangeMessage, FragmentMessage, Scoped, TransferMessage};
-use crate::{Base, Done, FragmentId, Order, PeerId, Round, SliceId};
+use crate::exchange::{admit, digests_of, inputs_of, proven, scores_of, slices_of};
+use crate::limits::{DONORS_MAX, GRID_VIEW_PEERS_MAX, VIEW_PEERS_MAX};
+use crate::wire::{AgreedMessage, ExchangeMessage, FragmentMessage, Scoped};
+use crate::{Digest, Done, FragmentId, Order, OrderId, PeerId, Scores, SliceId};
+use core::time::Duration;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Replayed rounds over which a straggler's own delta is kept.
 pub(super) const STALENESS_MAX: u32 = 2;
 
-impl Peer {
-    /// Asks for the decisions of the round this peer is in.
-    pub(super) fn replay(&mut self, donor: PeerId, replayed: u32) {
-        let (round, anchor) = (self.cx.round, self.cx.anchor());
-        let began = Base { round, anchor };
-        self.cx.send(donor, TransferMessage::HistoryAsk { began });
-        self.wait_for_state(self.cx.deadlines.allow(Wait::Agreement, [donor]));
-        self.catch_up = CatchUp::Replaying(Replay {
+/// What this catch-up has learnt about the peers that help.
+#[derive(Debug, Default)]
+pub(super) struct Helpers {
+    /// How often each peer failed to help.
+    vain: BTreeMap<PeerId, u32>,
+    /// The donors of the state that was loaded last. They keep the rounds since.
+    pub(super) donors: Vec<PeerId>,
+    /// How often a replay or a state failed although donors answered.
+    pub(super) failures: u32,
+    /// Donors that did not answer in time. What they offer later is welcome: a donor that exchanges a round
+    /// answers when that has ended, and a path or a machine may be slower than the wait.
+    pub(super) late: BTreeSet<PeerId>,
+}
+
+impl Helpers {
+    /// These donors did not answer in time.
+    pub(super) fn note_late(&mut self, donors: &BTreeSet<PeerId>) {
+        let room = GRID_VIEW_PEERS_MAX.saturating_sub(self.late.len());
+        self.late.extend(donors.iter().take(room));
+    }
+
+    /// How often a peer failed to help in this catch-up.
+    pub(super) fn in_vain(&self, peer: PeerId) -> u32 {
+        self.vain.get(&peer).copied().unwrap_or(0)
+    }
+
+    /// These peers did not help.
+    pub(super) fn blame(&mut self, donors: impl IntoIterator<Item = PeerId>) {
+        for peer in donors {
+            if self.vain.len() < VIEW_PEERS_MAX || self.vain.contains_key(&peer) {
+                let vain = self.vain.entry(peer).or_default();
+                *vain = vain.saturating_add(1);
+            }
+        }
+    }
+}
+
+/// What the catch-up does next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// It waits for what is under way.
+    Wait,
+    /// The replay leads nowhere: it asks for a state.
+    AskState,
+    /// Bytes were wrong: it asks other peers.
+    AskOthers,
+    /// The round is applied.
+    Replayed,
+}
+
+/// A past round that is being replayed.
+#[derive(Debug, Default)]
+pub(super) struct Replay {
+    pub(super) donor: Option<PeerId>,
+    /// Earlier donors, which owed slices for too long.
+    debtors: BTreeSet<PeerId>,
+    pub(super) decisions: BTreeMap<FragmentId, Scoped>,
+    /// The same with their proofs, where members sign.
+    pub(super) proofs: BTreeMap<FragmentId, Scoped>,
+    fetching: BTreeMap<SliceId, Digest>,
+    /// Fetched slices, until the round is applied and the history keeps them.
+    pub(super) here: Vec<SliceId>,
+    /// Where contributions are scored, orders that read the members' scores; `None` until they are given.
+    reads: Option<BTreeMap<OrderId, PeerId>>,
+    /// The scores that are read, by their member.
+    scores: BTreeMap<PeerId, Scores>,
+    applies: BTreeMap<OrderId, FragmentId>,
+    pub(super) started: bool,
+    /// Rounds that were replayed before this one.
+    pub(super) replayed: u32,
+}
+
+impl Replay {
+    /// The replay of the next round, with this donor.
+    pub(super) fn of(donor: PeerId, replayed: u32) -> Self {
+        Self {
             donor: Some(donor),
             replayed,
-            ..Replay::default()
-        });
+            ..Self::default()
+        }
     }
 
     /// The decision in a message, if the replay waits for it.
-    pub(super) fn replays<'a>(
+    pub(super) fn awaited<'a>(
         &self,
+        cx: &Context,
         from: PeerId,
         message: &'a ExchangeMessage,
     ) -> Option<&'a Scoped> {
-        let CatchUp::Replaying(replay) = &self.catch_up else {
-            return None;
-        };
         let ExchangeMessage::Agreed(AgreedMessage::Fragment(scoped)) = message else {
             return None;
         };
-        let waits = replay.donor == Some(from) && !replay.started;
+        let waits = self.donor == Some(from) && !self.started;
         // Where members sign, only a decision with its proof counts.
-        let shown = scoped.body.ends() && scoped.body.is_signed() == self.cx.plan.agreement.signs();
-        (waits && shown && scoped.round == self.cx.round).then_some(scoped)
+        let shown = scoped.body.ends() && scoped.body.is_signed() == cx.plan.agreement.signs();
+        (waits && shown && scoped.round == cx.round).then_some(scoped)
     }
 
     /// One fragment's decision; with all of them, their slices are fetched. Where members sign, one
     /// donor is enough: the decision carries its proof.
-    pub(super) fn replay_decision(&mut self, message: &Scoped) -> Result<(), PeerError> {
-        let plain = match self.cx.plan.agreement.signs() {
-            false => message.clone(),
-            true => {
-                let Some(proven) = proven(&self.cx, message) else {
-                    return Err(PeerError::Unexpected {
-                        what: "a decision without its proof".to_owned(),
-                    });
-                };
-                if proven.signers <= self.liars() {
-                    self.ask_others();
-                    return Ok(());
-                }
-                if proven.anchor != self.cx.anchor() {
-                    // The run has another state than this peer: no replay leads there.
-                    self.ask_state();
-                    return Ok(());
-                }
-                proven.plain
-            }
+    ///
+    /// # Errors
+    /// When the decision cannot be one of this peer's round.
+    pub(super) fn decided(
+        &mut self,
+        cx: &mut Context,
+        helpers: &Helpers,
+        liars: usize,
+        message: &Scoped,
+    ) -> Result<Step, PeerError> {
+        let wrong = |what: &str| {
+            Err(PeerError::Unexpected {
+                what: what.to_owned(),
+            })
         };
+        let mut plain = message.clone();
+        if cx.plan.agreement.signs() {
+            let Some(proven) = proven(cx, message) else {
+                return wrong("a decision without its proof");
+            };
+            if proven.signers <= liars {
+                return Ok(Step::AskOthers);
+            }
+            if proven.anchor != cx.anchor() {
+                // The run has another state than this peer: no replay leads there.
+                return Ok(Step::AskState);
+            }
+            plain = proven.plain;
+        }
         let fragment = message.fragment;
-        if !self.fits_the_plan(fragment, &plain.body) {
-            return Err(PeerError::Unexpected {
-                what: "a decision that does not fit the plan".to_owned(),
-            });
+        if !fits_the_plan(cx, fragment, &plain.body) {
+            return wrong("a decision that does not fit the plan");
         }
-        let CatchUp::Replaying(replay) = &mut self.catch_up else {
-            return Ok(());
-        };
         if plain != *message {
-            replay.proofs.insert(fragment, message.clone());
+            self.proofs.insert(fragment, message.clone());
         }
-        replay.decisions.insert(fragment, plain);
-        if replay.decisions.len() == self.cx.plan.fragments_of(self.cx.round).count() {
-            self.fetch_replay();
+        self.decisions.insert(fragment, plain);
+        if self.decisions.len() < cx.plan.fragments_of(cx.round).count() {
+            return Ok(Step::Wait);
         }
-        Ok(())
-    }
-
-    /// Whether a decision of a fragment can be one of this peer's round.
-    fn fits_the_plan(&self, fragment: FragmentId, decision: &FragmentMessage) -> bool {
-        let plan = &self.cx.plan;
-        if !plan.overlap.exchanges(self.cx.round, fragment) {
-            return false;
-        }
-        let Some(f) = plan.fragment(fragment) else {
-            return false;
-        };
-        match decision {
-            FragmentMessage::Decided {
-                members, versions, ..
-            } => plan.may_have_parts(versions.len() as u64, f.len, members.len()),
-            FragmentMessage::Collected { known, versions } => {
-                let columns = self
-                    .cx
-                    .rolls
-                    .roll
-                    .as_ref()
-                    .map(|roll| roll.grid().columns());
-                known.iter().all(|known| *known) && Some(versions.len()) == columns
-            }
-            _ => true,
-        }
-    }
-
-    /// All decisions of the round are known: fetches their slices.
-    pub(super) fn fetch_replay(&mut self) {
-        let CatchUp::Replaying(replay) = &mut self.catch_up else {
-            return;
-        };
         // From now on decisions of the donor are no part of the replay: it has all that it needs.
-        replay.started = true;
-        for decision in replay.decisions.values() {
-            let named = digests_of(self.cx.plan.exchange, decision);
-            replay.fetching.extend(named);
+        self.started = true;
+        for decision in self.decisions.values() {
+            let named = digests_of(cx.plan.exchange, decision);
+            self.fetching.extend(named);
         }
-        self.fetch_owed();
-        self.apply_replay();
+        self.fetch_owed(cx, helpers);
+        Ok(self.apply(cx))
     }
 
     /// Asks the donor for the slices that have not come, and others where it has not got them. While there are
     /// others, it has the time in which it usually hands out a round; the last one has as much as a transfer
     /// may take.
-    fn fetch_owed(&mut self) {
-        let others = self.other_holders();
-        let CatchUp::Replaying(replay) = &self.catch_up else {
-            return;
+    fn fetch_owed(&self, cx: &mut Context, helpers: &Helpers) {
+        let others = self.other_holders(cx, helpers);
+        let ceiling = cx.deadlines.ceiling();
+        let allowed = if others.is_empty() {
+            ceiling
+        } else {
+            cx.deadlines.allow(Wait::Agreement, self.donor)
         };
-        let ceiling = self.cx.deadlines.ceiling();
-        let allowed = match others.is_empty() {
-            true => ceiling,
-            false => self.cx.deadlines.allow(Wait::Agreement, replay.donor),
-        };
-        let deadline = self.cx.now + ceiling;
-        let from: Vec<PeerId> = replay.donor.into_iter().chain(others).collect();
-        let wanted: Vec<SliceId> = replay.fetching.keys().copied().collect();
-        for slice in wanted {
-            self.cx.put(Output::Fetch {
-                what: FetchId::Slice(slice),
+        let deadline = cx.now + ceiling;
+        let from: Vec<PeerId> = self.donor.into_iter().chain(others).collect();
+        for slice in self.fetching.keys() {
+            cx.put(Output::Fetch {
+                what: FetchId::Slice(*slice),
                 from: from.clone(),
                 deadline,
             });
         }
-        self.wait_for_state(allowed);
+        wait_for_state(cx, allowed);
     }
 
     /// Peers that have the round that is replayed, without those that were asked for it: those that keep it
     /// first, then those that failed to help least often.
-    fn other_holders(&self) -> Vec<PeerId> {
-        let CatchUp::Replaying(replay) = &self.catch_up else {
-            return Vec::new();
-        };
-        let asked = |id: &PeerId| replay.donor == Some(*id) || replay.debtors.contains(id);
-        let ahead = self.cx.view.live().filter(|(_, r)| r.round > self.cx.round);
+    fn other_holders(&self, cx: &Context, helpers: &Helpers) -> Vec<PeerId> {
+        let asked = |id: &PeerId| self.donor == Some(*id) || self.debtors.contains(id);
+        let ahead = cx.view.live().filter(|(_, r)| r.round > cx.round);
         let mut others: Vec<PeerId> = ahead.map(|(id, _)| id).filter(|id| !asked(id)).collect();
-        others.sort_by_key(|id| (!self.helpers.donors.contains(id), self.in_vain(*id), *id));
+        others.sort_by_key(|id| (!helpers.donors.contains(id), helpers.in_vain(*id), *id));
         others.truncate(DONORS_MAX);
         others
     }
 
     /// Slices are owed for too long: asks another peer for them, and blames only the one that owes them.
     /// False if none is left to ask.
-    pub(super) fn fetch_from_another(&mut self) -> bool {
-        let next = self.other_holders().first().copied();
-        let CatchUp::Replaying(replay) = &mut self.catch_up else {
-            return false;
-        };
-        if next.is_none() || replay.fetching.is_empty() {
+    pub(super) fn fetch_from_another(&mut self, cx: &mut Context, helpers: &mut Helpers) -> bool {
+        let next = self.other_holders(cx, helpers).first().copied();
+        if next.is_none() || self.fetching.is_empty() {
             return false;
         }
-        let debtor = std::mem::replace(&mut replay.donor, next);
-        replay.debtors.extend(debtor);
-        self.blame_donors(debtor);
-        self.fetch_owed();
+        let debtor = std::mem::replace(&mut self.donor, next);
+        self.debtors.extend(debtor);
+        helpers.blame(debtor);
+        self.fetch_owed(cx, helpers);
         true
+    }
+
+    pub(super) fn fetches(&self, slice: &SliceId) -> bool {
+        self.fetching.contains_key(slice)
+    }
+
+    /// A slice is here; `None` if it is not one of the replay.
+    pub(super) fn fetched(
+        &mut self,
+        cx: &mut Context,
+        slice: SliceId,
+        digest: Option<Digest>,
+    ) -> Option<Step> {
+        let wanted = self.fetching.remove(&slice)?;
+        self.here.push(slice);
+        Some(if Some(wanted) == digest {
+            self.apply(cx)
+        } else {
+            // The donor served other bytes than those that were decided.
+            Step::AskOthers
+        })
     }
 
     /// All slices are here: applies the round, with this peer's delta on top while it is recent. After the
     /// last round no one would learn of it.
-    pub(super) fn apply_replay(&mut self) {
-        let CatchUp::Replaying(replay) = &mut self.catch_up else {
-            return;
-        };
+    fn apply(&mut self, cx: &mut Context) -> Step {
         // The fragments of a round are applied together: a round that is applied in part can be
         // neither replayed nor trained on.
-        if !replay.fetching.is_empty() || !replay.applies.is_empty() {
-            return;
+        if !self.fetching.is_empty() || !self.applies.is_empty() {
+            return Step::Wait;
         }
-        let round = self.cx.round;
-        let keep_local = replay.replayed < STALENESS_MAX && !self.cx.plan.ends_with(round);
-        if self.cx.plan.scores() && !self.scores_are_read() {
-            return;
+        let (round, kind) = (cx.round, cx.plan.exchange);
+        let keep_local = self.replayed < STALENESS_MAX && !cx.plan.ends_with(round);
+        if cx.plan.scores() && !self.scores_are_read(cx) {
+            return Step::Wait;
         }
         // Those of the round, not those of the peer's present.
-        let rules = self.with_codec(self.cx.directed.all().in_force(round).training);
-        let CatchUp::Replaying(replay) = &mut self.catch_up else {
-            return;
-        };
-        for (fragment, decision) in &replay.decisions {
-            let decided = matches!(
+        let rules = cx.with_codec(cx.directed.all().in_force(round).training);
+        for (fragment, decision) in &self.decisions {
+            if !matches!(
                 decision.body,
                 FragmentMessage::Decided { .. } | FragmentMessage::Collected { .. }
-            );
-            if decided {
-                let (fragment, kind) = (*fragment, self.cx.plan.exchange);
-                let inputs = match self.cx.plan.scores() {
-                    true => admit(&mut self.cx, decision, &replay.scores.said),
-                    false => inputs_of(decision),
-                };
-                if self.cx.plan.scores() && inputs.is_empty() {
-                    // The members admitted no one: their anchor stayed.
-                    continue;
+            ) {
+                continue;
+            }
+            let fragment = *fragment;
+            let inputs = if cx.plan.scores() {
+                admit(cx, decision, &self.scores)
+            } else {
+                inputs_of(decision)
+            };
+            if cx.plan.scores() && inputs.is_empty() {
+                // The members admitted no one: their anchor stayed.
+                continue;
+            }
+            let order = if kind.facts().shows_contributions {
+                Order::Gather {
+                    round,
+                    fragment,
+                    inputs,
+                    keep_local,
+                    rules,
                 }
-                let order = match kind.facts().shows_contributions {
-                    true => Order::Gather {
-                        round,
-                        fragment,
-                        inputs,
-                        keep_local,
-                        rules,
-                    },
-                    false => Order::Apply {
-                        round,
-                        fragment,
-                        aggregates: slices_of(kind, decision),
-                        keep_local,
-                        rules,
-                    },
-                };
-                replay.applies.insert(self.cx.order(order), fragment);
-            }
-        }
-        if replay.applies.is_empty() {
-            self.round_replayed();
-        }
-    }
-
-    pub(super) fn replayed(&mut self, fragment: FragmentId, done: &Done) {
-        match done {
-            Done::Applied { digest, note } => {
-                self.cx.rolls.note.extend_from_slice(note);
-                if let Some(slot) = self.cx.digests.get_mut(usize::from(fragment.0)) {
-                    *slot = *digest;
+            } else {
+                Order::Apply {
+                    round,
+                    fragment,
+                    aggregates: slices_of(kind, decision),
+                    keep_local,
+                    rules,
                 }
-            }
-            other => {
-                let what = format!("cannot apply a fetched round: {other:?}");
-                self.cx.emit(Event::WorkFailed { what });
-                self.ask_others();
-                return;
-            }
+            };
+            self.applies.insert(cx.order(order), fragment);
         }
-        let CatchUp::Replaying(replay) = &self.catch_up else {
-            return;
-        };
-        if replay.applies.is_empty() {
-            self.round_replayed();
+        self.when_applied()
+    }
+
+    fn when_applied(&self) -> Step {
+        if self.applies.is_empty() {
+            Step::Replayed
+        } else {
+            Step::Wait
         }
     }
 
-    pub(super) fn round_replayed(&mut self) {
-        let CatchUp::Replaying(replay) = &mut self.catch_up else {
-            return;
-        };
-        let shown = match replay.proofs.is_empty() {
-            true => &mut replay.decisions,
-            false => &mut replay.proofs,
-        };
-        let decisions = std::mem::take(shown).into_values().collect();
-        // The round becomes part of this peer's history: other stragglers may ask for it next.
-        let replayed = replay.replayed + 1;
-        let round = self.cx.round;
-        let kept = replayed <= STALENESS_MAX && !self.cx.plan.ends_with(round);
-        if let Some(history) = self.exchange.history_mut() {
-            history.remember(&mut self.cx, round, decisions);
-        }
-        self.cx.emit(Event::Replayed { round, kept });
-        self.cx.round = round.next();
-        self.turn(round, kept);
-        self.caught_up(replayed);
+    /// Whether the members' scores are here; orders them to be read.
+    fn scores_are_read(&mut self, cx: &mut Context) -> bool {
+        let decisions = self.decisions.values();
+        let reads = self.reads.get_or_insert_with(|| {
+            let slices = decisions.flat_map(scores_of);
+            let reads = slices.map(|slice| (cx.order(Order::Read { slice }), slice.origin));
+            reads.collect()
+        });
+        reads.is_empty()
     }
 
-    /// Releases what an abandoned replay has fetched.
-    pub(super) fn drop_replay(&mut self) {
-        if let CatchUp::Replaying(replay) = &mut self.catch_up {
-            for slice in std::mem::take(&mut replay.here) {
-                self.cx.order(Order::Release { slice });
-            }
-            let blamed = replay.donor;
-            // Once only: the catch-up ends, or begins again with others.
-            self.catch_up = CatchUp::Idle;
-            self.blame_donors(blamed);
-        }
+    /// An order was answered; `None` if it is not one of the replay.
+    pub(super) fn done(&mut self, cx: &mut Context, order: OrderId, done: &Done) -> Option<Step> {
+        let Some(fragment) = self.applies.remove(&order) else {
+            return self.scores_read(cx, order, done);
+        };
+        let Done::Applied { digest, note } = done else {
+            let what = format!("cannot apply a fetched round: {done:?}");
+            cx.emit(Event::WorkFailed { what });
+            return Some(Step::AskOthers);
+        };
+        cx.fragment_applied(fragment, *digest, note);
+        Some(self.when_applied())
     }
 
-    pub(super) fn history_refused(&mut self, from: PeerId, round: Round) {
-        let mine = matches!(&self.catch_up, CatchUp::Replaying(r) if r.donor == Some(from));
-        if mine && round == self.cx.round {
-            self.ask_state();
+    /// An order that reads scores was answered; `None` if it is not one.
+    fn scores_read(&mut self, cx: &mut Context, order: OrderId, done: &Done) -> Option<Step> {
+        let scorer = self.reads.as_mut()?.remove(&order)?;
+        let Done::Read { bytes } = done else {
+            let what = format!("cannot read the scores of a fetched round: {done:?}");
+            cx.emit(Event::WorkFailed { what });
+            return Some(Step::AskOthers);
+        };
+        let mut decisions = self.decisions.values();
+        let members = decisions.find_map(|decision| match &decision.body {
+            FragmentMessage::Decided { members, .. } => Some(members.len()),
+            _ => None,
+        });
+        // The same bytes are no scores at every member, so no member counts them.
+        if let Some(said) = Scores::from_bytes(bytes, members.unwrap_or_default()) {
+            self.scores.insert(scorer, said);
         }
+        Some(self.apply(cx))
+    }
+}
+
+/// Starts the clock of the next step of a catch-up.
+pub(super) fn wait_for_state(cx: &mut Context, allowed: Duration) {
+    cx.waited(Wait::State, false);
+    let deadline = cx.wait(Wait::State, allowed);
+    cx.timers.set(Timer::CatchUp, deadline);
+}
+
+/// Whether a decision of a fragment can be one of this peer's round.
+fn fits_the_plan(cx: &Context, fragment: FragmentId, decision: &FragmentMessage) -> bool {
+    let plan = &cx.plan;
+    if !plan.overlap.exchanges(cx.round, fragment) {
+        return false;
+    }
+    let Some(f) = plan.fragment(fragment) else {
+        return false;
+    };
+    match decision {
+        FragmentMessage::Decided {
+            members, versions, ..
+        } => plan.may_have_parts(versions.len() as u64, f.len, members.len()),
+        FragmentMessage::Collected { known, versions } => {
+            let roll = cx.rolls.roll.as_ref();
+            let columns = roll.map(|roll| roll.grid().columns());
+            known.iter().all(|known| *known) && Some(versions.len()) == columns
+        }
+        _ => true,
     }
 }

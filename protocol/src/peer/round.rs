@@ -1,12 +1,17 @@
 //! The life of a round: train, exchange, apply, settle (evaluate, save), next. Also the start
-//! before the first round and the end after the last.
+//! before the first round, a pause between two, and the end after the last.
 
 use crate::core::timers::Timer;
-use crate::core::{EVALUATE_NEVER, Event, Phase, Remote};
-use crate::exchange::Outcome;
+use crate::core::{EVALUATE_NEVER, Event, Output, Phase, Remote};
+use crate::data::Counted;
+use crate::exchange::{Ending, Outcome};
 use crate::limits::{ALIVE_EVERY, LINGER};
-use crate::peer::{Peer, Snapshot};
-use crate::{Base, Digest, Done, Order, OrderId, PeerId, Time, TrainSummary, WorkError};
+use crate::peer::{Peer, SNAPSHOT_VERSION, Snapshot};
+use crate::wire::{MembershipMessage, Reason};
+use crate::{
+    Base, Digest, Directive, Directives, Done, FragmentId, InForce, Layers, Order, OrderId, PeerId,
+    Round, StepBudget, Time, TrainSummary, WorkError,
+};
 use std::collections::BTreeMap;
 
 impl Peer {
@@ -48,7 +53,7 @@ impl Peer {
                 "the driver checks the snapshot's plan"
             );
             self.cx.round = snapshot.round;
-            self.share(&snapshot.roll, &snapshot.ledger);
+            self.adopt(&snapshot.roll, &snapshot.ledger);
             self.exchange.set_weights(&snapshot.weights);
             self.life.ahead.taken = snapshot.ahead;
             let finished = snapshot.ahead.map_or(0, |ahead| ahead.blocks);
@@ -134,14 +139,13 @@ impl Peer {
             return;
         }
         let budget = self.rest_of_the_round();
-        self.time_training();
         let order = Order::Train {
             round,
-            budget: self.balanced(budget),
+            budget: self.pacer.begin(&self.cx, budget),
             cut: true,
             peers: self.cx.participants(),
-            blocks: self.tell_blocks(round),
-            rules: self.training_rules(),
+            blocks: self.cx.tell_blocks(round),
+            rules: self.cx.training_rules(),
         };
         self.life.train = Some(self.cx.order(order));
     }
@@ -269,10 +273,9 @@ impl Peer {
             return;
         };
         let (round, summary) = (self.cx.round, self.with_ahead(*summary));
-        self.balance_own(&summary);
+        self.pacer.trained(&mut self.cx, &summary);
         // Before the next round's blocks are told, where rounds overlap.
-        self.claim_blocks(round, &summary);
-        self.say_loss(&summary);
+        self.cx.claim_blocks(&summary);
         self.cx.emit(Event::Trained { round, summary });
         match self.phase {
             Phase::Leaving if !self.life.applies.is_empty() => {}
@@ -362,6 +365,64 @@ impl Peer {
         self.next_round();
     }
 
+    /// What a checkpoint keeps of this peer.
+    pub(super) fn snapshot(&self) -> Vec<u8> {
+        let all = self.cx.replicated();
+        let snapshot = Snapshot {
+            version: SNAPSHOT_VERSION,
+            plan: self.cx.directed.plan_hash,
+            round: self.cx.round,
+            weights: self.exchange.push_sum().weights,
+            ahead: self.life.ahead.taken,
+            roll: all.roll,
+            ledger: all.ledger,
+            split: self.cx.view.split.kept().map(Box::new),
+        };
+        snapshot.to_bytes()
+    }
+
+    /// Takes over roll, ledger and notes, as bytes of a checkpoint.
+    fn adopt(&mut self, roll: &[u8], ledger: &[u8]) {
+        self.cx.adopt(roll, ledger);
+        if self.ladder().is_some() {
+            self.pacer.forget_waits();
+        }
+    }
+
+    /// Takes over roll, ledger and notes of a state.
+    pub(super) fn take_replicated(&mut self, bytes: &[u8]) {
+        self.cx.take_replicated(bytes);
+        if self.ladder().is_some() {
+            self.pacer.forget_waits();
+        }
+    }
+
+    /// A round is over and applied: what it has decided beside the parameters is in force, and new mates
+    /// are dialled. The peer is in the next round already. `kept` says whether what this peer trained in the
+    /// round, and was not counted, is part of its next contribution.
+    pub(super) fn turn(&mut self, round: Round, kept: bool) {
+        let plan = &self.cx.plan;
+        let history = self.exchange.history();
+        let decided = history.zip(plan.fragments_of(round).next());
+        let said = decided.and_then(|(history, first)| history.loss(plan.exchange, round, first));
+        let decided = decided.map(|(history, first)| history.counted(plan.exchange, round, first));
+        let note = self.cx.rolls.take_note();
+        let counted = self.cx.counted(note.as_ref()).or(decided);
+        self.pacer.ended(self.cx.now);
+        if self
+            .cx
+            .settle_notes(round, counted == Some(Counted::Merged), said)
+        {
+            self.pacer.forget_waits();
+        }
+        if let Some(counted) = counted {
+            self.cx.settle_data(round, &counted, kept);
+        }
+        if self.cx.turn_roll(&note.unwrap_or_default().change) {
+            self.dial_mates();
+        }
+    }
+
     pub(super) fn save(&mut self) {
         let (round, snapshot) = (self.cx.round, self.snapshot());
         self.life.save = Some(self.cx.order(Order::Save { round, snapshot }));
@@ -387,5 +448,429 @@ impl Peer {
             Phase::Leaving => self.left(),
             _ => self.settle(),
         }
+    }
+}
+
+/// Training ahead: the first inner steps of the next round are taken during this round's exchange.
+/// Its result is applied a fixed number of inner steps late; training waits for it there.
+impl Peer {
+    /// A round has been cut: orders the beginning of the next one.
+    pub(super) fn train_ahead(&mut self) {
+        let pauses = self.cx.directed.pauses(self.cx.round.next());
+        if self.cx.plan.trains_ahead(self.cx.round) && !pauses {
+            let order = Order::Train {
+                round: self.cx.round.next(),
+                budget: StepBudget::Steps(self.cx.plan.overlap.late_steps),
+                cut: false,
+                peers: self.cx.participants(),
+                blocks: self.cx.tell_blocks(self.cx.round.next()),
+                rules: self
+                    .cx
+                    .directed
+                    .all()
+                    .in_force(self.cx.round.next())
+                    .training,
+            };
+            self.life.ahead.order = Some(self.cx.order(order));
+        }
+    }
+
+    /// The backward pass has ended: the next forward pass begins with the layers whose fragments are
+    /// decided.
+    pub(super) fn begin_forward(&mut self) {
+        let (round, next) = (self.cx.round, self.cx.round.next());
+        let open = matches!(self.phase, Phase::Exchange | Phase::Apply);
+        if !open || !self.cx.plan.forward_begins(round) || self.cx.directed.pauses(next) {
+            return;
+        }
+        let order = Order::Train {
+            round: next,
+            budget: StepBudget::Steps(0),
+            cut: false,
+            peers: self.cx.participants(),
+            blocks: None,
+            rules: self.cx.directed.all().in_force(next).training,
+        };
+        self.life.ahead.forward = true;
+        self.life.ahead.order = Some(self.cx.order(order));
+    }
+
+    /// Where this peer has left the round, a forward pass must not wait for fragments that may never end.
+    pub(super) fn break_off_forward(&mut self) {
+        let left = matches!(self.phase, Phase::Join | Phase::Leaving);
+        let ahead = &mut self.life.ahead;
+        if left && ahead.order.is_some() && std::mem::take(&mut ahead.forward) {
+            let round = self.cx.round.next();
+            self.cx.order(Order::BreakOff { round });
+        }
+    }
+
+    /// How much of the round that begins is left to train.
+    pub(super) fn rest_of_the_round(&self) -> StepBudget {
+        match (self.cx.budget(), self.life.ahead.taken) {
+            (StepBudget::Steps(steps), Some(ahead)) => {
+                let taken = u32::try_from(ahead.steps).unwrap_or(u32::MAX);
+                StepBudget::Steps(steps.saturating_sub(taken))
+            }
+            (budget, _) => budget,
+        }
+    }
+
+    /// All of a round's training: what was taken ahead and the rest.
+    pub(super) fn with_ahead(&mut self, rest: TrainSummary) -> TrainSummary {
+        let Some(ahead) = self.life.ahead.taken.take() else {
+            return rest;
+        };
+        let steps = ahead.steps + rest.steps;
+        let loss = |part: TrainSummary| match part.steps {
+            0 => 0.0,
+            taken => part.loss * (taken as f64 / steps as f64),
+        };
+        TrainSummary {
+            steps,
+            samples: ahead.samples + rest.samples,
+            loss: loss(ahead) + loss(rest),
+            seconds: ahead.seconds + rest.seconds,
+            blocks: rest.blocks.max(ahead.blocks),
+        }
+    }
+
+    /// The beginning of the next round is trained, or this peer leaves and it was interrupted.
+    pub(super) fn trained_ahead(&mut self, done: &Done) {
+        let forward = self.cx.plan.overlap.layers.reach_forward();
+        (self.life.ahead.order, self.life.ahead.forward) = (None, false);
+        match done {
+            // A forward pass is no inner step, and its samples are counted with the gradient.
+            Done::Trained(_) if forward => {}
+            Done::Trained(summary) if matches!(self.phase, Phase::Exchange | Phase::Apply) => {
+                let next = self.cx.round.next();
+                self.cx.data.mine.finish(next, summary.blocks);
+                self.life.ahead.taken = Some(*summary);
+            }
+            Done::Trained(_) => {}
+            other => self.stop(other),
+        }
+        self.go_on_after_training();
+    }
+
+    /// Training that ran ahead has ended. Continues what waited for its end.
+    pub(super) fn go_on_after_training(&mut self) {
+        if self.life.ahead.held && self.phase == Phase::Join && self.catch_up.idle() {
+            self.begin();
+            return;
+        }
+        self.go_on_when_done();
+    }
+
+    /// Ends the round once its result is applied and no training of the next one is under way.
+    pub(super) fn go_on_when_done(&mut self) {
+        let life = &self.life;
+        let training = life.train.is_some() || life.ahead.order.is_some();
+        if training || !life.applies.is_empty() || life.save.is_some() {
+            return;
+        }
+        match self.phase {
+            Phase::Leaving if life.broken_off => self.save_unless_saved(),
+            Phase::Apply | Phase::Leaving => self.end_round(),
+            _ => {}
+        }
+    }
+}
+
+/// Fragments that leave during the backward pass: the exchange begins with the first of them, while
+/// the training order that makes the others is still under way.
+impl Peer {
+    /// The backward pass has completed a fragment.
+    pub(super) fn cut(&mut self, order: OrderId, fragment: FragmentId, samples: u64) {
+        if self.life.train != Some(order) || self.cx.plan.overlap.layers == Layers::Together {
+            return;
+        }
+        if self.phase == Phase::Train {
+            self.enter(Phase::Exchange);
+            let seconds = self.cx.now.since(self.life.started).as_secs_f64();
+            self.exchange(TrainSummary {
+                steps: 1,
+                samples,
+                loss: 0.0,
+                seconds,
+                blocks: 0,
+            });
+        }
+        if self.phase == Phase::Exchange {
+            self.exchange.cut(&mut self.cx, fragment);
+            self.check_outcome();
+        }
+    }
+
+    /// A trainer may hand out its whole gradient at the end: the fragments that have not left leave
+    /// now.
+    pub(super) fn cut_the_rest(&mut self) {
+        if self.cx.plan.overlap.layers == Layers::Together {
+            return;
+        }
+        for fragment in self.cx.plan.fragments_of(self.cx.round) {
+            if self.phase == Phase::Exchange {
+                self.exchange.cut(&mut self.cx, fragment);
+                self.check_outcome();
+            }
+        }
+    }
+
+    /// The training ended after its fragments began to leave: the round may be over.
+    pub(super) fn trained_under_the_exchange(&mut self) {
+        if self.phase == Phase::Exchange {
+            self.cut_the_rest();
+        }
+        self.begin_forward();
+        self.go_on_after_training();
+    }
+}
+
+/// The end of a round: its result is applied, fragment by fragment.
+impl Peer {
+    /// Applies the ending of one fragment, while others may still be under way.
+    pub(super) fn apply(&mut self, fragment: FragmentId, ending: Ending) {
+        let round = self.cx.round;
+        if self.cx.plan.fragments_of(round).next() == Some(fragment) {
+            self.life.voided = ending == Ending::Void;
+        }
+        let rules = self.cx.with_codec(self.cx.directed.in_force().training);
+        let order = match ending {
+            Ending::Apply(aggregates) => Order::Apply {
+                round,
+                fragment,
+                aggregates,
+                keep_local: false,
+                rules,
+            },
+            Ending::Gather(inputs) => Order::Gather {
+                round,
+                fragment,
+                inputs,
+                keep_local: false,
+                rules,
+            },
+            Ending::Merge(aggregates) => Order::Merge {
+                round,
+                fragment,
+                aggregates,
+            },
+            Ending::Void => Order::Void { round, fragment },
+        };
+        let id = self.cx.order(order);
+        self.life.applies.insert(id, fragment);
+    }
+
+    pub(super) fn applied(&mut self, fragment: FragmentId, done: &Done) {
+        match done {
+            Done::Applied { digest, note } => {
+                self.cx.fragment_applied(fragment, *digest, note);
+            }
+            other => {
+                // The same bytes fail at every peer. So all of them apply the fragment without
+                // these bytes, or all void it, and they hold the same anchor either way.
+                self.report_failure(other);
+                if let Done::Failed(WorkError::BadSlice { slice, reason, .. }) = other
+                    && let Some(ending) = self.exchange.without(&mut self.cx, *slice, reason)
+                {
+                    self.apply(fragment, ending);
+                    return;
+                }
+                let round = self.cx.round;
+                let id = self.cx.order(Order::Void { round, fragment });
+                self.life.applies.insert(id, fragment);
+                return;
+            }
+        }
+        self.exchange.applied(&mut self.cx, fragment);
+        self.go_on_when_done();
+    }
+
+    pub(super) fn report_failure(&mut self, done: &Done) {
+        if let Done::Failed(error) = done {
+            self.cx.emit(Event::WorkFailed {
+                what: format!("{error}"),
+            });
+        }
+    }
+
+    pub(super) fn end_round(&mut self) {
+        let (round, digest) = (self.cx.round, self.cx.anchor());
+        let seconds = self.cx.now.since(self.life.started).as_secs_f64();
+        self.exchange.finish(&mut self.cx);
+        if std::mem::take(&mut self.life.alone) {
+            self.cx.emit(Event::Alone { round, seconds });
+        } else {
+            self.cx.round = self.cx.round.max(round).next();
+            let kept = std::mem::take(&mut self.life.voided);
+            self.turn(round, kept);
+            self.cx.emit(Event::RoundEnded {
+                round,
+                digest,
+                seconds,
+            });
+        }
+        if self.phase == Phase::Leaving {
+            self.save();
+            return;
+        }
+        self.enter(Phase::Settle);
+        let exchange = self.exchange.as_mut();
+        self.donor.round_ended(&mut self.cx, exchange, self.phase);
+        self.settle();
+    }
+}
+
+/// What the owner of the run changes while it trains.
+///
+/// A change of the training is in force from the beginning of its round on. A pause holds a peer between two
+/// rounds, in a phase of its own: it waits for no one, so no deadline passes, and it still answers, gives its
+/// state to newcomers, and catches up with peers that had gone further before they heard of the pause.
+impl Peer {
+    /// The owner's directives that count.
+    pub fn directives(&self) -> &Directives {
+        self.cx.directed.all()
+    }
+
+    /// What is in force in this peer's round.
+    pub fn in_force(&self) -> &InForce {
+        self.cx.directed.in_force()
+    }
+
+    /// The host knows these directives of the owner.
+    pub(super) fn directed(&mut self, directives: Vec<Directive>) {
+        let new = self.cx.direct(directives);
+        if new.is_empty() {
+            return;
+        }
+        let round = self.cx.round;
+        for directive in new {
+            self.cx.emit(Event::Directed { round, directive });
+        }
+        match self.phase {
+            Phase::Paused if !self.holds() => self.next_round(),
+            Phase::Finished if !self.is_over() => self.train_on(),
+            _ => {}
+        }
+    }
+
+    /// Whether all rounds are done.
+    pub(super) fn is_over(&self) -> bool {
+        let rounds = self.cx.plan.rounds;
+        rounds > 0 && self.cx.round.0 >= rounds
+    }
+
+    /// Whether this peer begins no round.
+    pub(super) fn holds(&self) -> bool {
+        !self.is_over() && self.cx.directed.pauses(self.cx.round)
+    }
+
+    /// Between two rounds, while the owner has paused the run.
+    pub(super) fn pause(&mut self) {
+        if self.phase != Phase::Paused {
+            self.enter(Phase::Paused);
+            self.tell_alive();
+        }
+    }
+
+    /// The owner has added rounds to a run that was over.
+    fn train_on(&mut self) {
+        self.cx.timers.stop(Timer::Linger);
+        self.enter(Phase::Join);
+        self.begin();
+    }
+
+    /// In a pause: others went further before they heard of it. What they have decided is taken over.
+    pub(super) fn catch_up_in_a_pause(&mut self) {
+        if !self.cx.plan.exchange.agrees() {
+            return;
+        }
+        let round = self.cx.round;
+        let further = || self.cx.view.live().filter(|(_, r)| r.round > round);
+        let furthest = further().max_by_key(|(id, r)| (r.round, *id));
+        let furthest: Option<PeerId> = furthest.map(|(id, _)| id);
+        if let Some(teller) = furthest.filter(|_| further().count() > self.liars()) {
+            self.enter(Phase::Join);
+            self.fall_behind(teller, false);
+        }
+    }
+}
+
+/// Leaving: the peers are told, the inner step ends, a last checkpoint is written.
+impl Peer {
+    /// Leaves: tells the peers, ends the inner step, writes a checkpoint.
+    pub(super) fn leave(&mut self) {
+        match self.phase {
+            Phase::Leaving | Phase::Left => return,
+            Phase::New => {
+                self.enter(Phase::Leaving);
+                self.left();
+                return;
+            }
+            _ => {}
+        }
+        let was = self.phase;
+        self.enter(Phase::Leaving);
+        for timer in [Timer::Exchange, Timer::Join, Timer::CatchUp, Timer::Linger] {
+            self.cx.timers.stop(timer);
+        }
+        if was == Phase::Exchange {
+            self.exchange.finish(&mut self.cx);
+        }
+        // Before the checkpoint, which can take longer than the others' deadlines on a slow disk.
+        self.say_goodbye();
+        self.life.broken_off = matches!(was, Phase::Exchange | Phase::Join);
+        if self.life.train.is_some() || self.life.ahead.order.is_some() {
+            self.cx.put(Output::Interrupt);
+        } else if self.life.applies.is_empty() && self.life.save.is_none() {
+            self.save_unless_saved();
+        }
+    }
+
+    pub(super) fn save_unless_saved(&mut self) {
+        if self.life.saved_round == Some(self.cx.round) {
+            self.left();
+        } else {
+            self.save();
+        }
+    }
+
+    /// The interrupted training ended. Its progress counts where no agreement would decide on it.
+    pub(super) fn leave_after_training(&mut self) {
+        if self.cx.plan.exchange.moves_the_anchor() {
+            self.save_unless_saved();
+        } else {
+            for fragment in self.cx.plan.fragment_ids() {
+                self.apply(fragment, Ending::Apply(Vec::new()));
+            }
+        }
+    }
+
+    /// Without a trainer this peer cannot contribute: it leaves with what it has.
+    pub(super) fn stop(&mut self, done: &Done) {
+        if let Done::Failed(error) = done {
+            let what = format!("{error}");
+            self.cx.emit(Event::TrainerFailed { what });
+        }
+        match self.phase {
+            // The interrupted training has ended, and has nothing to apply.
+            Phase::Leaving if self.life.applies.is_empty() => self.save_unless_saved(),
+            _ => self.leave(),
+        }
+    }
+
+    /// Tells the peers that this one takes part in nothing more.
+    fn say_goodbye(&mut self) {
+        let peers: Vec<PeerId> = self.cx.view.audience().map(|(id, _)| id).collect();
+        for peer in peers {
+            self.cx
+                .send(peer, MembershipMessage::Goodbye(Reason::Leaving));
+        }
+    }
+
+    /// Stops: the last checkpoint is written.
+    pub(super) fn left(&mut self) {
+        self.enter(Phase::Left);
+        self.cx.put(Output::Left);
     }
 }

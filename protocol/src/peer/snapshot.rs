@@ -1,7 +1,6 @@
 //! What a peer remembers across restarts, as bytes inside its checkpoint.
 
 use crate::limits::SNAPSHOT_BYTES_MAX;
-use crate::peer::Peer;
 use crate::wire::{WireError, decode_limited, encode_value};
 use crate::{KeptSplit, PlanHash, Round, TrainSummary};
 use serde::{Deserialize, Serialize};
@@ -69,24 +68,6 @@ impl Snapshot {
             });
         }
         Ok(snapshot)
-    }
-}
-
-impl Peer {
-    /// What a checkpoint keeps of this peer.
-    pub(super) fn snapshot(&self) -> Vec<u8> {
-        let weights = self.exchange.push_sum().weights;
-        let snapshot = Snapshot {
-            version: SNAPSHOT_VERSION,
-            plan: self.cx.directed.plan_hash,
-            round: self.cx.round,
-            weights,
-            ahead: self.life.ahead.taken,
-            roll: self.shared().roll,
-            ledger: self.shared().ledger,
-            split: self.cx.view.split.kept().map(Box::new),
-        };
-        snapshot.to_bytes()
     }
 }
 

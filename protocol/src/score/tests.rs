@@ -128,7 +128,7 @@ fn a_rating_rounds_towards_zero_and_stays_in_its_bounds() {
             SCORING,
             &[(peer(1), Score(LOSS_SCORE_MAX)), (peer(2), Score::WORST)],
         );
-        assert!(ratings.fits());
+        assert!(ratings.are_possible());
     }
     let most = f64::from(LOSS_SCORE_MAX) * UNIT;
     assert!((ratings.of(peer(1)) - most).abs() < most * 1e-6);

@@ -15,8 +15,8 @@ mod spec;
 pub use outcome::{Outcome, Point, Reached};
 pub use report::ComparisonReport;
 pub(crate) use report::bytes;
-pub(crate) use spec::merge;
 pub use spec::{Comparison, Data, NetworkChoice, Target, TaskChoice};
+pub(crate) use spec::{compose, merge, whole};
 
 use crate::error::SimError;
 use crate::run::{RunOptions, run_scenario};

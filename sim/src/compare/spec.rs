@@ -1,7 +1,7 @@
 //! A comparison file: tasks, data, networks, presets, sizes and seeds as TOML.
 
 use crate::error::SimError;
-use crate::scenario::{Checker, Scenario, ScenarioError, explain};
+use crate::scenario::{Checker, Scenario, ScenarioError, explain, read_file};
 use murmurate_strategies::grid::Strategy;
 use murmurate_strategies::grid::registry::PRESETS;
 use serde::{Deserialize, Serialize};
@@ -106,11 +106,8 @@ impl Comparison {
     /// # Errors
     /// One line that names the file, the key, and what to do.
     pub fn from_file(path: &Path) -> Result<Self, ScenarioError> {
-        let text = std::fs::read_to_string(path).map_err(|source| ScenarioError::Read {
-            path: path.display().to_string(),
-            source,
-        })?;
-        Self::from_toml(&text, &path.display().to_string())
+        let (text, file) = read_file(path)?;
+        Self::from_toml(&text, &file)
     }
 
     /// Reads a comparison from text. `file` is its name in errors.
@@ -122,19 +119,13 @@ impl Comparison {
             toml::from_str(text).map_err(|error| explain(&error, text, file))?;
         file.clone_into(&mut comparison.file);
         let check = Checker::new(file, text);
-        for (key, count) in [
+        let lists = [
             ("peers", comparison.peers.len()),
             ("seeds", comparison.seeds.len()),
             ("task", comparison.task.len()),
             ("network", comparison.network.len()),
-        ] {
-            if count == 0 {
-                return Err(check.refuse(key, "is empty: nothing would run"));
-            }
-        }
-        if comparison.points == 0 {
-            return Err(check.refuse("points", "is 0: a curve needs at least one"));
-        }
+        ];
+        check.runs(lists, comparison.points)?;
         for (index, task) in comparison.task.iter().enumerate() {
             let key = |leaf: &str| format!("task[{index}].{leaf}");
             if task.inner_steps == 0 {
@@ -148,15 +139,10 @@ impl Comparison {
                 return Err(check.refuse(&key("data"), "is empty: nothing would run"));
             }
         }
-        comparison.known(&check)?;
-        Ok(comparison)
-    }
-
-    fn known(&self, check: &Checker<'_>) -> Result<(), ScenarioError> {
-        for preset in &self.presets {
+        for preset in &comparison.presets {
             Strategy::preset(preset).map_err(|error| check.refuse("presets", error.to_string()))?;
         }
-        Ok(())
+        Ok(comparison)
     }
 
     /// The presets that it compares.
@@ -215,15 +201,27 @@ impl Comparison {
             let every = (rounds / self.points).max(1);
             table.insert("evaluate_every".to_owned(), whole(every));
         }
-        table.insert("peers".to_owned(), whole(cell.peers as u64));
-        table.insert("seed".to_owned(), whole(cell.seed));
-        let text = toml::to_string(&table).expect("what was TOML can be written as TOML");
         let file = format!("{} ({cell})", self.file);
-        Ok(Scenario::from_toml(&text, &file, cell.preset)?)
+        compose(table, cell.peers, cell.seed, &file, cell.preset)
     }
 }
 
-fn whole(value: u64) -> toml::Value {
+/// The scenario that this table is with a number of peers and a seed.
+pub(crate) fn compose(
+    mut table: toml::Table,
+    peers: usize,
+    seed: u64,
+    file: &str,
+    name: &str,
+) -> Result<Scenario, SimError> {
+    table.insert("peers".to_owned(), whole(peers as u64));
+    table.insert("seed".to_owned(), whole(seed));
+    let text = toml::to_string(&table).expect("what was TOML can be written as TOML");
+    Ok(Scenario::from_toml(&text, file, name)?)
+}
+
+/// A count as TOML.
+pub(crate) fn whole(value: u64) -> toml::Value {
     toml::Value::Integer(i64::try_from(value).unwrap_or(i64::MAX))
 }
 

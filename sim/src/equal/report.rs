@@ -66,7 +66,7 @@ pub struct OnNetwork {
     pub seconds: f64,
     /// The loss at the budget's seconds.
     pub at_seconds: Option<Spread>,
-    /// Whether all inner steps were done before the budget was used up.
+    /// Set if all inner steps were done before the budget was used up.
     pub done: bool,
 }
 

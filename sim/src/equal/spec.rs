@@ -1,8 +1,8 @@
 //! A trial as TOML: one task, sizes of the swarm, distributions of the data, networks and entrants.
 
-use crate::compare::{Data, NetworkChoice, merge};
+use crate::compare::{Data, NetworkChoice, compose, merge, whole};
 use crate::error::SimError;
-use crate::scenario::{Checker, PEERS_MAX, Scenario, ScenarioError, explain};
+use crate::scenario::{Checker, PEERS_MAX, Scenario, ScenarioError, explain, read_file};
 use murmurate_strategies::grid::Strategy;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -83,11 +83,7 @@ impl EqualTrial {
     /// # Errors
     /// One line that names the file, the key, and what to do.
     pub fn from_file(path: &Path) -> Result<Self, ScenarioError> {
-        let file = path.display().to_string();
-        let text = std::fs::read_to_string(path).map_err(|source| ScenarioError::Read {
-            path: file.clone(),
-            source,
-        })?;
+        let (text, file) = read_file(path)?;
         Self::from_toml(&text, &file)
     }
 
@@ -99,19 +95,13 @@ impl EqualTrial {
         let mut trial: Self = toml::from_str(text).map_err(|error| explain(&error, text, file))?;
         file.clone_into(&mut trial.file);
         let check = Checker::new(file, text);
-        for (key, count) in [
+        let lists = [
             ("size", trial.size.len()),
             ("data", trial.data.len()),
             ("network", trial.network.len()),
             ("entrant", trial.entrant.len()),
-        ] {
-            if count == 0 {
-                return Err(check.refuse(key, "is empty: nothing would run"));
-            }
-        }
-        if trial.points == 0 {
-            return Err(check.refuse("points", "is 0: a curve needs at least one"));
-        }
+        ];
+        check.runs(lists, trial.points)?;
         check.within("step_ms", trial.step_ms, (1e-3, 1e9))?;
         trial.names(&check)?;
         trial.sizes(&check)?;
@@ -260,11 +250,8 @@ impl EqualTrial {
         table.insert("compute".to_owned(), one("step_ms", self.step_ms).into());
         table.insert("limits".to_owned(), one("virtual_s", 1e9).into());
         table.insert("rounds".to_owned(), whole(rounds));
-        table.insert("peers".to_owned(), whole(cell.size.peers as u64));
-        table.insert("seed".to_owned(), whole(cell.seed));
-        let text = toml::to_string(&table).expect("what was TOML can be written as TOML");
         let file = format!("{} ({cell})", self.file);
-        Ok(Scenario::from_toml(&text, &file, &cell.entrant.name)?)
+        compose(table, cell.size.peers, cell.seed, &file, &cell.entrant.name)
     }
 }
 
@@ -285,8 +272,4 @@ pub(super) fn rounds(strategy: &Strategy, size: &Size) -> Result<u64, String> {
             "is {all}: give a multiple of the inner steps of a round"
         )),
     }
-}
-
-fn whole(value: u64) -> toml::Value {
-    toml::Value::Integer(i64::try_from(value).unwrap_or(i64::MAX))
 }

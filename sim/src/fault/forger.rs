@@ -25,7 +25,7 @@ pub(crate) struct Forger {
 }
 
 impl Forger {
-    /// Whether the machine has lied.
+    /// Set once the machine has lied.
     pub(crate) fn has_lied(&self) -> bool {
         self.lied
     }

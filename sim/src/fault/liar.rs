@@ -1,86 +1,113 @@
-//! A machine that lies in its control messages: what its honest peer says is the material of which it
-//! makes other messages, another one for every receiver. It signs whatever it likes as itself.
+//! A machine that lies in its slices, in its losses and in its control messages. What its honest peer says is the
+//! material of which it makes other messages, another one for every receiver. It signs whatever it likes as
+//! itself.
 //!
 //! It votes and locks for other values, promises what is not so, proposes repairs that nothing
 //! justifies and groups that lack a member, claims that rounds are decided or over, and is silent.
 
+use super::Lie;
 use super::forger::Value;
-use super::lie::Lie;
-use crate::due::Due;
-use crate::error::SimError;
+use crate::host::{Host, Slot};
+use crate::random::Random;
+use crate::report::Counters;
 use crate::sign;
-use crate::swarm::Swarm;
+use bytes::Bytes;
 use murmurate_protocol::wire::{
     AgreedMessage, ExchangeMessage, FormingMessage, FragmentMessage, Message, Pledge, Scoped,
     Seated, ShardVersion, SignedGroup, SignedMessage, value_of,
 };
-use murmurate_protocol::{GroupTag, PeerId, Proof, Signature};
+use murmurate_protocol::{GroupTag, PeerId, RunId, Signature, Time};
 
-impl Swarm<'_> {
-    /// A machine has received a message.
-    pub(crate) fn overheard(&mut self, index: usize, message: &Message) {
-        if self.lies_about_everything(index) || self.takes_ballots(index) {
-            let run = self.recipe.plan().run;
-            self.slots[index].forger.learn(&run, message);
+/// A machine that speaks, as its honest peer would, or as its lie wants it.
+pub(crate) struct Speaker<'a> {
+    /// The run that it signs for.
+    pub(crate) run: RunId,
+    /// The time.
+    pub(crate) now: Time,
+    /// The machine.
+    pub(crate) slot: &'a mut Slot,
+    /// Draws of all liars.
+    pub(crate) lies: &'a mut Random,
+    /// Counts of lies and signatures.
+    pub(crate) counters: &'a mut Counters,
+}
+
+impl Speaker<'_> {
+    /// The lie that it tells now.
+    fn lie(&self) -> Option<Lie> {
+        let lying = self.slot.lying.filter(|lying| self.now < lying.until);
+        lying.map(|lying| lying.lie)
+    }
+
+    /// It has received a message.
+    pub(crate) fn overhears(&mut self, message: &Message) {
+        if matches!(self.lie(), Some(Lie::Anything | Lie::Ballots)) {
+            self.slot.forger.learn(&self.run, message);
         }
     }
 
-    /// A machine proves that another one lies: only of machines that do.
-    pub(crate) fn prove(&mut self, index: usize, proof: &Proof) -> Result<(), SimError> {
-        let holds = sign::holds(&self.recipe.plan().run, proof);
-        let of = self.recipe.index_of(&proof.by());
-        match of.filter(|of| holds && self.slots[*of].forger.has_lied()) {
-            Some(liar) => {
-                if self.counters.proven.insert(liar) {
-                    self.ban(liar);
+    /// Set while it sends no slices.
+    pub(crate) fn withholds(&self) -> bool {
+        let comes = |host: &Host| host.peer.round().0 % 7 == 6;
+        match self.lie() {
+            Some(Lie::Withhold | Lie::Silent) => true,
+            Some(Lie::Rare) => !self.slot.host.as_deref().is_some_and(comes),
+            _ => false,
+        }
+    }
+
+    /// The loss that it says it has, in place of a measured one.
+    pub(crate) fn loss(&mut self, measured: f64) -> f64 {
+        if self.lie() != Some(Lie::Loss) {
+            return measured;
+        }
+        self.counters.lies += 1;
+        let absurd = [f64::NAN, f64::INFINITY, f64::MAX, -1.0, 0.0];
+        absurd[self.lies.below(absurd.len())]
+    }
+
+    /// The loss of a contribution that it says it has measured: the other way round, so that what helps
+    /// seems to harm.
+    pub(crate) fn score(&mut self, measured: f64) -> f64 {
+        if self.lie() != Some(Lie::Scores) {
+            return measured;
+        }
+        self.counters.lies += 1;
+        -measured
+    }
+
+    /// The bytes that it sends instead of these.
+    pub(crate) fn slice(&mut self, honest: Bytes) -> Bytes {
+        let lie = match self.lie() {
+            // One that lies about everything sends true slices too, or it would be left out at once.
+            Some(Lie::Anything) if self.lies.below(4) > 0 => return honest,
+            None | Some(Lie::Loss | Lie::Scores | Lie::Ballots | Lie::Rare) => return honest,
+            Some(lie) => lie,
+        };
+        self.counters.lies += 1;
+        let mut bytes = honest.to_vec();
+        match lie {
+            Lie::Garbage => {
+                for byte in &mut bytes {
+                    *byte = self.lies.below(256) as u8;
                 }
-                Ok(())
             }
-            None => {
-                let what = format!("{} is proven to lie, but does not: {proof:?}", proof.by());
-                Err(self.violation(index, what))
-            }
-        }
-    }
-
-    /// Every machine learns that a machine is banned, and closes its link to it: daemons pass proofs on
-    /// at once.
-    fn ban(&mut self, liar: usize) {
-        self.sides += 1;
-        self.net.set_side(liar, self.sides);
-        let others: Vec<usize> = self.net.linked(liar).collect();
-        for other in others {
-            for (host, other) in [(liar, other), (other, liar)] {
-                let at = self.now + self.net.latency(host, other);
-                if let Some(connection) = self.net.connection(host, other) {
-                    let (host, other) = (host as u32, other as u32);
-                    self.queue.push(
-                        at,
-                        Due::Down {
-                            host,
-                            other,
-                            connection,
-                        },
-                    );
+            Lie::Truncated => bytes.truncate(honest.len() / 2),
+            Lie::FlippedBit | Lie::Anything => {
+                if let Some(last) = bytes.last_mut() {
+                    *last ^= 1 << self.lies.below(8);
                 }
             }
+            // Its pushes are not sent at all.
+            Lie::Withhold | Lie::Silent | Lie::Loss | Lie::Scores | Lie::Ballots | Lie::Rare => {}
         }
+        Bytes::from(bytes)
     }
 
-    fn takes_ballots(&self, index: usize) -> bool {
-        let lying = self.slots[index].lying;
-        lying.is_some_and(|lying| lying.lie == Lie::Ballots && self.now < lying.until)
-    }
-
-    /// What a machine says with its vote to take the last ballots of the receiver and of all.
-    fn last_ballots(
-        &mut self,
-        index: usize,
-        to: PeerId,
-        message: &Message,
-    ) -> Vec<(PeerId, Message)> {
-        let (run, me) = (self.recipe.plan().run, self.slots[index].id);
-        let forger = &mut self.slots[index].forger;
+    /// What it says with its vote to take the last ballots of the receiver and of all.
+    fn last_ballots(&mut self, to: PeerId, message: &Message) -> Vec<(PeerId, Message)> {
+        let (run, me) = (self.run, self.slot.id);
+        let forger = &mut self.slot.forger;
         forger.learn(&run, message);
         let Message::Exchange(ExchangeMessage::Agreed(AgreedMessage::Fragment(scoped))) = message
         else {
@@ -122,64 +149,54 @@ impl Swarm<'_> {
         said
     }
 
-    fn lies_about_everything(&self, index: usize) -> bool {
-        let lying = self.slots[index].lying;
-        lying.is_some_and(|lying| lying.lie == Lie::Anything && self.now < lying.until)
-    }
-
-    /// What a machine says where its peer says this, signed.
-    pub(crate) fn says(
-        &mut self,
-        index: usize,
-        to: PeerId,
-        mut message: Message,
-    ) -> Vec<(PeerId, Message)> {
-        let (run, me) = (self.recipe.plan().run, self.slots[index].id);
-        if self.is_silent(index) && !matches!(message, Message::Membership(_)) {
+    /// What it says where its peer says this, signed.
+    pub(crate) fn says(&mut self, to: PeerId, mut message: Message) -> Vec<(PeerId, Message)> {
+        let (run, me, lie) = (self.run, self.slot.id, self.lie());
+        if lie == Some(Lie::Silent) && !matches!(message, Message::Membership(_)) {
             self.counters.lies += 1;
             return Vec::new();
         }
-        if self.takes_ballots(index) {
-            self.slots[index].forger.begin();
-            let mut all = self.last_ballots(index, to, &message);
+        if lie == Some(Lie::Ballots) {
+            self.slot.forger.begin();
+            let mut all = self.last_ballots(to, &message);
             if all.is_empty() {
                 all.push((to, message));
             }
-            let memory = &mut self.slots[index].memory;
+            let memory = &mut self.slot.memory;
             for (_, message) in &mut all {
                 sign::sign(&run, me, None, message, memory);
             }
             return all;
         }
-        if !self.lies_about_everything(index) {
-            let slot = &mut self.slots[index];
+        if lie != Some(Lie::Anything) {
+            let slot = &mut *self.slot;
             slot.signed = slot.signed.max(message.binds());
             let (forgotten, memory) = (slot.forgotten, &mut slot.memory);
             self.counters.signatures_made += sign::sign(&run, me, forgotten, &mut message, memory);
             return vec![(to, message)];
         }
-        self.slots[index].forger.learn(&run, &message);
-        self.slots[index].forger.begin();
+        self.slot.forger.learn(&run, &message);
+        self.slot.forger.begin();
         let mut all = Vec::new();
         if let Message::Exchange(ExchangeMessage::Agreed(honest)) = message {
             let mut said = honest.clone();
             match self.lies.below(8) {
                 0 => {}
                 1..=4 => {
-                    self.twist(index, &mut said);
+                    self.twist(&mut said);
                     all.push((to, Message::from(ExchangeMessage::Agreed(said))));
                 }
                 _ => all.push((to, Message::from(ExchangeMessage::Agreed(said)))),
             }
             if self.lies.below(4) == 0 {
-                let extra = self.invent(index, &honest);
+                let extra = self.invent(&honest);
                 all.extend(extra.map(|extra| (to, Message::from(ExchangeMessage::Agreed(extra)))));
             }
             self.counters.lies += 1;
         } else {
             all.push((to, message));
         }
-        let memory = &mut self.slots[index].memory;
+        let memory = &mut self.slot.memory;
         for (_, message) in &mut all {
             sign::sign(&run, me, None, message, memory);
         }
@@ -187,13 +204,13 @@ impl Swarm<'_> {
     }
 
     /// Changes what the honest peer says.
-    fn twist(&mut self, index: usize, message: &mut AgreedMessage) {
+    fn twist(&mut self, message: &mut AgreedMessage) {
         match message {
             AgreedMessage::Forming(FormingMessage::SignedReady { seat, .. }) => {
                 seat.weight *= (1 + self.lies.below(1000)) as f64;
             }
             AgreedMessage::Forming(FormingMessage::SignedPropose { members, seats, .. }) => {
-                let me = self.slots[index].id;
+                let me = self.slot.id;
                 let left_out = self.lies.below(members.len());
                 if members.get(left_out).is_some_and(|seat| seat.peer != me) {
                     members.remove(left_out);
@@ -203,7 +220,7 @@ impl Swarm<'_> {
                 }
             }
             AgreedMessage::Fragment(scoped) => {
-                let known = self.slots[index].forger.of(scoped).to_vec();
+                let known = self.slot.forger.of(scoped).to_vec();
                 let pick = self.lies.below(known.len().max(1));
                 let other = known.get(pick).cloned();
                 let FragmentMessage::Signed(body) = &mut scoped.body else {
@@ -216,7 +233,7 @@ impl Swarm<'_> {
     }
 
     /// Makes up a message beside what the honest peer says.
-    fn invent(&mut self, index: usize, honest: &AgreedMessage) -> Option<AgreedMessage> {
+    fn invent(&mut self, honest: &AgreedMessage) -> Option<AgreedMessage> {
         let scoped = match honest {
             AgreedMessage::Forming(
                 FormingMessage::SignedReady { round, .. }
@@ -231,7 +248,7 @@ impl Swarm<'_> {
             AgreedMessage::Forming(_) => return None,
             AgreedMessage::Fragment(scoped) => scoped.clone(),
         };
-        let known = self.slots[index].forger.of(&scoped).to_vec();
+        let known = self.slot.forger.of(&scoped).to_vec();
         let (value, versions) = known.get(self.lies.below(known.len().max(1)))?.clone();
         let (ballot, signature) = (self.lies.below(4) as u8, Signature::BLANK);
         let body = match self.lies.below(5) {
@@ -247,7 +264,7 @@ impl Swarm<'_> {
                 versions,
                 signature,
             },
-            2 => return Some(self.decide_alone(index, &scoped, versions)),
+            2 => return Some(self.decide_alone(&scoped, versions)),
             3 => SignedMessage::Prepare { ballot },
             _ => SignedMessage::Repair {
                 ballot,
@@ -259,20 +276,13 @@ impl Swarm<'_> {
         let body = FragmentMessage::Signed(body);
         Some(AgreedMessage::Fragment(Scoped { body, ..scoped }))
     }
-}
 
-impl Swarm<'_> {
     /// A decision of a group in which the machine is alone: its proof is as good as one liar can make it.
-    fn decide_alone(
-        &mut self,
-        index: usize,
-        scoped: &Scoped,
-        versions: Vec<ShardVersion>,
-    ) -> AgreedMessage {
-        let (run, me) = (self.recipe.plan().run, self.slots[index].id);
+    fn decide_alone(&mut self, scoped: &Scoped, versions: Vec<ShardVersion>) -> AgreedMessage {
+        let (run, me) = (self.run, self.slot.id);
         let group = SignedGroup {
             seats: 1 + self.lies.below(3) as u16,
-            anchor: self.slots[index].forger.anchor(),
+            anchor: self.slot.forger.anchor(),
             members: vec![Seated {
                 peer: me,
                 weight: 1.0,

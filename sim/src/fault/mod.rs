@@ -1,36 +1,27 @@
 //! The faults of a scenario and their times.
 //!
-//! Here the kinds are data. The effect of each kind is in the file with its name.
+//! Here the kinds are data. `effects` has what they do to machines, `liar` what a lying machine says.
 
-mod byzantine;
-mod crash;
-mod directive;
+mod effects;
 mod forger;
 mod liar;
-mod lie;
-mod missing;
-mod partition;
-mod pause;
-mod random;
 mod raw;
-mod restart;
-mod straggler;
 
 pub(crate) use forger::Forger;
-pub use lie::Lie;
-pub(crate) use lie::Lying;
-pub(crate) use random::RandomCrashes;
+pub(crate) use liar::Speaker;
 pub(crate) use raw::RawFault;
 
+use crate::random::{Purpose, Random};
 use core::time::Duration;
 use murmurate_protocol::{Directive, Phase, Round, Time};
+use serde::Deserialize;
 
 /// The time of a fault.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum When {
     /// At this time.
     At(Time),
-    /// A delay after the peer entered a phase of a round or passed it. For a [`Fault::Join`] any
+    /// A delay after the peer entered a phase of a round or passed it. For an [`Effect::Join`] any
     /// peer counts, because the joining one is not up.
     In {
         /// The round.
@@ -44,22 +35,25 @@ pub enum When {
 
 /// A fault, or another change during the run.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Fault {
+pub struct Fault {
+    /// Its time; `None` for what is so during the whole run.
+    pub when: Option<When>,
+    /// The machine that it strikes, whose phase counts; the first one of a partition.
+    pub peer: usize,
+    /// Its effect.
+    pub effect: Effect,
+}
+
+/// What a fault does.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Effect {
     /// A machine stops at once and loses everything but its last checkpoint.
     Crash {
-        /// The machine.
-        peer: usize,
-        /// Its time.
-        when: When,
         /// The time after which it restarts from its last checkpoint; `None` for never.
         restart_after: Option<Duration>,
     },
     /// A machine gets slower for a while.
     Straggler {
-        /// The machine.
-        peer: usize,
-        /// Its time.
-        when: When,
         /// Factor on the time of its inner steps.
         factor: f64,
         /// Its duration.
@@ -67,17 +61,11 @@ pub enum Fault {
     },
     /// A machine stands still for a while and finds at its end all that came meanwhile.
     Pause {
-        /// The machine.
-        peer: usize,
-        /// Its time.
-        when: When,
         /// Its duration.
         lasts: Duration,
     },
     /// Machines cannot reach each other any more, though both reach others.
     MissingLinks {
-        /// Its time.
-        when: When,
         /// These pairs.
         pairs: Vec<(usize, usize)>,
         /// And this share of all pairs, drawn from the seed.
@@ -85,51 +73,26 @@ pub enum Fault {
     },
     /// Machines cannot reach the others for a while.
     Partition {
-        /// The machine.
+        /// The machines.
         peers: Vec<usize>,
-        /// Its time. A phase is that of the first of these machines.
-        when: When,
         /// Its duration.
         lasts: Duration,
     },
     /// A machine that was absent at the start joins.
-    Join {
-        /// The machine.
-        peer: usize,
-        /// Its time.
-        when: When,
-    },
+    Join,
     /// A machine leaves with a goodbye.
-    Leave {
-        /// The machine.
-        peer: usize,
-        /// Its time.
-        when: When,
-    },
+    Leave,
     /// A machine sends false slices.
     Byzantine {
-        /// The machine.
-        peer: usize,
-        /// Its start.
-        when: When,
-        /// What it sends instead.
+        /// Its kind of lie.
         lie: Lie,
         /// Its duration.
         lasts: Duration,
     },
     /// The owner of the run directs something at a machine.
-    Directive {
-        /// The machine.
-        peer: usize,
-        /// Its time.
-        when: When,
-        /// What is directed.
-        directive: Directive,
-    },
+    Directive(Directive),
     /// A machine's clock is ahead of all others for the whole run.
     ClockSkew {
-        /// The machine.
-        peer: usize,
         /// The difference.
         ahead: Duration,
     },
@@ -147,37 +110,95 @@ pub enum Fault {
 }
 
 impl Fault {
-    /// Whether machines that go on may be without others that come back: two groups of one round may then
+    /// Set if machines that go on may be without others that come back: two groups of one round may then
     /// end with different bits, until one of them takes over the other's.
     pub(crate) fn parts(&self) -> bool {
-        match self {
-            Self::Crash { restart_after, .. } => restart_after.is_some(),
-            Self::Partition { .. }
-            | Self::MissingLinks { .. }
-            | Self::Pause { .. }
-            | Self::RandomCrashes { .. }
-            | Self::Join { .. } => true,
-            Self::Leave { .. }
-            | Self::Straggler { .. }
-            | Self::Byzantine { .. }
-            | Self::Directive { .. }
-            | Self::ClockSkew { .. } => false,
+        match self.effect {
+            Effect::Crash { restart_after } => restart_after.is_some(),
+            Effect::Partition { .. }
+            | Effect::MissingLinks { .. }
+            | Effect::Pause { .. }
+            | Effect::RandomCrashes { .. }
+            | Effect::Join => true,
+            Effect::Leave
+            | Effect::Straggler { .. }
+            | Effect::Byzantine { .. }
+            | Effect::Directive(_)
+            | Effect::ClockSkew { .. } => false,
         }
     }
+}
 
-    /// The time of the fault and the machine whose phase counts; `None` for random faults.
-    pub(crate) fn trigger(&self) -> Option<(When, usize)> {
-        match self {
-            Self::Crash { peer, when, .. }
-            | Self::Straggler { peer, when, .. }
-            | Self::Pause { peer, when, .. }
-            | Self::Byzantine { peer, when, .. }
-            | Self::Directive { peer, when, .. }
-            | Self::Join { peer, when }
-            | Self::Leave { peer, when } => Some((*when, *peer)),
-            Self::MissingLinks { when, .. } => Some((*when, 0)),
-            Self::Partition { peers, when, .. } => Some((*when, peers.first().copied()?)),
-            Self::RandomCrashes { .. } | Self::ClockSkew { .. } => None,
-        }
+/// What a Byzantine machine sends instead of a slice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Lie {
+    /// The same number of random bytes.
+    Garbage,
+    /// The first half of the bytes.
+    Truncated,
+    /// The bytes with one bit of the last byte flipped, which may still decode.
+    FlippedBit,
+    /// Anything that it can sign: other votes, promises and proposals for every receiver, false
+    /// decisions and repairs, false calls to catch up, and silence.
+    Anything,
+    /// No slices, though it votes.
+    Withhold,
+    /// No slices and no messages, except that it says that it takes part.
+    Silent,
+    /// An absurd loss of its training: enormous, negative, infinite or not a number.
+    Loss,
+    /// Scores of contributions with the wrong sign.
+    Scores,
+    /// True slices, and in place of its votes it asks for the last ballot that it coordinates and promises the
+    /// last one of the receiver.
+    Ballots,
+    /// All as it should be in one round of seven, and as [`Lie::Withhold`] in the others.
+    Rare,
+}
+
+/// A lie and its end.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Lying {
+    pub(crate) lie: Lie,
+    pub(crate) until: Time,
+}
+
+/// One process of random crashes.
+#[derive(Debug)]
+pub(crate) struct RandomCrashes {
+    mean: Duration,
+    restart_after: Option<Duration>,
+    until: Time,
+    down_max: usize,
+    random: Random,
+}
+
+impl RandomCrashes {
+    /// Of the effect that random crashes are. `number` gives each process a separate random stream.
+    fn new(seed: u64, number: usize, effect: &Effect) -> Option<Self> {
+        let Effect::RandomCrashes {
+            mean,
+            restart_after,
+            until,
+            down_max,
+        } = *effect
+        else {
+            return None;
+        };
+        Some(Self {
+            mean,
+            restart_after,
+            until,
+            down_max,
+            random: Random::new(seed.wrapping_add(number as u64), Purpose::Faults),
+        })
+    }
+
+    fn next(&mut self, now: Time) -> Option<Time> {
+        let gap = self.random.exponential(self.mean.as_secs_f64());
+        let at = now + Duration::from_secs_f64(gap);
+        (at < self.until).then_some(at)
     }
 }

@@ -1,10 +1,10 @@
 //! A `[[fault]]` table as written, and its conversion to a valid [`Fault`].
 
-use super::directive::RawDirective;
-use super::{Fault, Lie, When};
+use super::{Effect, Fault, Lie, When};
 use crate::scenario::{Checker, ScenarioError};
 use core::time::Duration;
-use murmurate_protocol::{Phase, Round, Time};
+use murmurate_protocol::{Change, Directive, Phase, RateFactor, Round, Time};
+use murmurate_strategies::compress::CODECS;
 use serde::Deserialize;
 
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
@@ -25,21 +25,6 @@ enum Kind {
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-enum RawLie {
-    Garbage,
-    Truncated,
-    FlippedBit,
-    Anything,
-    Withhold,
-    Silent,
-    Loss,
-    Scores,
-    Ballots,
-    Rare,
-}
-
-#[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum RawPhase {
     Train,
@@ -47,6 +32,9 @@ enum RawPhase {
     Apply,
     Settle,
 }
+
+/// Two machines.
+type Pair = (usize, usize);
 
 /// A `[[fault]]` table.
 #[derive(Debug, Deserialize)]
@@ -68,7 +56,7 @@ pub(crate) struct RawFault {
     down_max: Option<usize>,
     down_s: Option<Vec<f64>>,
     up_s: Option<Vec<f64>>,
-    lie: Option<RawLie>,
+    lie: Option<Lie>,
     ahead_s: Option<f64>,
     directive: Option<RawDirective>,
 }
@@ -110,7 +98,6 @@ impl RawFault {
         self.refuse_idle_keys(&keys)?;
         match self.kind {
             Kind::Churn => self.churn(&keys, peers),
-            Kind::Byzantine | Kind::ClockSkew => Ok(vec![self.odd(&keys, peers)?]),
             _ => Ok(vec![self.plain(&keys, peers)?]),
         }
     }
@@ -134,60 +121,32 @@ impl RawFault {
                 return Err(keys.refuse("down_s", "and `up_s` must go on in turn"));
             }
             before = back.unwrap_or(*at);
-            faults.push(Fault::Crash {
+            let when = When::At(Time::ZERO + keys.seconds("down_s", *at)?);
+            let restart_after = back.map(|b| keys.seconds("up_s", b - at)).transpose()?;
+            faults.push(Fault {
+                when: Some(when),
                 peer,
-                when: When::At(Time::ZERO + keys.seconds("down_s", *at)?),
-                restart_after: back.map(|b| keys.seconds("up_s", b - at)).transpose()?,
+                effect: Effect::Crash { restart_after },
             });
         }
         Ok(faults)
     }
 
-    fn odd(&self, keys: &Keys<'_, '_>, peers: usize) -> Result<Fault, ScenarioError> {
-        let check = keys.check;
-        let peer = check.peer(&keys.name("peer"), keys.need("peer", self.peer)?, peers)?;
-        if self.kind == Kind::ClockSkew {
-            let ahead = keys.seconds("ahead_s", keys.need("ahead_s", self.ahead_s)?)?;
-            return Ok(Fault::ClockSkew { peer, ahead });
-        }
-        Ok(Fault::Byzantine {
-            peer,
-            when: self.when(keys)?,
-            lie: match keys.need("lie", self.lie)? {
-                RawLie::Garbage => Lie::Garbage,
-                RawLie::Truncated => Lie::Truncated,
-                RawLie::FlippedBit => Lie::FlippedBit,
-                RawLie::Anything => Lie::Anything,
-                RawLie::Withhold => Lie::Withhold,
-                RawLie::Silent => Lie::Silent,
-                RawLie::Loss => Lie::Loss,
-                RawLie::Scores => Lie::Scores,
-                RawLie::Ballots => Lie::Ballots,
-                RawLie::Rare => Lie::Rare,
-            },
-            lasts: keys.seconds("lasts_s", keys.need("lasts_s", self.lasts_s)?)?,
-        })
-    }
-
-    fn missing_links(&self, keys: &Keys<'_, '_>, peers: usize) -> Result<Fault, ScenarioError> {
+    /// The pairs that cannot reach each other.
+    fn pairs(&self, keys: &Keys<'_, '_>, peers: usize) -> Result<Vec<Pair>, ScenarioError> {
         let ends = self.peers.clone().unwrap_or_default();
-        let share = self.share.unwrap_or(0.0);
-        let pairs = match ends[..] {
-            [] if share > 0.0 => Vec::new(),
-            [a, b] if a != b && a.max(b) < peers => vec![(a, b)],
+        match ends[..] {
+            [] if self.share.unwrap_or(0.0) > 0.0 => Ok(Vec::new()),
+            [a, b] if a != b && a.max(b) < peers => Ok(vec![(a, b)]),
             _ => {
                 let reason = "must be two machines; or give a `share` of all pairs";
-                return Err(keys.refuse("peers", reason));
+                Err(keys.refuse("peers", reason))
             }
-        };
-        Ok(Fault::MissingLinks {
-            when: self.when(keys)?,
-            pairs,
-            share: keys.check.within(&keys.name("share"), share, (0.0, 0.9))?,
-        })
+        }
     }
 
-    fn partition(&self, keys: &Keys<'_, '_>, peers: usize) -> Result<Fault, ScenarioError> {
+    /// The machines on one side of a partition.
+    fn side(&self, keys: &Keys<'_, '_>, peers: usize) -> Result<Vec<usize>, ScenarioError> {
         let members = keys.need("peers", self.peers.clone())?;
         if members.is_empty() || members.len() >= peers {
             return Err(keys.refuse("peers", "must leave a machine on either side"));
@@ -195,72 +154,88 @@ impl RawFault {
         for member in &members {
             keys.check.peer(&keys.name("peers"), *member, peers)?;
         }
-        Ok(Fault::Partition {
-            peers: members,
-            when: self.when(keys)?,
-            lasts: keys.seconds("lasts_s", keys.need("lasts_s", self.lasts_s)?)?,
-        })
+        Ok(members)
     }
 
     fn plain(self, keys: &Keys<'_, '_>, peers: usize) -> Result<Fault, ScenarioError> {
         let check = keys.check;
-        let peer =
-            |value: Option<usize>| check.peer(&keys.name("peer"), keys.need("peer", value)?, peers);
         let restart_after = self
             .restart_after_s
             .map(|s| keys.seconds("restart_after_s", s))
             .transpose()?;
-        Ok(match self.kind {
-            Kind::Crash => Fault::Crash {
-                peer: peer(self.peer)?,
-                when: self.when(keys)?,
-                restart_after,
-            },
+        let (mut pairs, mut side, mut peer) = (Vec::new(), Vec::new(), 0);
+        match self.kind {
+            Kind::MissingLinks => pairs = self.pairs(keys, peers)?,
+            Kind::Partition => {
+                side = self.side(keys, peers)?;
+                peer = side[0];
+            }
+            Kind::RandomCrashes => {}
+            _ => peer = check.peer(&keys.name("peer"), keys.need("peer", self.peer)?, peers)?,
+        }
+        let when = match self.kind {
+            Kind::ClockSkew | Kind::RandomCrashes => None,
+            _ => Some(self.when(keys)?),
+        };
+        let effect = match self.kind {
+            Kind::Crash => Effect::Crash { restart_after },
             Kind::Straggler => {
                 let factor = keys.need("factor", self.factor)?;
-                Fault::Straggler {
-                    peer: peer(self.peer)?,
-                    when: self.when(keys)?,
+                Effect::Straggler {
                     factor: check.within(&keys.name("factor"), factor, (1.0, 1e6))?,
-                    lasts: keys.seconds("lasts_s", keys.need("lasts_s", self.lasts_s)?)?,
+                    lasts: self.lasts(keys)?,
                 }
             }
-            Kind::Pause => Fault::Pause {
-                peer: peer(self.peer)?,
-                when: self.when(keys)?,
-                lasts: keys.seconds("lasts_s", keys.need("lasts_s", self.lasts_s)?)?,
+            Kind::Pause => Effect::Pause {
+                lasts: self.lasts(keys)?,
             },
-            Kind::MissingLinks => self.missing_links(keys, peers)?,
-            Kind::Partition => self.partition(keys, peers)?,
-            Kind::Join => Fault::Join {
-                peer: peer(self.peer)?,
-                when: self.when(keys)?,
+            Kind::MissingLinks => {
+                let share = self.share.unwrap_or(0.0);
+                let share = check.within(&keys.name("share"), share, (0.0, 0.9))?;
+                Effect::MissingLinks { pairs, share }
+            }
+            Kind::Partition => Effect::Partition {
+                peers: side,
+                lasts: self.lasts(keys)?,
             },
-            Kind::Leave => Fault::Leave {
-                peer: peer(self.peer)?,
-                when: self.when(keys)?,
-            },
+            Kind::Join => Effect::Join,
+            Kind::Leave => Effect::Leave,
             Kind::Directive => {
-                let when = self.when(keys)?;
                 let directive = keys.need("directive", self.directive)?;
-                Fault::Directive {
-                    peer: peer(self.peer)?,
-                    when,
-                    directive: directive.numbered(keys.index, check, &keys.name("directive"))?,
-                }
+                let name = keys.name("directive");
+                Effect::Directive(directive.numbered(keys.index, check, &name)?)
             }
-            Kind::RandomCrashes | Kind::Churn | Kind::Byzantine | Kind::ClockSkew => {
-                let mean = keys.need("mean_s", self.mean_s)?;
-                let until = keys.need("until_s", self.until_s)?;
-                check.within(&keys.name("mean_s"), mean, (1e-6, 1e9))?;
-                Fault::RandomCrashes {
-                    mean: keys.seconds("mean_s", mean)?,
-                    restart_after,
-                    until: Time::ZERO + keys.seconds("until_s", until)?,
-                    down_max: self.down_max.unwrap_or(peers / 2),
-                }
-            }
+            Kind::Byzantine => Effect::Byzantine {
+                lie: keys.need("lie", self.lie)?,
+                lasts: self.lasts(keys)?,
+            },
+            Kind::ClockSkew => Effect::ClockSkew {
+                ahead: keys.seconds("ahead_s", keys.need("ahead_s", self.ahead_s)?)?,
+            },
+            Kind::RandomCrashes | Kind::Churn => self.random_crashes(keys, restart_after, peers)?,
+        };
+        Ok(Fault { when, peer, effect })
+    }
+
+    fn random_crashes(
+        &self,
+        keys: &Keys<'_, '_>,
+        restart_after: Option<Duration>,
+        peers: usize,
+    ) -> Result<Effect, ScenarioError> {
+        let mean = keys.need("mean_s", self.mean_s)?;
+        let until = keys.need("until_s", self.until_s)?;
+        keys.check.within(&keys.name("mean_s"), mean, (1e-6, 1e9))?;
+        Ok(Effect::RandomCrashes {
+            mean: keys.seconds("mean_s", mean)?,
+            restart_after,
+            until: Time::ZERO + keys.seconds("until_s", until)?,
+            down_max: self.down_max.unwrap_or(peers / 2),
         })
+    }
+
+    fn lasts(&self, keys: &Keys<'_, '_>) -> Result<Duration, ScenarioError> {
+        keys.seconds("lasts_s", keys.need("lasts_s", self.lasts_s)?)
     }
 
     fn when(&self, keys: &Keys<'_, '_>) -> Result<When, ScenarioError> {
@@ -339,5 +314,70 @@ impl RawFault {
             }
         }
         Ok(())
+    }
+}
+
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
+enum RawChange {
+    Pause,
+    Resume,
+    Rounds,
+    InnerSteps,
+    LearningRate,
+    Codec,
+}
+
+/// The `directive` of a fault as written.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawDirective {
+    change: RawChange,
+    from: Option<u64>,
+    value: Option<f64>,
+    codec: Option<String>,
+}
+
+impl RawDirective {
+    /// The directive with this number, which the key `name` describes.
+    fn numbered(
+        self,
+        number: usize,
+        check: &Checker<'_>,
+        name: &str,
+    ) -> Result<Directive, ScenarioError> {
+        let value = || {
+            let given = self.value.filter(|value| *value >= 0.0);
+            given.ok_or_else(|| check.refuse(name, "needs a `value` of at least zero"))
+        };
+        let change = match self.change {
+            RawChange::Pause => Change::Pause,
+            RawChange::Resume => Change::Resume,
+            RawChange::Rounds => Change::Rounds(value()? as u64),
+            RawChange::InnerSteps => Change::InnerSteps(value()? as u32),
+            RawChange::LearningRate => Change::LearningRate(
+                RateFactor::new(value()?)
+                    .ok_or_else(|| check.refuse(name, "needs a `value` from 0.000001 to 1000"))?,
+            ),
+            RawChange::Codec => Change::Codec(match self.codec.as_deref() {
+                None => None,
+                Some(name) => {
+                    let found = CODECS.iter().find(|spec| spec.name == name);
+                    let unknown = || {
+                        check.refuse(
+                            name,
+                            "needs a `codec` that exists, or none for that of the strategy",
+                        )
+                    };
+                    Some(found.ok_or_else(unknown)?.tag)
+                }
+            }),
+        };
+        Ok(Directive {
+            number: number as u32 + 1,
+            at_s: 0,
+            from: Round(self.from.unwrap_or(0)),
+            change,
+        })
     }
 }

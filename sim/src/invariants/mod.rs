@@ -10,13 +10,11 @@ mod mass_conserved;
 mod merged_by_weight;
 mod rounds_monotonic;
 mod same_bits;
-mod same_ratings;
 mod same_steps;
-mod violation;
 mod waits_bounded;
 
 use crate::data::DataReport;
-use crate::fault::Fault;
+use crate::fault::{Effect, Fault};
 use crate::host::Host;
 use crate::recipe::Recipe;
 use crate::scenario::Scenario;
@@ -30,10 +28,7 @@ use merged_by_weight::MergedByWeight;
 use murmurate_protocol::{Event, Input, Order, PeerId, Plan, Round, SliceMeta, Tag, Time};
 use rounds_monotonic::RoundsMonotonic;
 use same_bits::SameBits;
-use same_ratings::SameRatings;
-use same_steps::SameSteps;
-
-pub use violation::Violation;
+use same_steps::{SameRatings, SameSteps};
 
 /// All checks of one run.
 #[derive(Debug)]
@@ -114,7 +109,7 @@ impl Checks {
         }
     }
 
-    /// Whether an input may change the weight of a peer without a transfer.
+    /// Set for inputs that may change the weight of a peer without a transfer.
     pub(crate) fn rebases(input: &Input) -> bool {
         use murmurate_protocol::Done;
         matches!(
@@ -173,7 +168,7 @@ impl Checks {
         }
     }
 
-    /// What was trained of data that the machines divide.
+    /// Training of data that the machines divide.
     pub(crate) fn data(&self) -> Option<DataReport> {
         self.data.as_ref().map(DataOnce::report)
     }
@@ -238,14 +233,14 @@ impl Checks {
 fn paused(scenario: &Scenario) -> Vec<Duration> {
     let mut sums = vec![Duration::ZERO; scenario.peers];
     for fault in &scenario.faults {
-        if let Fault::Pause { peer, lasts, .. } = fault {
-            sums[*peer] += *lasts;
+        if let Effect::Pause { lasts } = fault.effect {
+            sums[fault.peer] += lasts;
         }
     }
     sums
 }
 
-/// Whether inner steps or the codec of rounds follow from what members agree on.
+/// Set if inner steps or the codec of rounds follow from what members agree on.
 fn follows_measures(plan: &Plan) -> bool {
     plan.synchronization.pace.is_agreed() || plan.agreement.ladder.is_some()
 }

@@ -24,7 +24,7 @@ pub(super) struct SameBits {
     voided: BTreeMap<usize, Round>,
     /// The last round of each peer whose group agreed that it is void.
     void_agreed: BTreeMap<usize, Round>,
-    /// Whether groups of one round are compared too: those whose members sign decide one result, unless
+    /// Set to compare groups of one round too: those whose members sign decide one result, unless
     /// links fail.
     across: bool,
 }

@@ -1,7 +1,11 @@
-//! Rounds whose inner steps or codec follow from what members agree on: peers that begin a round with the same
-//! anchor, and by the same directives, take the same.
+//! What peers that begin a round with the same anchor must have alike.
+//!
+//! - Where inner steps or codec of a round follow from what members agree on: the same of both, by the same
+//!   directives.
+//! - Where contributions are admitted by their scores: the same ratings, also at those that were restarted, joined
+//!   late or replayed rounds.
 
-use murmurate_protocol::{Digest, Peer, Phase, Round, StepBudget};
+use murmurate_protocol::{Digest, Peer, Phase, Ratings, Round, StepBudget};
 use std::collections::BTreeMap;
 
 /// Number of rounds and anchors to remember. No peer may begin an older round.
@@ -39,6 +43,37 @@ impl SameSteps {
             true => Ok(()),
             false => Err(format!(
                 "takes {taken:?} in round {}, another with the same anchor {known:?}",
+                opening.0
+            )),
+        }
+    }
+}
+
+/// The ratings of rounds by how they began.
+#[derive(Debug, Default)]
+pub(super) struct SameRatings(BTreeMap<(Round, Digest), Ratings>);
+
+impl SameRatings {
+    /// Checks a peer after an input.
+    pub(super) fn check(&mut self, peer: &Peer) -> Result<(), String> {
+        match peer.ratings() {
+            Some(ratings) if peer.phase() == Phase::Train => {
+                self.begun((peer.round(), peer.digest()), ratings)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn begun(&mut self, opening: (Round, Digest), ratings: &Ratings) -> Result<(), String> {
+        let known = self.0.entry(opening).or_insert_with(|| ratings.clone());
+        let same = known == ratings;
+        if self.0.len() > WINDOW {
+            self.0.pop_first();
+        }
+        match same {
+            true => Ok(()),
+            false => Err(format!(
+                "rates others than another peer that began round {} with the same anchor",
                 opening.0
             )),
         }

@@ -21,7 +21,7 @@ pub(super) fn check(event: &Event, paused: Duration) -> Result<(), String> {
     }
 }
 
-/// Whether a past deadline still exists after the input that should have handled it.
+/// A past deadline that still exists after the input that should have handled it.
 pub(super) fn check_deadline(deadline: Option<Time>, now: Time) -> Result<(), String> {
     match deadline {
         Some(at) if at + STALE < now => Err(format!("the deadline of {at} was left behind")),

@@ -48,9 +48,9 @@ impl Path {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Owner {
     /// A push, by its number.
-    Push(u32),
+    Push(usize),
     /// A fetch, by its number.
-    Fetch(u32),
+    Fetch(usize),
 }
 
 /// The time at which a flow ends, unless other flows start or end before.
@@ -88,7 +88,7 @@ struct Link {
     flows: Vec<u32>,
     /// The priority of its most urgent flows, and how many these are.
     urgent: (u8, usize),
-    /// Whether flows have started on it at this instant.
+    /// Set once flows have started on it at this instant.
     grew: bool,
 }
 
@@ -284,7 +284,7 @@ impl Flows {
         self.grown = grown;
     }
 
-    /// Whether [`Flows::settle`] has nothing to do.
+    /// Set while [`Flows::settle`] has nothing to do.
     pub(crate) const fn is_settled(&self) -> bool {
         self.grown.is_empty()
     }
@@ -346,7 +346,7 @@ mod tests {
     }
 
     /// Runs the given starts and returns the end of each push, in order.
-    fn play(flows: &mut Flows, starts: &[(f64, Path, f64)]) -> Vec<(u32, f64)> {
+    fn play(flows: &mut Flows, starts: &[(f64, Path, f64)]) -> Vec<(usize, f64)> {
         let mut calendar: Vec<Appointment> = Vec::new();
         let mut ends = Vec::new();
         let mut starts = starts.iter().enumerate().peekable();
@@ -363,7 +363,7 @@ mod tests {
                     flows.settle(now);
                     now = start;
                     let (number, (_, path, bytes)) = starts.next().unwrap();
-                    let owner = Owner::Push(number as u32);
+                    let owner = Owner::Push(number);
                     flows.start(start, owner, *path, Demand::new(*bytes, NO_MOST, 0));
                 }
                 (Some(due), _) => {
@@ -379,7 +379,7 @@ mod tests {
         }
     }
 
-    fn close(found: &[(u32, f64)], expected: &[(u32, f64)]) {
+    fn close(found: &[(usize, f64)], expected: &[(usize, f64)]) {
         assert_eq!(found.len(), expected.len(), "{found:?}");
         for (f, e) in found.iter().zip(expected) {
             assert!(

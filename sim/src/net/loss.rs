@@ -24,7 +24,7 @@ pub(crate) enum Fate {
 }
 
 impl Loss {
-    /// Whether one message is lost.
+    /// Draws the loss of one message.
     pub(crate) fn strikes(&self, random: &mut Random) -> bool {
         random.chance(self.probability)
     }

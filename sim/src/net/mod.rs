@@ -3,7 +3,6 @@
 //! It knows machines by their index and does not interpret bytes.
 
 mod flows;
-mod latency;
 mod loss;
 mod places;
 mod transport;
@@ -82,7 +81,7 @@ impl Network {
         self.views[of].entry(to as u32).or_default()
     }
 
-    /// Whether the link to `to` is up from the view of `of`.
+    /// The link to `to` as `of` sees it: set while it is up.
     pub(crate) fn is_up(&self, of: usize, to: usize) -> bool {
         self.view(of, to).up
     }
@@ -93,7 +92,7 @@ impl Network {
         view.up.then_some(view.connection)
     }
 
-    /// Whether data sent over `connection` still reaches the machine `to`.
+    /// Set while data over `connection` still reaches the machine `to`.
     pub(crate) fn delivers(&self, from: usize, to: usize, connection: u32) -> bool {
         let view = self.view(to, from);
         view.up && view.connection == connection && self.reachable(from, to)
@@ -139,7 +138,7 @@ impl Network {
         }
     }
 
-    /// Whether two machines reach each other, perhaps through a third.
+    /// Set while two machines reach each other, perhaps through a third.
     pub(crate) fn reachable(&self, a: usize, b: usize) -> bool {
         let together = self.sides[a] == self.sides[b];
         together
@@ -150,7 +149,7 @@ impl Network {
                     .is_some_and(|via| self.passes(via, a, b)))
     }
 
-    /// Whether a machine has links of its own to two others.
+    /// Set while a machine has links of its own to two others.
     fn passes(&self, via: usize, a: usize, b: usize) -> bool {
         [a, b].iter().all(|end| {
             let direct = self.sides[via] == self.sides[*end] && !self.ways.is_missing(via, *end);
@@ -158,7 +157,7 @@ impl Network {
         })
     }
 
-    /// Whether one machine can dial another: where their link is missing, through one with which both are
+    /// Set if one machine can dial another: where their link is missing, through one with which both are
     /// linked.
     pub(crate) fn can_dial(&mut self, a: usize, b: usize) -> bool {
         if self.reachable(a, b) || self.sides[a] != self.sides[b] {
@@ -208,7 +207,7 @@ impl Network {
         first + self.places.latency(via, b).draw(&mut self.random)
     }
 
-    /// Whether what two machines send each other leaves a site.
+    /// Set for two machines whose bytes leave a site.
     pub(crate) fn is_far(&self, a: usize, b: usize) -> bool {
         self.places.apart(a, b)
     }
@@ -311,7 +310,7 @@ impl Network {
         self.flows.settle(now);
     }
 
-    /// Whether [`Network::settle`] has nothing to do.
+    /// Set while [`Network::settle`] has nothing to do.
     pub(crate) const fn is_settled(&self) -> bool {
         self.flows.is_settled()
     }

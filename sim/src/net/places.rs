@@ -1,9 +1,29 @@
 //! The location of machines: their sites, links and distances.
 
 use super::flows::{Flows, LinkId, Path};
-use super::latency::Latency;
+use crate::random::Random;
 use crate::scenario::NetworkSpec;
+use core::time::Duration;
 use std::collections::BTreeMap;
+
+/// Latency of a link, one way.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Latency {
+    /// The fixed part.
+    pub(crate) fixed: Duration,
+    /// Upper bound of the jitter, which is uniformly distributed.
+    pub(crate) jitter: Duration,
+}
+
+impl Latency {
+    /// Draws a latency. Without jitter this uses no randomness.
+    pub(crate) fn draw(&self, random: &mut Random) -> Duration {
+        if self.jitter.is_zero() {
+            return self.fixed;
+        }
+        self.fixed + self.jitter.mul_f64(random.unit())
+    }
+}
 
 /// A machine's links and its site.
 #[derive(Clone, Copy, Debug)]
@@ -106,7 +126,7 @@ impl Places {
         Path::through([Some(a.up), out, into, Some(b.down)].into_iter().flatten())
     }
 
-    /// Whether what two machines send each other leaves a site.
+    /// Set for two machines whose bytes leave a site.
     pub(crate) fn apart(&self, a: usize, b: usize) -> bool {
         self.places[a].site != self.places[b].site
     }

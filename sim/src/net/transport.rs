@@ -41,7 +41,7 @@ impl Transport {
         }
     }
 
-    /// Whether a transfer at `now` starts with a small window.
+    /// Set if a transfer at `now` starts with a small window.
     pub(crate) fn starts_slowly(self, last_used: Option<Time>, now: Time) -> bool {
         match self {
             Self::Ideal => false,

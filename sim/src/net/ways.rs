@@ -38,7 +38,7 @@ impl Ways {
         self.missing.insert(pair(a, b));
     }
 
-    /// Whether two machines cannot reach each other without a third.
+    /// Set for two machines that reach each other only through a third.
     pub(super) fn is_missing(&self, a: usize, b: usize) -> bool {
         !self.missing.is_empty() && self.missing.contains(&pair(a, b))
     }

@@ -1,4 +1,4 @@
-//! Whether to advise a preset on a cluster, the reason, and changes that would help.
+//! Advice on a preset on a cluster: the verdict, the reason, and changes that would help.
 //!
 //! The advice considers, in this order: the ratio of computing to exchanged bytes; rarer exchanges,
 //! as far as they are known to cost little quality; smaller exchanges on the slowest link; and
@@ -126,14 +126,14 @@ fn carried_s(cost: &Cost, cluster: &Cluster) -> f64 {
     (cost.bytes_up / up).max(cost.bytes_down / down)
 }
 
-/// Whether the link carries the bytes of a round while the round lasts. A peer that pushes without
+/// Set if the link carries the bytes of a round while the round lasts. A peer that pushes without
 /// waiting can make more.
 fn is_carried(cost: &Cost, cluster: &Cluster) -> bool {
     // The times of some exchanges are these bytes over this rate: the same number, but for rounding.
     carried_s(cost, cluster) <= cost.round_s * (1.0 + 1e-9)
 }
 
-/// Whether a strategy of this cost trains enough, and sends no more than the link carries.
+/// Set if a strategy of this cost trains enough, and sends no more than the link carries.
 fn reaches(cost: &Cost, cluster: &Cluster) -> bool {
     cost.utilization >= cluster.target && is_carried(cost, cluster)
 }
@@ -261,6 +261,32 @@ pub(super) fn seconds(value: f64) -> String {
         v if v >= 1e-3 => format!("{:.1} ms", v * 1e3),
         v => format!("{:.1} us", v * 1e6),
     }
+}
+
+/// The kind of model, as far as it changes which presets suit it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Learns {
+    /// Nothing is known of it.
+    #[default]
+    Anything,
+    /// A language model: a preset of one of the families `*-lm`.
+    Language,
+}
+
+/// One preset.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct PresetPlan {
+    /// Its name.
+    pub preset: &'static str,
+    /// Summary.
+    pub summary: &'static str,
+    /// Cost of one round.
+    #[serde(flatten)]
+    pub cost: Cost,
+    /// The advice.
+    #[serde(flatten)]
+    pub advice: Advice,
 }
 
 #[cfg(test)]

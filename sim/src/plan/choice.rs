@@ -1,9 +1,7 @@
 //! The presets to try first on a cluster, as configurations to paste.
 
-use super::advice::{Verdict, ceiling_ms};
-use super::learns::Learns;
+use super::advice::{Learns, PresetPlan, Verdict, ceiling_ms};
 use super::measured::measured;
-use super::preset::PresetPlan;
 use crate::equal::Penalty;
 use murmurate_protocol::{Contribution, StepBudget};
 use murmurate_strategies::grid::{DEFAULT_PRESET, Strategy, StrategyError};
@@ -22,11 +20,11 @@ const LANGUAGE: &str = "-lm";
 pub struct Choice {
     /// Its name.
     pub preset: &'static str,
-    /// What it does.
+    /// Summary.
     pub summary: &'static str,
     /// Its codec.
     pub codec: String,
-    /// Whether peers that apply the same round hold the same bits.
+    /// Set if peers that apply the same round hold the same bits.
     pub agrees: bool,
     #[serde(skip)]
     lossless: bool,

@@ -7,17 +7,13 @@
 
 mod advice;
 mod choice;
-mod learns;
 mod measured;
-mod preset;
 mod report;
 
-pub use advice::{Advice, Verdict};
+pub use advice::{Advice, Learns, PresetPlan, Verdict};
 pub use choice::Choice;
-pub use learns::Learns;
 pub use measured::{measured, measured_penalties};
 pub use murmurate_strategies::plan::{Cluster, ClusterError, Cost, GridShape, Groups, Link};
-pub use preset::PresetPlan;
 pub use report::PlanReport;
 
 use murmurate_strategies::grid::registry::PRESETS;

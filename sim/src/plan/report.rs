@@ -1,8 +1,7 @@
 //! The planner's answer as a table and as JSON.
 
-use super::advice::{Verdict, seconds};
+use super::advice::{PresetPlan, Verdict, seconds};
 use super::choice::Choice;
-use super::preset::PresetPlan;
 use crate::equal::Penalty;
 use murmurate_strategies::grid::DEFAULT_PRESET;
 use murmurate_strategies::plan::{Cluster, Cost, Groups, exact_or_cells};

@@ -5,14 +5,12 @@
 
 mod check;
 mod error;
-mod locate;
 mod network;
 mod raw;
 mod spec;
 
-pub(crate) use check::Checker;
+pub(crate) use check::{Checker, line_of, read_file};
 pub use error::ScenarioError;
-pub(crate) use locate::line_of;
 pub(crate) use raw::explain;
 pub use spec::{
     Change, ComputeSpec, DataSpec, Distance, Labels, Limits, NetworkSpec, PEERS_MAX, Scenario,
@@ -27,14 +25,11 @@ impl Scenario {
     /// # Errors
     /// One line that names the file, the key, and what to do.
     pub fn from_file(path: &Path) -> Result<Self, ScenarioError> {
-        let text = std::fs::read_to_string(path).map_err(|source| ScenarioError::Read {
-            path: path.display().to_string(),
-            source,
-        })?;
+        let (text, file) = read_file(path)?;
         let stem = path
             .file_stem()
             .map_or_else(String::new, |s| s.to_string_lossy().into_owned());
-        Self::from_toml(&text, &path.display().to_string(), &stem)
+        Self::from_toml(&text, &file, &stem)
     }
 
     /// Reads a scenario from text. `file` is its name in errors.

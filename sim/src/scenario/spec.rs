@@ -1,6 +1,6 @@
 //! A scenario as data. Only `raw` makes one, and it has checked every range by then.
 
-use crate::fault::Fault;
+use crate::fault::{Effect, Fault};
 use crate::net::Transport;
 use core::ops::Range;
 use core::time::Duration;
@@ -102,7 +102,7 @@ pub struct NetworkSpec {
     pub detection: Duration,
     /// Machines that each machine dials at its start.
     pub bootstrap: usize,
-    /// Whether two machines that cannot reach each other have a link through one with which both have one.
+    /// Set if machines that cannot reach each other get a link through one with which both have one.
     pub relays: bool,
     /// Groups of machines that are close to each other.
     pub sites: Vec<SiteSpec>,
@@ -195,11 +195,11 @@ impl Scenario {
     pub(crate) fn late_peers(&self) -> usize {
         self.faults
             .iter()
-            .filter(|fault| matches!(fault, Fault::Join { .. }))
+            .filter(|fault| fault.effect == Effect::Join)
             .count()
     }
 
-    /// Whether the scenario has no tensors.
+    /// Set for a scenario without tensors.
     pub(crate) const fn is_timing_only(&self) -> bool {
         matches!(self.task, TaskSpec::Timing { .. })
     }

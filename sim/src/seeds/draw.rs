@@ -1,7 +1,6 @@
 //! A random scenario as TOML that a person could write, so that a failure is easy to reduce.
 
-use super::chance::{Draw, PARAMETERS};
-use super::point::{ROUNDS_MIN, random_point};
+use super::point::{Draw, PARAMETERS, ROUNDS_MIN, random_point};
 use rand_chacha::ChaCha8Rng;
 use rand_core::SeedableRng;
 use std::fmt::Write;

@@ -1,7 +1,7 @@
 //! Random grids: rows of peers at a few sites that come, go, crash and are cut off.
 
-use super::chance::{Draw, PARAMETERS};
 use super::draw::DENSE;
+use super::point::{Draw, PARAMETERS};
 use rand_chacha::ChaCha8Rng;
 use rand_core::SeedableRng;
 use std::fmt::Write;

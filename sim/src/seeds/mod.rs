@@ -8,7 +8,6 @@
 //! faults end long before the rounds do, and the rest tests liveness: every machine that is up must
 //! finish, and after an all-reduce all machines hold the same bits.
 
-mod chance;
 mod draw;
 mod grid;
 mod point;
@@ -93,7 +92,7 @@ fn run_text(seed: u64, text: &str) -> Result<Report, String> {
     Ok(report)
 }
 
-/// Whether peers must end with the same bits, because they agree on each round.
+/// Set if peers must end with the same bits, because they agree on each round.
 fn scenario_agrees(scenario: &Scenario) -> Result<bool, SimError> {
     let strategy = Strategy::from_table(scenario.strategy.clone(), None)?;
     Ok(strategy.exchange().agrees())

@@ -1,13 +1,14 @@
 //! A random strategy: a preset with other methods applied to it, as far as the grid accepts them.
 //! This file names no method, so new methods in the registries are drawn, too.
 
-use super::chance::{Draw, PARAMETERS};
 use murmurate_protocol::{Plan, RunId};
 use murmurate_strategies::Layout;
 use murmurate_strategies::grid::registry::{
     CODECS, EXCHANGES, Entry, LAYERS, MODES, PRESETS, SCHEDULES, TOPOLOGIES,
 };
 use murmurate_strategies::grid::{Strategy, StrategyError};
+use rand_chacha::ChaCha8Rng;
+use rand_core::Rng;
 use toml::{Table, Value};
 
 /// How often to draw again after a refusal, before the preset is used unchanged. The grid accepts
@@ -16,6 +17,22 @@ const ATTEMPTS: usize = 32;
 
 /// The fewest rounds of a random scenario.
 pub(super) const ROUNDS_MIN: u64 = 10;
+
+/// Parameters of the model.
+pub(super) const PARAMETERS: u64 = 48;
+
+/// Random choices of one scenario.
+pub(super) struct Draw(pub(super) ChaCha8Rng);
+
+impl Draw {
+    pub(super) fn below(&mut self, n: u64) -> u64 {
+        self.0.next_u64() % n
+    }
+
+    pub(super) fn one_of<'a>(&mut self, of: &[&'a str]) -> &'a str {
+        of[self.below(of.len() as u64) as usize]
+    }
+}
 
 /// The tables of a strategy for this number of peers.
 pub(super) fn random_point(draw: &mut Draw, peers: u64) -> Table {

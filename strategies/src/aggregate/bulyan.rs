@@ -1,8 +1,20 @@
 //! Aggregation rule `bulyan`: inputs chosen by Krum, then a trimmed mean of each coordinate.
 
 use super::kernels::{LANES, Network};
+use super::kind::{AggregationSpec, LIARS, Nature};
 use super::krum::{distances, scores};
 use super::{Aggregator, Input, Scope};
+
+pub(super) const SPEC: AggregationSpec = AggregationSpec {
+    name: "bulyan",
+    summary: "inputs chosen by Krum, then a trimmed mean of each coordinate",
+    equation: "choose n - 2 f by Krum, one by one; then by coordinate the mean of the n - 4 f nearest to their median",
+    source: "El Mhamdi et al., ICML 2018",
+    parameters: &[LIARS],
+    nature: Nature::Robust,
+    contributions: |liars| 4 * liars + 3,
+    build: |kind| Some(Box::new(Bulyan::new(kind.liars()))),
+};
 
 /// Takes `theta = n - 2 f` inputs by repeated Krum, each time without those already taken. Then,
 /// for each coordinate, it takes the mean of the `beta = theta - 2 f` values nearest to the median

@@ -1,7 +1,38 @@
 //! Aggregation rule `centered-clip`: every contribution moves the center by at most tau.
 
 use super::kernels::{RUN, distances_to};
-use super::{Aggregator, Input, Median, Scope};
+use super::kind::{AggregationSpec, Nature, RADIUS, iterations};
+use super::{Aggregator, Bucketing, Input, Median, Scope};
+use crate::parameter::{Number, Parameter, Range};
+
+pub(super) const SPEC: AggregationSpec = AggregationSpec {
+    name: "centered-clip",
+    summary: "every contribution moves the center by at most a radius",
+    equation: "v' = v + (1/n) sum_k (x_k - v) min(1, radius / ||x_k - v||)",
+    source: "Karimireddy et al., ICML 2021",
+    parameters: &[RADIUS, iterations(3.0), BUCKET],
+    nature: Nature::Robust,
+    contributions: |_| 1,
+    build: |kind| {
+        let iterations = kind.count("iterations") as u32;
+        let rule = Box::new(CenteredClip::new(kind.number(RADIUS.name), iterations));
+        Some(match kind.count(BUCKET.name) {
+            0 | 1 => rule,
+            bucket => Box::new(Bucketing::new(rule, bucket, BUCKET_SEED)),
+        })
+    },
+};
+
+/// Contributions of a bucket.
+const BUCKET: Parameter = Parameter::new(
+    "bucket",
+    Range::Count(Number::Size, 1, 16),
+    1.0,
+    "contributions averaged before the rule",
+);
+
+/// Seed of the buckets: shuffles are for variance, not for secrecy.
+const BUCKET_SEED: u64 = 0x6d75_726d;
 
 /// Centered clipping.
 ///

@@ -1,7 +1,19 @@
 //! Aggregation rule `clipped-gossip`: partners move a peer's parameters by a limited distance.
 
 use super::kernels::distance_squared;
+use super::kind::{AggregationSpec, LIARS, Nature};
 use super::{Aggregator, Input, Scope};
+
+pub(super) const SPEC: AggregationSpec = AggregationSpec {
+    name: "clipped-gossip",
+    summary: "partners that are pulled move a peer by a limited distance",
+    equation: "x' = x + sum_j W_ij (x_j - x) min(1, tau / ||x_j - x||), tau the (d - f)-th least distance of d partners",
+    source: "He et al., arXiv 2202.01545",
+    parameters: &[LIARS],
+    nature: Nature::Partners,
+    contributions: |_| 1,
+    build: |kind| Some(Box::new(ClippedGossip::new(kind.liars()))),
+};
 
 /// The first input is this peer's own, x, with weight W_ii; the others are its d partners'.
 ///

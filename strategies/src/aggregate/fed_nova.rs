@@ -1,7 +1,19 @@
 //! Aggregation rule `fed-nova`: contributions divided by their inner steps. Fast peers do not pull the result
 //! towards their own optimum.
 
+use super::kind::{AggregationSpec, Nature};
 use super::{Aggregator, Input, Scope};
+
+pub(super) const SPEC: AggregationSpec = AggregationSpec {
+    name: "fed-nova",
+    summary: "the mean of deltas divided by their inner steps, times the mean number of these",
+    equation: "v = t_eff (1/n) sum_k x_k / t_k, t_k inner steps, t_eff = (1/n) sum_k t_k",
+    source: "Wang et al., NeurIPS 2020",
+    parameters: &[],
+    nature: Nature::Steps,
+    contributions: |_| 1,
+    build: |_| Some(Box::new(FedNova)),
+};
 
 /// Normalized averaging.
 ///

@@ -1,7 +1,25 @@
 //! Aggregation rule `geometric-median`: the point with the smallest sum of distances.
 
 use super::kernels::{distances_to, weighted_sum};
+use super::kind::{AggregationSpec, Nature, iterations};
 use super::{Aggregator, Input, Median, Scope};
+
+pub(super) const SPEC: AggregationSpec = AggregationSpec {
+    name: "geometric-median",
+    summary: "the smallest sum of distances",
+    equation: "v' = sum_k b_k x_k / sum_k b_k, b_k = w_k / max(nu, ||v - x_k||)",
+    source: "Pillutla et al., IEEE TSP 2022",
+    parameters: &[iterations(8.0)],
+    nature: Nature::Robust,
+    contributions: |_| 1,
+    build: |kind| {
+        let iterations = kind.count("iterations") as u32;
+        Some(Box::new(GeometricMedian::new(SMOOTHING, iterations)))
+    },
+};
+
+/// Smoothing, relative to the median distance.
+const SMOOTHING: f64 = 1e-6;
 
 /// RFA: the smoothed Weiszfeld iteration for `argmin_v sum_k a_k ||v - x_k||`.
 ///

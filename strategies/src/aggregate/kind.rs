@@ -1,195 +1,189 @@
-//! Aggregation rules as data, from the `[aggregation]` table. The grid checks the ranges.
+//! What an aggregation rule is, and rules as data, from the `[aggregation]` table.
 
-use super::{
-    Aggregator, Bucketing, Bulyan, CenteredClip, ClippedGossip, FedNova, GeometricMedian, Krum,
-    Median, NearestMeans, NormClip, Scope, SignMajority, TrimmedMean,
-};
+use crate::kind::Kind;
+use crate::parameter::{Number, Parameter, Range};
 use murmurate_protocol::Scoring;
-use serde::{Deserialize, Serialize};
+use murmurate_protocol::limits::GROUP_MEMBERS_MAX;
+
+/// A decoded contribution and its weight.
+pub type Input<'a> = (&'a [f32], f32);
+
+/// How much of the contributions a rule must see at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// Each coordinate for itself: sub-slices give the same as the whole.
+    Coordinate,
+    /// All of them: it goes by norms or distances.
+    Whole,
+}
+
+/// A rule that needs all contributions at the same time. Its inputs are finite (quarantined), in
+/// `PeerId` order, and as long as `out`; weights are above zero.
+pub trait Aggregator: Send {
+    /// Its name in the configuration.
+    fn name(&self) -> &'static str;
+
+    /// How much it must see at once.
+    fn scope(&self) -> Scope;
+
+    /// The aggregate of `inputs` into `out`; zeros where there are none.
+    ///
+    /// # Panics
+    /// If an input is shorter than `out`.
+    fn aggregate(&mut self, inputs: &[Input<'_>], out: &mut [f32]);
+}
+
+/// One aggregation rule as the configuration knows it.
+#[derive(Clone, Copy, Debug)]
+pub struct AggregationSpec {
+    /// Its name in the configuration.
+    pub name: &'static str,
+    /// What it does.
+    pub summary: &'static str,
+    /// The result, in a line.
+    pub equation: &'static str,
+    /// The paper.
+    pub source: &'static str,
+    /// Its parameters, as keys of `[aggregation]`.
+    pub parameters: &'static [Parameter],
+    /// How it treats contributions.
+    pub nature: Nature,
+    /// The least number of contributions that it combines for this many liars; one for a rule that allows for no
+    /// given number.
+    pub contributions: fn(usize) -> usize,
+    /// Makes it of parameters within their ranges; `None` for a weighted mean, which needs no decoded copies.
+    pub build: fn(&AggregationKind) -> Option<Box<dyn Aggregator>>,
+}
+
+/// How a rule treats contributions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Nature {
+    /// By samples.
+    Mean,
+    /// By inner steps.
+    Steps,
+    /// Bounds what one that lies changes.
+    Robust,
+    /// As [`Nature::Robust`], by signs alone.
+    Signs,
+    /// As [`Nature::Robust`], by the distance from this peer's own.
+    Partners,
+    /// The mean of those that members admit by their scores ([`Scoring`]).
+    Scored,
+}
 
 /// An aggregation rule with its parameters.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "rule", rename_all = "kebab-case", deny_unknown_fields)]
-pub enum AggregationKind {
-    /// [`Bulyan`].
-    Bulyan {
-        /// Liars it allows for.
-        liars: usize,
-    },
-    /// [`CenteredClip`], after [`Bucketing`] where buckets hold more than one.
-    CenteredClip {
-        /// How far one contribution may pull.
-        radius: f64,
-        /// Iterations.
-        iterations: u32,
-        /// Contributions of a bucket.
-        bucket: usize,
-    },
-    /// [`ClippedGossip`], between neighbours.
-    ClippedGossip {
-        /// Partners of a peer that may lie.
-        liars: usize,
-    },
-    /// [`FedNova`].
-    FedNova,
-    /// The weighted mean of those contributions that members admit by their scores
-    /// ([`Scoring`](murmurate_protocol::Scoring)).
-    Gauntlet {
-        /// The most contributions that are merged; zero where it is not limited.
-        top: usize,
-        /// The share of a rating that a round leaves.
-        memory: f64,
-        /// Batches of the held sample.
-        batches: usize,
-    },
-    /// [`GeometricMedian`].
-    GeometricMedian {
-        /// Iterations.
-        iterations: u32,
-    },
-    /// [`Krum`].
-    Krum {
-        /// Liars it allows for.
-        liars: usize,
-    },
-    /// [`Median`].
-    Median,
-    /// [`Krum::multi`].
-    MultiKrum {
-        /// Liars it allows for.
-        liars: usize,
-    },
-    /// [`TrimmedMean`] after [`NearestMeans`].
-    NearestTrimmedMean {
-        /// Liars it allows for.
-        liars: usize,
-    },
-    /// [`NormClip`].
-    NormClip {
-        /// The largest norm.
-        radius: f64,
-    },
-    /// [`SignMajority`].
-    SignMajority,
-    /// [`TrimmedMean`].
-    TrimmedMean {
-        /// Liars it allows for: values dropped on each side.
-        liars: usize,
-    },
-    /// [`weighted_mean()`](super::weighted_mean()).
-    #[default]
-    WeightedMean,
+pub type AggregationKind = Kind<AggregationSpec>;
+
+/// Contributions that lie.
+pub(super) const LIARS: Parameter = Parameter::required(
+    "liars",
+    &Range::Count(Number::Size, 0, 31),
+    "give how many members of a group may send wrong values, such as 1",
+    "how many members of a group may send wrong values, such as 1",
+);
+
+pub(super) const RADIUS: Parameter = Parameter::required(
+    "radius",
+    &Range::Above,
+    "give the largest norm of a contribution to a shard",
+    "the largest norm of a contribution to a shard, such as 3.0",
+);
+
+pub(super) const fn iterations(default: f64) -> Parameter {
+    let range = Range::Count(Number::Small, 1, 100);
+    Parameter::new("iterations", range, default, "iterations of the rule")
 }
+
+pub(super) const GAUNTLET: AggregationSpec = AggregationSpec {
+    name: "gauntlet",
+    summary: "only contributions that lower the loss of members' held samples, and the best by rating of those",
+    equation: "s_k = median over i != k of L_i(a) - L_i(a + x_k); r_k' = m r_k + (1 - m) s_k; the weighted mean of the `top` largest r_k' with s_k > 0",
+    source: "Lidin et al., arXiv 2505.21684",
+    parameters: &[TOP, MEMORY, BATCHES],
+    nature: Nature::Scored,
+    contributions: |_| 1,
+    // Whom members admit is settled before anything is combined.
+    build: |_| None,
+};
+
+const TOP: Parameter = Parameter::new(
+    "top",
+    Range::Count(Number::Size, 0, GROUP_MEMBERS_MAX as u64),
+    16.0,
+    "the most contributions that are merged, the best by rating; 0 is all that lower the loss",
+);
+
+const MEMORY: Parameter = Parameter::new(
+    "memory",
+    Range::Thousandths(0, 999),
+    0.9,
+    "the share of a rating that a round leaves; the rest is the round's score",
+);
+
+const BATCHES: Parameter = Parameter::new(
+    "batches",
+    Range::Count(Number::Size, 1, 1024),
+    2.0,
+    "batches of the held sample on which a member scores each contribution",
+);
 
 /// Parts of a rating's memory.
 const THOUSAND: f64 = 1e3;
 
-/// Smoothing of the geometric median, relative to the median distance.
-const SMOOTHING: f64 = 1e-6;
-
-/// Seed of the buckets: shuffles are for variance, not for secrecy.
-const BUCKET_SEED: u64 = 0x6d75_726d;
-
 impl AggregationKind {
-    /// Its name in the configuration.
-    pub const fn name(&self) -> &'static str {
-        match self {
-            Self::Bulyan { .. } => "bulyan",
-            Self::CenteredClip { .. } => "centered-clip",
-            Self::ClippedGossip { .. } => "clipped-gossip",
-            Self::FedNova => "fed-nova",
-            Self::Gauntlet { .. } => "gauntlet",
-            Self::GeometricMedian { .. } => "geometric-median",
-            Self::Krum { .. } => "krum",
-            Self::Median => "median",
-            Self::MultiKrum { .. } => "multi-krum",
-            Self::NearestTrimmedMean { .. } => "nearest-trimmed-mean",
-            Self::NormClip { .. } => "norm-clip",
-            Self::SignMajority => "sign-majority",
-            Self::TrimmedMean { .. } => "trimmed-mean",
-            Self::WeightedMean => "weighted-mean",
-        }
+    /// How it treats contributions.
+    pub fn nature(&self) -> Nature {
+        self.spec().nature
     }
 
-    /// Whether a contribution that lies moves the result by a bounded amount only.
-    pub const fn is_robust(&self) -> bool {
-        !matches!(self, Self::WeightedMean | Self::FedNova)
+    /// Set for the mean by samples.
+    pub fn is_mean(&self) -> bool {
+        self.nature() == Nature::Mean
     }
 
-    /// The rule itself; `None` for the weighted mean, which needs no decoded copies.
+    /// Set where a contribution that lies moves the result by a bounded amount only.
+    pub fn is_robust(&self) -> bool {
+        !matches!(self.nature(), Nature::Mean | Nature::Steps)
+    }
+
+    /// The rule itself; `None` for a weighted mean, which needs no decoded copies.
     pub fn build(&self) -> Option<Box<dyn Aggregator>> {
-        Some(match *self {
-            // Whom members admit is settled before anything is combined.
-            Self::WeightedMean | Self::Gauntlet { .. } => return None,
-            Self::Bulyan { liars } => Box::new(Bulyan::new(liars)),
-            Self::CenteredClip {
-                radius,
-                iterations,
-                bucket,
-            } => {
-                let rule = Box::new(CenteredClip::new(radius, iterations));
-                if bucket < 2 {
-                    return Some(rule);
-                }
-                Box::new(Bucketing::new(rule, bucket, BUCKET_SEED))
-            }
-            Self::ClippedGossip { liars } => Box::new(ClippedGossip::new(liars)),
-            Self::FedNova => Box::new(FedNova),
-            Self::GeometricMedian { iterations } => {
-                Box::new(GeometricMedian::new(SMOOTHING, iterations))
-            }
-            Self::Krum { liars } => Box::new(Krum::new(liars)),
-            Self::Median => Box::new(Median::default()),
-            Self::MultiKrum { liars } => Box::new(Krum::multi(liars)),
-            Self::NearestTrimmedMean { liars } => {
-                let rule = Box::new(TrimmedMean::new(liars));
-                Box::new(NearestMeans::new(self.name(), rule, liars))
-            }
-            Self::NormClip { radius } => Box::new(NormClip::new(radius)),
-            Self::SignMajority => Box::new(SignMajority),
-            Self::TrimmedMean { liars } => Box::new(TrimmedMean::new(liars)),
-        })
+        (self.spec().build)(self)
+    }
+
+    /// The liars that it allows for.
+    pub(super) fn liars(&self) -> usize {
+        self.count(LIARS.name)
     }
 
     /// The least number of contributions that it combines: with fewer, its bound does not hold for the
     /// liars that it allows for, and the round is void. One for a rule that allows for no given number.
-    pub const fn contributions(&self) -> usize {
-        match *self {
-            Self::TrimmedMean { liars } | Self::NearestTrimmedMean { liars } => 2 * liars + 1,
-            Self::Krum { liars } | Self::MultiKrum { liars } => 2 * liars + 3,
-            Self::Bulyan { liars } => 4 * liars + 3,
-            Self::CenteredClip { .. }
-            | Self::ClippedGossip { .. }
-            | Self::FedNova
-            | Self::Gauntlet { .. }
-            | Self::GeometricMedian { .. }
-            | Self::Median
-            | Self::NormClip { .. }
-            | Self::SignMajority
-            | Self::WeightedMean => 1,
-        }
+    pub fn contributions(&self) -> usize {
+        let liars = if self.has(LIARS.name) {
+            self.liars()
+        } else {
+            0
+        };
+        (self.spec().contributions)(liars)
     }
 
     /// How members score contributions before they are merged, if they do.
     pub fn scoring(&self) -> Option<Scoring> {
-        let Self::Gauntlet {
-            top,
-            memory,
-            batches,
-        } = *self
-        else {
+        if self.nature() != Nature::Scored {
             return None;
-        };
+        }
+        let count = |key| u16::try_from(self.count(key)).unwrap_or(u16::MAX);
         Some(Scoring {
-            batches: u16::try_from(batches).unwrap_or(u16::MAX),
-            top: u16::try_from(top).unwrap_or(u16::MAX),
-            memory: (memory * THOUSAND).round() as u16,
+            batches: count(BATCHES.name),
+            top: count(TOP.name),
+            memory: (self.number(MEMORY.name) * THOUSAND).round() as u16,
         })
     }
 
-    /// Whether it compares contributions in each coordinate alone. A sum compares nothing.
+    /// Set where it compares contributions in each coordinate alone. A sum compares nothing.
     pub fn is_coordinate_wise(&self) -> bool {
         let alone = |rule: Box<dyn Aggregator>| rule.scope() == Scope::Coordinate;
-        *self != Self::FedNova && self.build().is_some_and(alone)
+        self.nature() != Nature::Steps && self.build().is_some_and(alone)
     }
 }

@@ -1,7 +1,27 @@
 //! Aggregation rules `krum` and `multi-krum`: the inputs with the nearest neighbours.
 
 use super::kernels::{RUN, distance_squared, weighted_sum};
+use super::kind::{AggregationSpec, LIARS, Nature};
 use super::{Aggregator, Input, Scope};
+
+pub(super) const SPEC: AggregationSpec = AggregationSpec {
+    name: "krum",
+    summary: "the contribution with the nearest neighbours",
+    equation: "x_k of the least sum of ||x_k - x_j||^2 over the n - f - 2 nearest j",
+    source: "Blanchard et al., NeurIPS 2017",
+    parameters: &[LIARS],
+    nature: Nature::Robust,
+    contributions: |liars| 2 * liars + 3,
+    build: |kind| Some(Box::new(Krum::new(kind.liars()))),
+};
+
+pub(super) const MULTI: AggregationSpec = AggregationSpec {
+    name: "multi-krum",
+    summary: "the mean of the contributions with the nearest neighbours",
+    equation: "the mean of the n - f x_k of least score, scores as krum's",
+    build: |kind| Some(Box::new(Krum::multi(kind.liars()))),
+    ..SPEC
+};
 
 /// The input with the smallest score (`krum`), or the mean of the m inputs with the smallest
 /// (`multi-krum`):

@@ -1,7 +1,19 @@
 //! Aggregation rule `median`: the median of each coordinate.
 
 use super::kernels::Network;
+use super::kind::{AggregationSpec, Nature};
 use super::{Aggregator, Input, Scope};
+
+pub(super) const SPEC: AggregationSpec = AggregationSpec {
+    name: "median",
+    summary: "the median of each coordinate",
+    equation: "v_d = median of x_kd over k",
+    source: "Yin et al., ICML 2018",
+    parameters: &[],
+    nature: Nature::Robust,
+    contributions: |_| 1,
+    build: |_| Some(Box::new(Median::default())),
+};
 
 /// `out_d = median_k x_kd`; the mean of the two middle values for even n.
 ///

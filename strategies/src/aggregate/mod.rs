@@ -1,4 +1,5 @@
-//! Aggregation rules: they combine contributions into one aggregate. One file each.
+//! Aggregation rules: they combine contributions into one aggregate. Each is one file with one
+//! `SPEC`, and a line in [`RULES`].
 //!
 //! In an all-reduce the owner of a shard applies the rule to that shard alone: distances and norms
 //! are those of the shard, as in the butterfly of Gorbunov et al. (ICML 2022), and each rule's
@@ -27,7 +28,7 @@ pub use centered_clip::CenteredClip;
 pub use clipped_gossip::ClippedGossip;
 pub use fed_nova::FedNova;
 pub use geometric_median::GeometricMedian;
-pub use kind::AggregationKind;
+pub use kind::{AggregationKind, AggregationSpec, Aggregator, Input, Nature, Scope};
 pub use krum::Krum;
 pub use median::Median;
 pub use nearest::NearestMeans;
@@ -37,30 +38,50 @@ pub use sign_majority::SignMajority;
 pub use trimmed_mean::TrimmedMean;
 pub use weighted_mean::{shares, weighted_mean};
 
-/// A decoded contribution and its weight.
-pub type Input<'a> = (&'a [f32], f32);
+use crate::kind::Spec;
+use crate::parameter::Parameters;
 
-/// How much of the contributions a rule must see at once.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scope {
-    /// Each coordinate for itself: sub-slices give the same as the whole.
-    Coordinate,
-    /// All of them: it goes by norms or distances.
-    Whole,
+/// All rules. Random scenarios are drawn from the list: a new one goes to its end.
+pub const RULES: &[&AggregationSpec] = &[
+    &bulyan::SPEC,
+    &centered_clip::SPEC,
+    &clipped_gossip::SPEC,
+    &fed_nova::SPEC,
+    &kind::GAUNTLET,
+    &geometric_median::SPEC,
+    &krum::SPEC,
+    &median::SPEC,
+    &krum::MULTI,
+    &nearest::SPEC,
+    &norm_clip::SPEC,
+    &sign_majority::SPEC,
+    &trimmed_mean::SPEC,
+    &weighted_mean::SPEC,
+];
+
+impl Spec for AggregationSpec {
+    const KEY: &'static str = "aggregation.rule";
+
+    fn list() -> &'static [&'static Self] {
+        RULES
+    }
+
+    fn usual() -> &'static Self {
+        &weighted_mean::SPEC
+    }
+
+    fn keys(&self) -> Parameters {
+        Parameters {
+            table: "aggregation",
+            method: self.name,
+            list: self.parameters,
+        }
+    }
 }
 
-/// A rule that needs all contributions at the same time. Its inputs are finite (quarantined), in
-/// `PeerId` order, and as long as `out`; weights are above zero.
-pub trait Aggregator: Send {
-    /// Its name in the configuration.
-    fn name(&self) -> &'static str;
-
-    /// How much it must see at once.
-    fn scope(&self) -> Scope;
-
-    /// The aggregate of `inputs` into `out`; zeros where there are none.
-    ///
-    /// # Panics
-    /// If an input is shorter than `out`.
-    fn aggregate(&mut self, inputs: &[Input<'_>], out: &mut [f32]);
+impl AggregationKind {
+    /// The weighted mean.
+    pub fn weighted_mean() -> Self {
+        Self::of(&weighted_mean::SPEC, &[]).expect("it has no parameters")
+    }
 }

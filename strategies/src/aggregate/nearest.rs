@@ -1,8 +1,23 @@
 //! Nearest-neighbour mixing: another rule is applied to means of the inputs nearest to each.
 
 use super::kernels::weighted_sum;
+use super::kind::{AggregationSpec, LIARS, Nature};
 use super::krum::distances;
-use super::{Aggregator, Input, Scope};
+use super::{Aggregator, Input, Scope, TrimmedMean};
+
+pub(super) const SPEC: AggregationSpec = AggregationSpec {
+    name: "nearest-trimmed-mean",
+    summary: "the trimmed mean of means of near inputs",
+    equation: "y_k = the mean of the n - f inputs nearest to x_k; then by coordinate the mean of y without its f extremes",
+    source: "Allouah et al., AISTATS 2023",
+    parameters: &[LIARS],
+    nature: Nature::Robust,
+    contributions: |liars| 2 * liars + 1,
+    build: |kind| {
+        let rule = Box::new(TrimmedMean::new(kind.liars()));
+        Some(Box::new(NearestMeans::new(kind.name(), rule, kind.liars())))
+    },
+};
 
 /// Replaces every input by the mean of the `n - f` inputs nearest to it, itself among them, and applies
 /// another rule to the means.

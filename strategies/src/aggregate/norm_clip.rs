@@ -1,7 +1,19 @@
 //! Aggregation rule `norm-clip`: the weighted mean of inputs whose norms are limited.
 
 use super::kernels::{norm_squared, weighted_sum};
+use super::kind::{AggregationSpec, Nature, RADIUS};
 use super::{Aggregator, Input, Scope};
+
+pub(super) const SPEC: AggregationSpec = AggregationSpec {
+    name: "norm-clip",
+    summary: "the weighted mean with limited norms",
+    equation: "v = sum_k w_k x_k min(1, radius / ||x_k||) / sum_k w_k",
+    source: "Sun et al., arXiv 1911.07963",
+    parameters: &[RADIUS],
+    nature: Nature::Robust,
+    contributions: |_| 1,
+    build: |kind| Some(Box::new(NormClip::new(kind.number(RADIUS.name)))),
+};
 
 /// `out = sum_k share_k x_k min(1, bound / ||x_k||)`, `share_k = a_k / sum_j a_j`.
 ///

@@ -1,6 +1,18 @@
 //! Aggregation rule `sign-majority`: in each coordinate every peer has one vote.
 
+use super::kind::{AggregationSpec, Nature};
 use super::{Aggregator, Input, Scope};
+
+pub(super) const SPEC: AggregationSpec = AggregationSpec {
+    name: "sign-majority",
+    summary: "the majority of signs in each coordinate",
+    equation: "v_d = sign(sum_k sign(x_kd))",
+    source: "Bernstein et al., ICML 2018",
+    parameters: &[],
+    nature: Nature::Signs,
+    contributions: |_| 1,
+    build: |_| Some(Box::new(SignMajority)),
+};
 
 /// `out_d = sign(sum_k sign(x_kd))`, in -1, 0, 1, with sign(0) = 0.
 ///

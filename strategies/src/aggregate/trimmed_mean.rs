@@ -1,7 +1,19 @@
 //! Aggregation rule `trimmed-mean`: the mean of each coordinate without its extremes.
 
 use super::kernels::Network;
+use super::kind::{AggregationSpec, LIARS, Nature};
 use super::{Aggregator, Input, Scope};
+
+pub(super) const SPEC: AggregationSpec = AggregationSpec {
+    name: "trimmed-mean",
+    summary: "the mean of each coordinate without its extremes",
+    equation: "v_d = the mean of x_kd without the f least and the f largest",
+    source: "Yin et al., ICML 2018",
+    parameters: &[LIARS],
+    nature: Nature::Robust,
+    contributions: |liars| 2 * liars + 1,
+    build: |kind| Some(Box::new(TrimmedMean::new(kind.liars()))),
+};
 
 /// `out_d = (1 / (n - 2 f)) sum_{k=f+1}^{n-f} x_(k)d` over the sorted values of coordinate d.
 ///

@@ -1,6 +1,18 @@
 //! Aggregation rule `weighted-mean`: the mean by weight, summed in a fixed order.
 
+use super::kind::{AggregationSpec, Nature};
 use murmurate_protocol::PeerId;
+
+pub(super) const SPEC: AggregationSpec = AggregationSpec {
+    name: "weighted-mean",
+    summary: "the mean by samples, summed in PeerId order",
+    equation: "v = sum_k w_k x_k / sum_k w_k",
+    source: "McMahan et al., AISTATS 2017",
+    parameters: &[],
+    nature: Nature::Mean,
+    contributions: |_| 1,
+    build: |_| None,
+};
 
 /// Turns the weights of a combination into f32 shares that sum to one (up to rounding):
 ///

@@ -2,7 +2,8 @@
 
 use super::{Codec, CodecError, CodecKind, CodecProperties, EncodeContext, Sparse};
 use crate::compress::header::Header;
-use crate::compress::raw::take;
+use crate::compress::inner::Inner;
+use crate::compress::raw::{between, push_u32s, take, take_u32s};
 use crate::compress::sparse::pick::INNER_DENSITY;
 use crate::compress::sparse::values::VALUES;
 use crate::compress::spec::{CodecSpec, Parameter, Range};
@@ -83,10 +84,9 @@ const NAMED: usize = 8;
 struct BySize {
     below: usize,
     header: Header,
-    large: Box<dyn Codec>,
-    small: Box<dyn Codec>,
+    large: Inner,
+    small: Inner,
     scratch: RefCell<Scratch>,
-    memory: Vec<f32>,
 }
 
 #[derive(Default)]
@@ -95,14 +95,6 @@ struct Scratch {
     large: Vec<f32>,
     small: Vec<f32>,
     bytes: Vec<u8>,
-}
-
-/// The runs between those that are large.
-fn between(runs: &[Places<usize>], len: usize) -> impl Iterator<Item = Places<usize>> {
-    let starts = core::iter::once(0).chain(runs.iter().map(|run| run.end));
-    let ends = runs.iter().map(|run| run.start);
-    let ends = ends.chain(core::iter::once(len));
-    starts.zip(ends).map(|(start, end)| start..end)
 }
 
 impl BySize {
@@ -115,10 +107,9 @@ impl BySize {
                 .with(kind.number("density").to_le_bytes())
                 .with([number("values")])
                 .with((kind.count("below") as u32).to_le_bytes()),
-            large: kind.sibling(kind.choice("large")).build(),
-            small: kind.sibling(kind.choice("small")).build(),
+            large: Inner::named(kind, "large"),
+            small: Inner::named(kind, "small"),
             scratch: RefCell::default(),
-            memory: Vec::new(),
         }
     }
 
@@ -144,13 +135,8 @@ impl BySize {
         let mut next = 0;
         runs.clear();
         for _ in 0..u32::from_le_bytes(count) {
-            let (named, after) = take::<NAMED>(rest, "runs")?;
+            let ([start, long], after) = take_u32s::<2, NAMED>(rest, "runs")?;
             rest = after;
-            let number = |at: usize| {
-                u32::from_le_bytes([named[at], named[at + 1], named[at + 2], named[at + 3]])
-                    as usize
-            };
-            let (start, long) = (number(0), number(4));
             let end = start.checked_add(long).filter(|end| *end <= len);
             let Some(end) = end.filter(|_| start >= next && long >= self.below) else {
                 return Err(CodecError::OutOfRange { field: "runs" });
@@ -209,28 +195,20 @@ impl Codec for BySize {
             small,
             bytes,
         } = self.scratch.get_mut();
-        out.extend_from_slice(&(runs.len() as u32).to_le_bytes());
+        push_u32s([runs.len()], out);
         large.clear();
         for run in &*runs {
-            out.extend_from_slice(&(run.start as u32).to_le_bytes());
-            out.extend_from_slice(&(run.len() as u32).to_le_bytes());
+            push_u32s([run.start, run.len()], out);
             large.extend_from_slice(&values[run.clone()]);
         }
         small.clear();
-        between(runs, values.len()).for_each(|run| small.extend_from_slice(&values[run]));
-        let mut encode = |codec: &mut dyn Codec, values: &[f32], out: &mut Vec<u8>| {
-            let mut inner = EncodeContext {
-                shared_seed: context.shared_seed,
-                round: context.round,
-                ..EncodeContext::seeded(context.seed, &mut self.memory)
-            };
-            codec.encode(values, &mut inner, out);
-        };
+        between(runs.iter().cloned(), values.len())
+            .for_each(|run| small.extend_from_slice(&values[run]));
         bytes.clear();
-        encode(&mut *self.large, large, bytes);
-        out.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
+        self.large.encode(large, context, bytes);
+        push_u32s([bytes.len()], out);
         out.extend_from_slice(bytes);
-        encode(&mut *self.small, small, out);
+        self.small.encode(small, context, out);
     }
 
     fn decode_add(&self, bytes: &[u8], weight: f32, acc: &mut [f32]) -> Result<(), CodecError> {
@@ -258,7 +236,7 @@ impl Codec for BySize {
             at = end;
         }
         at = 0;
-        for run in between(&scratch.runs, acc.len()) {
+        for run in between(scratch.runs.iter().cloned(), acc.len()) {
             let end = at + run.len();
             add(&mut acc[run], &scratch.small[at..end]);
             at = end;

@@ -1,8 +1,56 @@
-//! What a codec is.
+//! A codec, and the two ways in which a codec takes part in more than a sum: `Gathering`, for the exchange
+//! whose members all hold every contribution as it was encoded, and `TwoPasses`, for exchanges whose members
+//! contribute twice. No IO and no agreement: the Executor passes in what was agreed on.
+//!
+//! The common state of a gathering depends only on the agreed contributions of all rounds. So members with
+//! the same anchor have the same bits of it. It is part of the state that newcomers fetch, and a void round
+//! does not change it.
 
 use super::feedback;
-use super::{CodecError, CodecProperties, EncodeContext, Gathering, TwoPasses};
-use murmurate_protocol::BytesBound;
+use super::{CodecProperties, EncodeContext};
+use murmurate_protocol::{BytesBound, Digest};
+
+/// Why a decoder refuses bytes.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CodecError {
+    /// Another codec, or other parameters.
+    #[error("field `codec`: expected {expected}, found {found}")]
+    Codec {
+        /// This codec's tag.
+        expected: u8,
+        /// The tag that was found.
+        found: u8,
+    },
+    /// Too few or too many bytes.
+    #[error("field `{field}`: needs {needed} bytes, {found} are there")]
+    Length {
+        /// The field.
+        field: &'static str,
+        /// Bytes needed.
+        needed: usize,
+        /// Bytes there.
+        found: usize,
+    },
+    /// The encoding refers to a common state of the group that this peer does not hold.
+    #[error("field `{field}` refers to a common state of the group that this peer does not hold")]
+    NotHeld {
+        /// The field.
+        field: &'static str,
+    },
+    /// A field has a value that the codec never writes.
+    #[error("field `{field}` is out of range")]
+    OutOfRange {
+        /// The field.
+        field: &'static str,
+    },
+    /// NaN or infinity.
+    #[error("field `{field}` is not finite")]
+    NotFinite {
+        /// The field.
+        field: &'static str,
+    },
+}
 
 /// Another codec than that of the configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,7 +61,7 @@ pub enum Named {
     Rung(u8),
 }
 
-/// What is done with the tiles of a sum while they are in a cache. They come in order; all but the
+/// Work on the tiles of a sum while they are in a cache. They come in order; all but the
 /// last are a multiple of eight values long.
 pub trait Tiles {
     /// Writes what the sum begins with into the tile that begins at `start`.
@@ -120,4 +168,199 @@ pub trait Codec: Send {
     fn gathering(&mut self) -> Option<&mut dyn Gathering> {
         None
     }
+}
+
+/// One contribution of a round.
+#[derive(Clone, Copy, Debug)]
+pub struct Contributed<'a> {
+    /// As it was encoded.
+    pub bytes: &'a [u8],
+    /// Its share of the weights, which sum to one.
+    pub share: f32,
+    /// The vector that every member holds of its sender; empty for zeros.
+    pub held: &'a [f32],
+}
+
+/// The agreed contributions to one slice in one round.
+#[derive(Clone, Copy, Debug)]
+pub struct Agreed<'a> {
+    /// The contributions, in the order that all members have.
+    pub contributions: &'a [Contributed<'a>],
+    /// The index of this peer's; `None` if it was left out.
+    pub own: Option<usize>,
+    /// The round.
+    pub round: u64,
+    /// The seed of the slice in this round, the same at all members.
+    pub shared_seed: u64,
+    /// The common state of the slice.
+    pub shared: &'a [f32],
+}
+
+/// A contribution that the codec cannot have written. Every member refuses it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Bad {
+    /// The index of the contribution.
+    pub at: usize,
+    /// What is wrong.
+    pub error: CodecError,
+}
+
+impl Bad {
+    /// The first contribution that cannot be added, if there is one.
+    pub(super) fn of_first<T>(
+        contributions: &[T],
+        mut add: impl FnMut(&T) -> Result<(), CodecError>,
+    ) -> Result<(), Self> {
+        for (at, one) in contributions.iter().enumerate() {
+            add(one).map_err(|error| Self { at, error })?;
+        }
+        Ok(())
+    }
+}
+
+/// How a codec combines all contributions. Every member computes the same.
+pub trait Gathering: Codec {
+    /// Set if every member holds a vector of every other member: one value for each parameter and
+    /// member.
+    fn holds(&self) -> bool {
+        false
+    }
+
+    /// The most f32 of common state for a slice of `len` values.
+    fn shared_most(&self, len: usize) -> usize;
+
+    /// Adds the combined contributions to `moved`, which must be zeros. Does not change the common
+    /// state.
+    ///
+    /// # Errors
+    /// Which contribution is bad.
+    fn gather(&mut self, agreed: &Agreed<'_>, moved: &mut [f32]) -> Result<(), Bad> {
+        let contributions = agreed.contributions;
+        Bad::of_first(contributions, |one| {
+            self.decode_own(one.bytes, agreed.shared, one.share, moved)
+        })
+    }
+
+    /// Called after the result of the last [`gather`](Self::gather) was applied. Appends the next
+    /// common state to `shared`, which must be empty. Adds to the residual the part of this peer's
+    /// contribution that did not become part of `moved`.
+    fn settle(
+        &mut self,
+        agreed: &Agreed<'_>,
+        moved: &[f32],
+        residual: Option<&mut [f32]>,
+        shared: &mut Vec<f32>,
+    );
+
+    /// Updates the vector that every member holds of a sender by its agreed contribution. Only
+    /// called if [`Gathering::holds`] is true.
+    ///
+    /// # Errors
+    /// As `gather`; nothing has changed then.
+    fn hold(&self, _bytes: &[u8], _held: &mut [f32]) -> Result<(), CodecError> {
+        Ok(())
+    }
+
+    /// Adds a contribution of this peer that was left out back to the residual. `shared` is the
+    /// common state that it was encoded with.
+    ///
+    /// # Errors
+    /// When the bytes are not the codec's.
+    fn give_back(
+        &self,
+        bytes: &[u8],
+        shared: &[f32],
+        residual: &mut [f32],
+    ) -> Result<(), CodecError> {
+        self.decode_own(bytes, shared, 1.0, residual)
+    }
+}
+
+/// An encoded contribution and its share of the weights, which sum to one.
+pub type Weighed<'a> = (&'a [u8], f32);
+
+/// How a codec is used twice in a round. The context is that of a member's first contribution: it has the
+/// same `shared_seed`, `matrices` and `shared` at all members. What is kept in common depends only on joined
+/// aggregates that were agreed on, so members with the same anchor keep the same bits.
+pub trait TwoPasses {
+    /// The most f32 that members keep in common for a slice of `len` values.
+    fn shared_most(&self, len: usize) -> usize;
+
+    /// Appends the first contribution of a member with these values.
+    fn first(&mut self, values: &[f32], context: &EncodeContext<'_>, out: &mut Vec<u8>);
+
+    /// Appends the basis of first contributions to a slice of `len` values.
+    ///
+    /// # Errors
+    /// Which contribution is bad.
+    fn basis(
+        &mut self,
+        firsts: &[Weighed<'_>],
+        len: usize,
+        context: &EncodeContext<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Bad>;
+
+    /// Appends the second contribution of a member with these values.
+    ///
+    /// # Errors
+    /// When the basis is not the codec's.
+    fn second(
+        &mut self,
+        values: &[f32],
+        basis: &[u8],
+        context: &EncodeContext<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), CodecError>;
+
+    /// Appends what a basis and the second contributions for it are together.
+    ///
+    /// # Errors
+    /// Which contribution is bad.
+    fn join(
+        &mut self,
+        basis: &[u8],
+        seconds: &[Weighed<'_>],
+        len: usize,
+        context: &EncodeContext<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Bad>;
+
+    /// Takes the part of a member's values that is in what was joined out of its residual.
+    ///
+    /// # Errors
+    /// When the bytes do not belong together; the residual is unchanged then.
+    fn take_out(
+        &mut self,
+        own: Joined<'_>,
+        context: &EncodeContext<'_>,
+        residual: &mut [f32],
+    ) -> Result<(), CodecError>;
+
+    /// Appends what members keep in common after this joined aggregate of `len` values.
+    fn keep(
+        &mut self,
+        joined: &[u8],
+        len: usize,
+        context: &EncodeContext<'_>,
+        shared: &mut Vec<f32>,
+    );
+}
+
+/// A member's second contribution, with its basis and the aggregate that was agreed on.
+#[derive(Clone, Copy, Debug)]
+pub struct Joined<'a> {
+    /// The basis.
+    pub basis: &'a [u8],
+    /// The member's contribution.
+    pub second: &'a [u8],
+    /// The agreed aggregate.
+    pub aggregate: &'a [u8],
+}
+
+/// What names a basis in the contributions for it.
+pub(super) fn name_of(basis: &[u8]) -> [u8; 8] {
+    let mut eight = [0; 8];
+    eight.copy_from_slice(&Digest::of(basis).as_bytes()[..8]);
+    eight
 }

@@ -3,6 +3,7 @@
 
 use super::{Codec, CodecError, CodecKind, CodecProperties, EncodeContext, Reduction};
 use crate::compress::header::Header;
+use crate::compress::inner::Inner;
 use crate::compress::sparse::pick::INNER_DENSITY;
 use crate::compress::sparse::values::VALUES;
 use crate::compress::spec::{CodecSpec, Parameter, Range};
@@ -47,16 +48,14 @@ const OF: Parameter = Parameter {
 struct DoubleSqueeze {
     kind: CodecKind,
     header: Header,
-    codec: Box<dyn Codec>,
-    memory: Vec<f32>,
+    codec: Inner,
 }
 
 impl DoubleSqueeze {
     fn new(kind: CodecKind) -> Self {
         Self {
             header: Header::new(SPEC.tag).with([kind.count("of") as u8]),
-            codec: kind.sibling(kind.choice("of")).build(),
-            memory: Vec::new(),
+            codec: Inner::named(&kind, "of"),
             kind,
         }
     }
@@ -86,12 +85,7 @@ impl Codec for DoubleSqueeze {
 
     fn encode(&mut self, values: &[f32], context: &mut EncodeContext<'_>, out: &mut Vec<u8>) {
         out.extend_from_slice(self.header.bytes());
-        let mut inner = EncodeContext {
-            shared_seed: context.shared_seed,
-            round: context.round,
-            ..EncodeContext::seeded(context.seed, &mut self.memory)
-        };
-        self.codec.encode(values, &mut inner, out);
+        self.codec.encode(values, context, out);
     }
 
     fn decode_add(&self, bytes: &[u8], weight: f32, acc: &mut [f32]) -> Result<(), CodecError> {

@@ -3,7 +3,7 @@
 
 use super::{Codec, CodecError, CodecProperties, EncodeContext, Reduction};
 use crate::compress::header::Header;
-use crate::compress::raw::take;
+use crate::compress::inner::{Inner, sent};
 use crate::compress::sparse::pick::INNER_DENSITY;
 use crate::compress::sparse::values::VALUES;
 use crate::compress::spec::{CodecSpec, Parameter, Range};
@@ -20,8 +20,7 @@ pub(super) const SPEC: CodecSpec = CodecSpec {
         Box::new(EventTriggered {
             header: Header::new(SPEC.tag).with([kind.count("of") as u8]),
             quiet: kind.number("quiet"),
-            codec: kind.sibling(kind.choice("of")).build(),
-            memory: Vec::new(),
+            codec: Inner::named(kind, "of"),
         })
     },
 };
@@ -66,25 +65,14 @@ const QUIET: Parameter = Parameter {
 struct EventTriggered {
     header: Header,
     quiet: f64,
-    codec: Box<dyn Codec>,
-    memory: Vec<f32>,
+    codec: Inner,
 }
 
 impl EventTriggered {
-    /// Whether these values are large enough to be sent.
+    /// The trigger: set for values that are large enough to be sent.
     fn says(&self, values: &[f32]) -> bool {
         let square = values.iter().map(|v| f64::from(*v).powi(2)).sum::<f64>();
         square > self.quiet.powi(2) * values.len() as f64
-    }
-
-    /// C's encoding; `None` where nothing was sent.
-    fn body<'a>(&self, bytes: &'a [u8]) -> Result<Option<&'a [u8]>, CodecError> {
-        let ([sent], rest) = take::<1>(self.header.expect(bytes)?, "sent")?;
-        match sent {
-            1 => Ok(Some(rest)),
-            0 if rest.is_empty() => Ok(None),
-            _ => Err(CodecError::OutOfRange { field: "sent" }),
-        }
     }
 }
 
@@ -120,19 +108,12 @@ impl Codec for EventTriggered {
         if !says {
             return;
         }
-        let mut inner = EncodeContext {
-            shared_seed: context.shared_seed,
-            round: context.round,
-            ..EncodeContext::seeded(context.seed, &mut self.memory)
-        };
-        self.codec.encode(values, &mut inner, out);
+        self.codec.encode(values, context, out);
     }
 
     fn decode_add(&self, bytes: &[u8], weight: f32, acc: &mut [f32]) -> Result<(), CodecError> {
-        match self.body(bytes)? {
-            Some(body) => self.codec.decode_add(body, weight, acc),
-            None => Ok(()),
-        }
+        let body = sent(self.header.expect(bytes)?)?;
+        body.map_or(Ok(()), |body| self.codec.decode_add(body, weight, acc))
     }
 
     fn aggregate(&self) -> Box<dyn Codec> {

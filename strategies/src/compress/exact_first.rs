@@ -2,6 +2,7 @@
 
 use super::{Codec, CodecError, CodecKind, CodecProperties, EncodeContext, F32, Reduction};
 use crate::compress::header::Header;
+use crate::compress::inner::Inner;
 use crate::compress::raw::take;
 use crate::compress::spec::{CodecSpec, Parameter, Range};
 use murmurate_protocol::BytesBound;
@@ -47,8 +48,7 @@ struct ExactFirst {
     kind: CodecKind,
     header: Header,
     warm_up: u64,
-    after: Box<dyn Codec>,
-    memory: Vec<f32>,
+    after: Inner,
 }
 
 impl ExactFirst {
@@ -61,8 +61,7 @@ impl ExactFirst {
         Self {
             header: Header::new(SPEC.tag).with([kind.count("of") as u8]),
             warm_up: kind.count("warm_up") as u64,
-            after,
-            memory: Vec::new(),
+            after: Inner::new(after),
             kind,
         }
     }
@@ -93,14 +92,10 @@ impl Codec for ExactFirst {
         out.extend_from_slice(self.header.bytes());
         let exact = context.round < self.warm_up;
         out.push(u8::from(!exact));
-        let mut inner = EncodeContext {
-            shared_seed: context.shared_seed,
-            round: context.round,
-            ..EncodeContext::seeded(context.seed, &mut self.memory)
-        };
-        match exact {
-            true => F32.encode(values, &mut inner, out),
-            false => self.after.encode(values, &mut inner, out),
+        if exact {
+            F32.encode(values, context, out);
+        } else {
+            self.after.encode(values, context, out);
         }
     }
 

@@ -12,20 +12,18 @@
 //! The other files are what several of them share.
 
 pub mod feedback;
-pub mod gathering;
 
 mod by_size;
 mod codec;
 mod context;
 mod dense;
 mod double_squeeze;
-mod error;
 mod event_triggered;
 mod exact_first;
 mod header;
+mod inner;
 mod lanes;
 mod low_rank;
-mod passes;
 mod properties;
 mod random;
 mod raw;
@@ -36,14 +34,14 @@ mod spec;
 mod switched;
 mod two_passes;
 
-pub use codec::{Codec, Named, Tiles};
+pub use codec::{
+    Agreed, Bad, Codec, CodecError, Contributed, Gathering, Joined, Named, Tiles, TwoPasses,
+    Weighed,
+};
 pub use context::{EncodeContext, Matrix, PLANES_MAX};
 pub(crate) use dense::bf16::{SPEC as BF16_SPEC, bf16_to_f32, f32_to_bf16};
 pub use dense::f32::F32;
 pub(crate) use dense::f32::SPEC as F32_SPEC;
-pub use error::CodecError;
-pub use gathering::Gathering;
-pub use passes::{Joined, TwoPasses, Weighed};
 pub use properties::{CodecProperties, Reduction};
 pub use simd::without_vectors;
 pub use sparse::exact::Sparse;

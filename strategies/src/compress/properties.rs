@@ -20,19 +20,19 @@ pub enum Reduction {
 /// Properties of a codec.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CodecProperties {
-    /// Whether decode(encode(x)) == x bit for bit.
+    /// decode(encode(x)) == x, bit for bit.
     pub lossless: bool,
-    /// Whether E[C(x)] == x over the seeds, or rounding is to nearest with no bias over symmetric
+    /// E[C(x)] == x over the seeds, or rounding is to nearest with no bias over symmetric
     /// values.
     pub unbiased: bool,
-    /// Whether training stalls without error feedback. That holds for biased codecs, except signs
+    /// Training stalls without error feedback. That holds for biased codecs, except signs
     /// alone.
     pub needs_feedback: bool,
-    /// Whether decoded values have the magnitude of the encoded ones. Signs alone do not.
+    /// Decoded values have the magnitude of the encoded ones. Signs alone do not.
     pub scaled: bool,
-    /// Whether encoding draws random numbers from the seed: the same seed gives the same bytes.
+    /// Encoding draws random numbers from the seed: the same seed gives the same bytes.
     pub stochastic: bool,
-    /// Whether it may carry parameters themselves (dense, small relative error).
+    /// Fit to carry parameters themselves (dense, small relative error).
     pub dense: bool,
     /// The least published c with E||C(x) - x||^2 <= c ||x||^2, over the seeds; infinite if there
     /// is none. Below one the codec is contractive with delta = 1 - c; at one the error is never
@@ -43,12 +43,12 @@ pub struct CodecProperties {
     pub quiet: f64,
     /// How contributions are combined.
     pub reduction: Reduction,
-    /// Whether all peers must encode with the same seed.
+    /// All peers must encode with the same seed.
     pub shared_seed: bool,
-    /// Whether it keeps some values as they are, at places that all peers draw alike, and sends no
+    /// Keeps some values as they are, at places that all peers draw alike, and sends no
     /// others: what is decoded is a part of the values.
     pub masks: bool,
-    /// Whether it looks at matrices: [`Matrix`](super::Matrix).
+    /// Looks at matrices: [`Matrix`](super::Matrix).
     pub matrices: bool,
     /// The factor of error feedback on the residual in each round: one, or the decay of the codec.
     pub decay: f32,

@@ -64,6 +64,14 @@ impl Random {
     }
 }
 
+/// Fills in random numbers around zero, from index `first` of the seed's stream on.
+pub(super) fn draw(seed: u64, first: usize, values: &mut [f32]) {
+    let random = Random::new(seed).from(first);
+    for (at, value) in (0..).zip(values) {
+        *value = random.unit(at) - 0.5;
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -2,6 +2,7 @@
 //! loops go over arrays of a fixed size, so that the compiler turns them into vector instructions.
 
 use super::CodecError;
+use core::ops::Range;
 
 /// Values that are converted on the stack before they are appended. They fit into the first-level
 /// cache, so the output is written to memory once and never zeroed first.
@@ -34,6 +35,34 @@ pub(super) fn take<'a, const N: usize>(
     Ok((*head, rest))
 }
 
+/// Splits `N` little-endian u32 off, which are `BYTES` bytes.
+pub(super) fn take_u32s<'a, const N: usize, const BYTES: usize>(
+    bytes: &'a [u8],
+    field: &'static str,
+) -> Result<([usize; N], &'a [u8]), CodecError> {
+    let (head, rest) = take::<BYTES>(bytes, field)?;
+    let four = |at: usize| {
+        [
+            head[4 * at],
+            head[4 * at + 1],
+            head[4 * at + 2],
+            head[4 * at + 3],
+        ]
+    };
+    let number = |at| u32::from_le_bytes(four(at)) as usize;
+    Ok((core::array::from_fn(number), rest))
+}
+
+/// The runs between ascending ones of `len` values.
+pub(super) fn between(
+    runs: impl Iterator<Item = Range<usize>> + Clone,
+    len: usize,
+) -> impl Iterator<Item = Range<usize>> {
+    let starts = core::iter::once(0).chain(runs.clone().map(|run| run.end));
+    let ends = runs.map(|run| run.start).chain(core::iter::once(len));
+    starts.zip(ends).map(|(start, end)| start..end)
+}
+
 /// Refuses any other number of bytes than `needed`.
 pub(super) fn expect_len(
     bytes: &[u8],
@@ -52,6 +81,56 @@ pub(super) fn expect_len(
     }
 }
 
+/// Little-endian f32.
+pub(super) fn f32s(bytes: &[u8]) -> impl Iterator<Item = f32> {
+    let values = bytes.as_chunks::<4>().0.iter();
+    values.map(|four| f32::from_le_bytes(*four))
+}
+
+/// Refuses magnitudes beyond `most`.
+pub(super) fn expect_within(
+    bytes: &[u8],
+    most: f32,
+    field: &'static str,
+) -> Result<(), CodecError> {
+    match f32s(bytes).all(|value| value.abs() <= most) {
+        true => Ok(()),
+        false => Err(CodecError::OutOfRange { field }),
+    }
+}
+
+/// Appends counts and places as little-endian u32.
+pub(super) fn push_u32s<const N: usize>(numbers: [usize; N], out: &mut Vec<u8>) {
+    for number in numbers {
+        out.extend_from_slice(&(number as u32).to_le_bytes());
+    }
+}
+
+/// FNV-1a over values, which are four bytes each.
+pub(super) fn hash(values: impl IntoIterator<Item = [u8; 4]>) -> u64 {
+    let bytes = values.into_iter().flatten();
+    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    })
+}
+
+/// FNV-1a over f32.
+pub(super) fn hash_f32s(values: &[f32]) -> u64 {
+    hash(values.iter().map(|value| value.to_le_bytes()))
+}
+
+/// A place or a count below 2^32 as two digits, which f32 represent exactly.
+pub(super) const fn to_digits(number: usize) -> [f32; 2] {
+    [(number >> 16) as f32, (number & 0xffff) as f32]
+}
+
+/// The number of two digits.
+pub(super) const fn of_digits([high, low]: [f32; 2]) -> usize {
+    (high as usize)
+        .saturating_mul(1 << 16)
+        .saturating_add(low as usize)
+}
+
 /// Appends values as little-endian f32.
 pub(super) fn push_f32s(values: &[f32], out: &mut Vec<u8>) {
     if cfg!(target_endian = "little") {
@@ -67,7 +146,7 @@ pub(super) fn push_f32s(values: &[f32], out: &mut Vec<u8>) {
     }
 }
 
-/// Whether all little-endian f32 are finite. Adding one to a full exponent carries into the sign
+/// Set if all little-endian f32 are finite. Adding one to a full exponent carries into the sign
 /// bit, which needs no branch.
 #[inline(always)]
 pub(super) fn all_finite(bytes: &[u8]) -> bool {

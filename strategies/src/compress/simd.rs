@@ -12,7 +12,7 @@ std::thread_local! {
 /// Work that is compiled for every level of vector instructions. It is a trait and not a closure,
 /// because a call through `FnOnce` may stay a call, to code for the plainest CPU.
 pub(crate) trait Kernel {
-    /// What it gives.
+    /// The result of the work.
     type Output;
 
     /// Does the work. Implementations are `#[inline(always)]`, and all that they call in their
@@ -47,6 +47,39 @@ pub fn without_vectors<R>(f: impl FnOnce() -> R) -> R {
     let _restore = Restore(SCALAR.replace(true));
     f()
 }
+
+/// Declares functions whose bodies are [`Kernel`]s: compiled for every level of vector instructions, of which
+/// a call takes the widest. What they call in their loops is `#[inline(always)]`.
+macro_rules! kernel {
+    (@output) => { () };
+    (@output $output:ty) => { $output };
+    ($(
+        $(#[$docs:meta])*
+        $visible:vis fn $name:ident<$life:lifetime $(, $generic:ident: $bound:path)?>(
+            $($value:ident: $type:ty),* $(,)?
+        ) $(-> $output:ty)? $body:block
+    )*) => {$(
+        $(#[$docs])*
+        $visible fn $name<$life $(, $generic: $bound)?>($($value: $type),*) $(-> $output)? {
+            struct Work<$life $(, $generic: $bound)?> {
+                $($value: $type,)*
+            }
+            impl<$life $(, $generic: $bound)?> $crate::compress::simd::Kernel
+                for Work<$life $(, $generic)?>
+            {
+                type Output = $crate::compress::simd::kernel!(@output $($output)?);
+
+                #[inline(always)]
+                fn run(self) -> Self::Output {
+                    let Self { $($value),* } = self;
+                    $body
+                }
+            }
+            $crate::compress::simd::vectorized(Work { $($value),* })
+        }
+    )*};
+}
+pub(crate) use kernel;
 
 struct Call<K>(K);
 

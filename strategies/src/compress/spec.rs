@@ -14,9 +14,9 @@ pub struct CodecSpec {
     pub name: &'static str,
     /// The byte that opens its encodings. Never reused for another layout; docs/wire.md lists all.
     pub tag: u8,
-    /// What it does, in one line.
+    /// Summary, in one line.
     pub summary: &'static str,
-    /// What it computes, in one line.
+    /// Equation, in one line.
     pub equation: &'static str,
     /// The paper.
     pub source: &'static str,

@@ -48,7 +48,7 @@ pub fn by_tag(tag: u8) -> Option<&'static CodecSpec> {
     CODECS.iter().find(|spec| spec.tag == tag).copied()
 }
 
-/// Whether contributions of a run whose codec is `own` can be encoded by `other`, with its default
+/// Accepts contributions by `other` in a run whose codec is `own`, with its default
 /// parameters, from a round on.
 ///
 /// # Errors
@@ -111,7 +111,7 @@ fn with_defaults(spec: &CodecSpec) -> Option<Box<dyn Codec>> {
 pub(crate) struct Switched {
     kind: CodecKind,
     own: Box<dyn Codec>,
-    /// Whether it encodes what reductions return as.
+    /// Set for the codec in which reductions return.
     replies: bool,
     /// Codecs that the members may choose, from the second one of the ladder on.
     ladder: Vec<CodecKind>,
@@ -209,7 +209,7 @@ impl Switched {
     }
 }
 
-/// Whether these bytes say that they are of this codec.
+/// Set if these bytes open as those of this codec.
 fn reads(codec: &dyn Codec, bytes: &[u8]) -> bool {
     let found = codec.decode_add(bytes, 0.0, &mut []);
     let parameters = CodecError::OutOfRange {

@@ -1,6 +1,21 @@
 //! Correction `fed-prox`: a quadratic penalty pulls every inner step towards the anchor.
 
 use super::Correction;
+use super::kind::{CorrectionSpec, Needs};
+use crate::parameter::{Parameter, Range};
+
+pub(super) const SPEC: CorrectionSpec = CorrectionSpec {
+    name: "fed-prox",
+    summary: "a spring to the anchor",
+    equation: "g' = g + mu (x - a)",
+    source: "Li et al., MLSys 2020",
+    parameters: &[MU],
+    needs: Needs::Anchor,
+    state_multiple: 1,
+    build: |kind, len, _| Some(Box::new(FedProx::new(len, kind.number(MU.name) as f32))),
+};
+
+const MU: Parameter = Parameter::new("mu", Range::Above, 0.01, "the strength of the spring");
 
 /// The gradient of `f_i(x) + mu/2 ||x - anchor||^2`.
 ///

@@ -1,100 +1,139 @@
-//! Corrections as data: what `inner.correction` says. The grid checks the ranges.
+//! Corrections as data: what `inner.correction` says.
 
-use super::{Companion, Correction, FedProx, QuasiGlobal, Scaffold, Tracker};
+use super::{Companion, Correction};
+use crate::kind::Kind;
+use crate::parameter::{Parameter, Range};
 
-/// A correction of the gradients of inner steps, with its parameters.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub enum CorrectionKind {
-    /// The trainer's gradients as they are.
-    #[default]
-    None,
-    /// [`FedProx`].
-    FedProx {
-        /// Strength of the spring, above zero.
-        mu: f64,
-    },
-    /// [`QuasiGlobal`].
-    QuasiGlobal {
-        /// Decay of the momentum, in `[0, 1)`.
-        beta: f64,
-    },
-    /// D2 and exact diffusion: gossip whose bias is taken out by what the last round moved.
-    ///
-    /// ```text
-    /// psi' = x - lr g,   sent: phi = psi' + x - psi,   x' = sum_j W[i][j] phi_j
-    /// ```
-    ///
-    /// W must be symmetric with its smallest eigenvalue above -1/3 (D2), or `(I + W) / 2` takes its
-    /// place (exact diffusion). No gradient is changed: the exchange keeps replicas of the
-    /// neighbours and subtracts what has moved along each link. Source: Tang et al., "D2" (ICML
-    /// 2018), algorithm 1; Yuan et al., "Exact diffusion for distributed optimization and learning"
-    /// (IEEE TSP 2019), equations 12 to 14. Special case: the first round is D-PSGD.
-    ExactDiffusion,
-    /// [`Scaffold`].
-    Scaffold,
-    /// [`Tracker`] of gradients.
-    GradientTracking,
-    /// [`Tracker`] of momenta.
-    MomentumTracking {
-        /// Decay of the momentum, in `[0, 1)`.
-        beta: f64,
-    },
-    /// [`Tracker`] of averages of the gradients: MoTEF.
-    MoTef {
-        /// Decay of the average, in `[0, 1)`; the paper's lambda is one less this.
-        beta: f64,
-    },
+/// One correction of the gradients of inner steps as the configuration knows it.
+#[derive(Clone, Copy, Debug)]
+pub struct CorrectionSpec {
+    /// Its name in the configuration.
+    pub name: &'static str,
+    /// What it does.
+    pub summary: &'static str,
+    /// The corrected gradient, in a line.
+    pub equation: &'static str,
+    /// The paper.
+    pub source: &'static str,
+    /// Its parameters, as keys of `[inner]`.
+    pub parameters: &'static [Parameter],
+    /// What it needs of the exchange.
+    pub needs: Needs,
+    /// f32 values that it keeps per parameter.
+    pub state_multiple: usize,
+    /// Makes it of parameters within their ranges, for this many values and inner steps at this rate; `None`
+    /// where no gradient is changed.
+    pub build: fn(&CorrectionKind, usize, f32) -> Option<Box<dyn Correction>>,
 }
 
+/// What a correction needs of the exchange.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Needs {
+    /// Nothing.
+    Nothing,
+    /// An anchor that peers agree on.
+    Anchor,
+    /// Parameters that are mixed in rounds, and a constant learning rate.
+    Mixing,
+    /// A record of what has moved along each link.
+    Moves,
+    /// An agreed mean of the peers' companions, and a constant learning rate.
+    Mean,
+    /// Companions that flow along links.
+    Flows,
+}
+
+/// A correction of the gradients of inner steps, with its parameters.
+pub type CorrectionKind = Kind<CorrectionSpec>;
+
+/// The trainer's gradients as they are.
+pub(super) const NONE: CorrectionSpec = CorrectionSpec {
+    name: "none",
+    summary: "the trainer's own gradients",
+    equation: "g' = g",
+    source: "-",
+    parameters: &[],
+    needs: Needs::Nothing,
+    state_multiple: 0,
+    build: |_, _, _| None,
+};
+
+/// D2 and exact diffusion: gossip whose bias is taken out by what the last round moved.
+///
+/// ```text
+/// psi' = x - lr g,   sent: phi = psi' + x - psi,   x' = sum_j W[i][j] phi_j
+/// ```
+///
+/// W must be symmetric with its smallest eigenvalue above -1/3 (D2), or `(I + W) / 2` takes its
+/// place (exact diffusion). No gradient is changed: the exchange keeps replicas of the
+/// neighbours and subtracts what has moved along each link. Source: Tang et al., "D2" (ICML
+/// 2018), algorithm 1; Yuan et al., "Exact diffusion for distributed optimization and learning"
+/// (IEEE TSP 2019), equations 12 to 14. Special case: the first round is D-PSGD.
+pub(super) const EXACT_DIFFUSION: CorrectionSpec = CorrectionSpec {
+    name: "exact-diffusion",
+    summary: "D2: the sum of what was exchanged along the links is subtracted before every exchange",
+    equation: "y = x - lr g - d, d' = d + rate sum_j W_ij (h_i - h_j), x' = y - (d' - d), h the replicas of y",
+    source: "Tang et al., ICML 2018; Yuan et al., IEEE TSP 2019; compressed: Huang and Pu 2023",
+    needs: Needs::Moves,
+    ..NONE
+};
+
+/// Decay of a momentum.
+pub(super) const BETA: Parameter = Parameter::new(
+    "beta",
+    Range::BelowOne,
+    0.9,
+    "the factor on the momentum in each step",
+);
+
 impl CorrectionKind {
-    /// Its name in the configuration.
-    pub const fn name(&self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::FedProx { .. } => "fed-prox",
-            Self::QuasiGlobal { .. } => "quasi-global",
-            Self::ExactDiffusion => "exact-diffusion",
-            Self::Scaffold => "scaffold",
-            Self::GradientTracking => "gradient-tracking",
-            Self::MomentumTracking { .. } => "momentum-tracking",
-            Self::MoTef { .. } => "motef",
-        }
+    /// No correction.
+    pub fn none() -> Self {
+        Self::of(&NONE, &[]).expect("it has no parameters")
+    }
+
+    /// Set where gradients stay as they are and the exchange subtracts nothing.
+    pub fn is_none(&self) -> bool {
+        self.needs() == Needs::Nothing
+    }
+
+    /// What it needs of the exchange.
+    pub fn needs(&self) -> Needs {
+        self.spec().needs
+    }
+
+    /// Set where it changes no gradient.
+    pub fn leaves_gradients(&self) -> bool {
+        matches!(self.needs(), Needs::Nothing | Needs::Moves)
+    }
+
+    /// Set where it keeps a momentum of the trainer's own inner steps.
+    pub fn keeps_momentum(&self) -> bool {
+        self.needs() == Needs::Flows && self.has(BETA.name)
     }
 
     /// The second vector that the exchange must carry for it.
-    pub const fn companion(&self) -> Companion {
-        match self {
-            Self::Scaffold => Companion::Mean,
-            Self::GradientTracking | Self::MomentumTracking { .. } | Self::MoTef { .. } => {
-                Companion::Flows
-            }
-            _ => Companion::None,
+    pub fn companion(&self) -> Companion {
+        match self.needs() {
+            Needs::Mean => Companion::Mean,
+            Needs::Flows => Companion::Flows,
+            Needs::Nothing | Needs::Anchor | Needs::Mixing | Needs::Moves => Companion::None,
         }
     }
 
-    /// How many f32 values it keeps per parameter.
-    pub const fn state_multiple(&self) -> usize {
-        match self {
-            Self::None | Self::ExactDiffusion => 0,
-            Self::FedProx { .. } => 1,
-            Self::QuasiGlobal { .. } | Self::GradientTracking => 2,
-            Self::MomentumTracking { .. } | Self::MoTef { .. } | Self::Scaffold => 3,
-        }
+    /// f32 values that it keeps per parameter.
+    pub fn state_multiple(&self) -> usize {
+        self.spec().state_multiple
     }
 
     /// Builds it for `len` parameters and inner steps at rate `lr`; `None` where no gradient is
     /// changed.
     pub fn build(&self, len: usize, lr: f64) -> Option<Box<dyn Correction>> {
-        match *self {
-            Self::None | Self::ExactDiffusion => None,
-            Self::FedProx { mu } => Some(Box::new(FedProx::new(len, mu as f32))),
-            Self::QuasiGlobal { beta } => {
-                Some(Box::new(QuasiGlobal::new(len, beta as f32, lr as f32)))
-            }
-            Self::Scaffold => Some(Box::new(Scaffold::new(len, lr as f32))),
-            Self::GradientTracking => Some(Box::new(Tracker::new(len, 0.0))),
-            Self::MomentumTracking { beta } => Some(Box::new(Tracker::new(len, beta as f32))),
-            Self::MoTef { beta } => Some(Box::new(Tracker::averaging(len, beta as f32))),
-        }
+        (self.spec().build)(self, len, lr as f32)
+    }
+
+    /// The decay of its momentum in f32.
+    pub(super) fn beta(&self) -> f32 {
+        self.number(BETA.name) as f32
     }
 }

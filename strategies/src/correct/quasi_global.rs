@@ -2,6 +2,18 @@
 //! parameters.
 
 use super::Correction;
+use super::kind::{BETA, CorrectionSpec, Needs};
+
+pub(super) const SPEC: CorrectionSpec = CorrectionSpec {
+    name: "quasi-global",
+    summary: "momentum from the change of the parameters over a round, mixing included",
+    equation: "g' = g + beta m, m' = beta m + (1 - beta) (x - x') / (H lr), x and x' the parameters after two mixes",
+    source: "Lin et al., ICML 2021",
+    parameters: &[BETA],
+    needs: Needs::Mixing,
+    state_multiple: 2,
+    build: |kind, len, lr| Some(Box::new(QuasiGlobal::new(len, kind.beta(), lr))),
+};
 
 /// Momentum from the change of the parameters over a whole round, mixing included.
 ///

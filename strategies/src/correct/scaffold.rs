@@ -1,6 +1,18 @@
 //! Correction `scaffold` (SCAFFOLD): control variates remove the drift of the inner steps.
 
+use super::kind::{CorrectionSpec, Needs};
 use super::{Correction, Work};
+
+pub(super) const SPEC: CorrectionSpec = CorrectionSpec {
+    name: "scaffold",
+    summary: "control variates against drift; their mean is sent beside the parameters",
+    equation: "g' = g - c_i + c, c_i' = c_i - c + (a - x) / (H lr), c' = mean_i c_i'",
+    source: "Karimireddy et al., ICML 2020",
+    parameters: &[],
+    needs: Needs::Mean,
+    state_multiple: 3,
+    build: |_, len, lr| Some(Box::new(Scaffold::new(len, lr))),
+};
 
 /// A peer's control variate `c_i` and the common one `c`.
 ///

@@ -1,6 +1,44 @@
 //! The tracker of gradient tracking, momentum tracking, BEER and MoTEF.
 
+use super::kind::{BETA, CorrectionSpec, Needs};
 use super::{Correction, Work};
+use crate::parameter::Parameter;
+
+pub(super) const GRADIENTS: CorrectionSpec = CorrectionSpec {
+    name: "gradient-tracking",
+    summary: "a tracker of the mean gradient beside the parameters; with a coarse codec it is BEER",
+    equation: "y = g + s, x' = W (x - lr y), s' = s + W y - y; W by replicas of both",
+    source: "Nedic et al., SIAM J. Optim. 2017; compressed: Zhao et al., NeurIPS 2022",
+    parameters: &[],
+    needs: Needs::Flows,
+    state_multiple: 2,
+    build: |_, len, _| Some(Box::new(Tracker::new(len, 0.0))),
+};
+
+pub(super) const MOMENTA: CorrectionSpec = CorrectionSpec {
+    name: "momentum-tracking",
+    summary: "a tracker of the mean momentum beside the parameters",
+    equation: "u' = beta u + g, y = u' + s, x' = W (x - lr y), s' = s + W y - y",
+    source: "Takezawa et al., TMLR 2023",
+    parameters: &[BETA],
+    state_multiple: 3,
+    build: |kind, len, _| Some(Box::new(Tracker::new(len, kind.beta()))),
+    ..GRADIENTS
+};
+
+/// MoTEF; the paper's lambda is one less `beta`.
+pub(super) const AVERAGES: CorrectionSpec = CorrectionSpec {
+    name: "motef",
+    summary: "a tracker of the mean of averaged gradients beside the parameters, for coarse codecs and noisy gradients",
+    equation: "u' = beta u + (1 - beta) g, y = u' + s, x' = W (x - lr y), s' = s + W y - y; W by replicas of both",
+    source: "Islamov et al., arXiv 2405.20114",
+    parameters: &[Parameter {
+        about: "the factor on the average in each step",
+        ..BETA
+    }],
+    build: |kind, len, _| Some(Box::new(Tracker::averaging(len, kind.beta()))),
+    ..MOMENTA
+};
 
 /// One peer's tracker y: its gradient, or momentum, plus the flow from the neighbours' trackers.
 ///

@@ -3,11 +3,14 @@
 //! [`Strategy`] instead.
 
 use super::entry::{Entry, nearest};
+use super::presets::HEADER;
 use super::registry;
 use super::strategy::{HELD, HELD_MEMBERS};
 use super::{LATER, Later, Strategy, StrategyError, preset};
 use crate::compress::{self, CodecKind, CodecSpec, Reduction};
+use crate::correct::CorrectionKind;
 use crate::inner::InnerKind;
+use crate::outer::OuterKind;
 use crate::parameter::Parameter;
 use serde::Serialize;
 
@@ -135,13 +138,14 @@ fn plain(key: &'static str, entry: &Entry) -> Method {
 
 /// A parameter as a key of its table.
 fn of(table: &str, parameter: &Parameter) -> MethodKey {
-    let default = parameter
-        .default
-        .map(|default| parameter.range.to_toml(default));
     MethodKey {
         name: format!("{table}.{}", parameter.name),
         range: parameter.range.to_string(),
-        default: default.map(|default| default.to_string()),
+        default: parameter.usual().map(|usual| match usual {
+            // Short for small numbers, too.
+            toml::Value::Float(number) => format!("{number:?}"),
+            usual => usual.to_string(),
+        }),
         about: parameter.about,
     }
 }
@@ -181,54 +185,30 @@ fn method(key: &'static str, entry: &Entry) -> Method {
     method
 }
 
-/// The comment that a preset's text begins with.
+/// The comment that a preset's text begins with, after its header.
 fn note(text: &str) -> String {
-    let lines = text.lines().map_while(|line| line.strip_prefix('#'));
+    let lines = text.lines().filter(|line| !line.starts_with(HEADER));
+    let lines = lines.map_while(|line| line.strip_prefix('#'));
     let words: Vec<_> = lines.flat_map(str::split_whitespace).collect();
     words.join(" ")
 }
 
 fn outer(entry: &Entry) -> Vec<(&'static str, f64)> {
-    let text = format!("[outer]\noptimizer = \"{}\"", entry.name);
-    // Some are no choice without their exchange.
-    let base = match entry.name {
-        "easgd" => Some("easgd"),
-        "delayed-nesterov" => Some("async-local-sgd"),
-        "no-lo-co" => Some("noloco"),
-        _ => None,
-    };
-    let strategy = Strategy::parse(&text, base).expect("tests parse every outer optimizer");
-    let mut state = some("outer optimizer", strategy.outer_kind().state_multiple());
-    state.extend(some("companion", 2 * strategy.companion().len(1)));
+    let kind = OuterKind::new(entry.name, &[]).expect("every parameter has a default");
+    let mut state = some("outer optimizer", kind.state_multiple());
+    state.extend(some("companion", 2 * kind.companion().len(1)));
     state
 }
 
 fn inner(entry: &Entry) -> Vec<(&'static str, f64)> {
-    let text = format!("[inner]\noptimizer = \"{}\"", entry.name);
-    let strategy = Strategy::parse(&text, None).expect("tests parse every inner optimizer");
-    let multiple = match *strategy.inner_kind() {
-        // With its usual momentum of zero it keeps none; with one it does.
-        InnerKind::Sgd { lr, .. } => InnerKind::Sgd {
-            lr,
-            momentum: 0.9,
-            weight_decay: 0.0,
-        }
-        .state_multiple(),
-        kind => kind.state_multiple(),
-    };
-    some("inner optimizer", multiple)
+    let kind = InnerKind::new(entry.name, &[]).expect("every parameter has a default");
+    some("inner optimizer", kind.state_multiple_max())
 }
 
 fn correction(entry: &Entry) -> Vec<(&'static str, f64)> {
-    let preset = match entry.name {
-        "quasi-global" => "d-psgd",
-        "exact-diffusion" | "gradient-tracking" | "momentum-tracking" | "motef" => "d2",
-        _ => "local-sgd",
-    };
-    let text = format!("[inner]\ncorrection = \"{}\"", entry.name);
-    let strategy = Strategy::parse(&text, Some(preset)).expect("tests parse every correction");
-    let mut state = some("correction", strategy.correction_kind().state_multiple());
-    state.extend(some("companion", 2 * strategy.companion().len(1)));
+    let kind = CorrectionKind::new(entry.name, &[]).expect("every parameter has a default");
+    let mut state = some("correction", kind.state_multiple());
+    state.extend(some("companion", 2 * kind.companion().len(1)));
     state
 }
 
@@ -299,7 +279,7 @@ mod tests {
 
     #[test]
     fn a_note_is_the_comment_that_a_text_begins_with() {
-        assert_eq!(note("# One,\n# two.\n[a]\n# three\n"), "One, two.");
+        assert_eq!(note("#: a\n# One,\n# two.\n[a]\n# three\n"), "One, two.");
         assert_eq!(note("[a]\n"), "");
     }
 }

@@ -3,7 +3,7 @@
 use super::error::refused;
 use super::{Strategy, StrategyError};
 use crate::correct::Companion;
-use crate::outer::OuterKind;
+use crate::outer::Nature;
 use murmurate_protocol::{Contribution, StepBudget};
 
 const KEY: &str = "inner.correction";
@@ -72,7 +72,7 @@ fn flows(strategy: &Strategy) -> Result<(), StrategyError> {
 
 /// Anchors of pairs: the requirements of the outer optimizer "no-lo-co".
 pub(super) fn anchors(strategy: &Strategy) -> Result<(), StrategyError> {
-    if !matches!(strategy.outer_kind(), OuterKind::NoLoCo { .. }) {
+    if strategy.outer_kind().spec().nature != Nature::Pairs {
         return Ok(());
     }
     let pairs = strategy

@@ -93,7 +93,7 @@ fn choice(codec: &CodecKind, table: &Table) -> Result<Choice, StrategyError> {
 fn usual(codec: &CodecKind) -> Result<Vec<CodecKind>, StrategyError> {
     if takes_density(codec) {
         return Err(StrategyError::Missing {
-            key: FROM,
+            key: FROM.to_owned(),
             needed: "give densities below that of the codec, the largest first",
         });
     }
@@ -105,7 +105,7 @@ fn usual(codec: &CodecKind) -> Result<Vec<CodecKind>, StrategyError> {
     match codecs.is_empty() {
         false => Ok(codecs),
         true => Err(StrategyError::Missing {
-            key: FROM,
+            key: FROM.to_owned(),
             needed: "give codecs that send less than the configured one",
         }),
     }
@@ -151,7 +151,7 @@ fn out_of_range(value: &toml::Value) -> StrategyError {
     StrategyError::Range {
         key: FROM.to_owned(),
         found: value.to_string(),
-        needed: FROM_RANGE,
+        needed: FROM_RANGE.to_owned(),
     }
 }
 

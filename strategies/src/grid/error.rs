@@ -63,7 +63,7 @@ pub enum StrategyError {
     #[error("`{key}` is missing; {needed}")]
     Missing {
         /// The key.
-        key: &'static str,
+        key: String,
         /// What to give.
         needed: &'static str,
     },
@@ -75,7 +75,7 @@ pub enum StrategyError {
         /// Its value.
         found: String,
         /// The range.
-        needed: &'static str,
+        needed: String,
     },
     /// A key that means nothing for the method chosen.
     #[error("`{key}` does not apply to {method}; remove it")]

@@ -5,7 +5,6 @@ use super::error::refused;
 use super::tables::Agreement;
 use super::validate::{absent, choose_of, range};
 use super::{Strategy, StrategyError, methods};
-use crate::aggregate::AggregationKind;
 use crate::compress::Reduction;
 use murmurate_protocol::limits::{GRID_COLUMNS_MAX, GROUP_MEMBERS_MAX};
 use murmurate_protocol::{ExchangeKind, Grouping, Layers, Schedule};
@@ -100,7 +99,7 @@ fn carries(strategy: &Strategy) -> Result<(), StrategyError> {
             "use exchange = \"all-reduce\" with schedule = \"butterfly\", or grouping = \"flat\"",
         );
     }
-    if strategy.aggregation() != AggregationKind::WeightedMean {
+    if !strategy.aggregation().is_mean() {
         return refused(
             KEY,
             "a row passes on the mean of its contributions, and a robust rule must see each of them",

@@ -116,7 +116,6 @@
 
 pub mod registry;
 
-mod aggregation;
 mod agreement;
 mod architecture;
 mod catalogue;
@@ -127,11 +126,10 @@ mod entry;
 mod error;
 mod fields;
 mod grouping;
-mod keys;
 mod later;
 mod methods;
-mod optimizers;
 mod overlap;
+mod paces;
 mod parts;
 mod presets;
 mod rates;
@@ -140,6 +138,7 @@ mod schedule;
 mod strategy;
 mod synchronization;
 mod tables;
+mod text;
 mod validate;
 
 pub use catalogue::{Method, MethodKey, Refusal, catalogue, find};

@@ -2,7 +2,6 @@
 
 use super::{Strategy, methods};
 use crate::compress::Switched;
-use crate::correct::CorrectionKind;
 use crate::executor::{Blend, ByFragment, Late, Overlap, Parts, Rules};
 use murmurate_protocol::{Contribution, Layers, OverlapPlan, Plan};
 
@@ -69,7 +68,7 @@ impl Strategy {
         } = self.overlap().plan;
         let waits = stagger <= 1 && late_steps == 0 && layers == Layers::Together;
         let deltas = self.contribution() == Contribution::Delta;
-        let alone = self.companion().is_none() && *self.correction_kind() == CorrectionKind::None;
+        let alone = self.companion().is_none() && self.correction_kind().is_none();
         let encoded = (methods::of(self.exchange()).mixing)(self).only_encodes();
         // Where contributions are scored, the trainer measures them before the round ends.
         let measures = self.aggregation().scoring().is_some();

@@ -3,11 +3,11 @@
 
 use super::registry::RATES;
 use super::tables::Inner;
-use super::validate::{choose, does_not_apply};
+use super::validate::{choose, does_not_apply, others};
 use super::{Strategy, StrategyError};
 use crate::Layout;
-use crate::correct::CorrectionKind;
-use crate::inner::{InnerKind, Rate, RateError, RateSchedule, RateShape, fits};
+use crate::correct::{CorrectionSpec, Needs};
+use crate::inner::{InnerKind, InnerSpec, Rate, RateError, RateSchedule, RateShape, fits};
 use crate::parameter::{self, Parameters};
 
 const KEY: &str = "inner.schedule";
@@ -33,7 +33,8 @@ fn parameters(name: &str) -> Parameters {
 /// The schedule.
 pub(super) fn read(table: &Inner) -> Result<RateSchedule, StrategyError> {
     let name = choose(&table.schedule, "constant", KEY, &RATES)?;
-    let [warmup, rounds, final_rate, decay, ..] = parameters(name).read(&table.parameters)?;
+    let own = others::<InnerSpec>(&others::<CorrectionSpec>(&table.parameters));
+    let [warmup, rounds, final_rate, decay, ..] = parameters(name).read(&own)?;
     let decay_rounds = decay as u64;
     Ok(RateSchedule {
         shape: match name {
@@ -56,17 +57,14 @@ pub(super) fn no_decay(table: &Inner, kind: &InnerKind) -> Result<Vec<String>, S
     if patterns.is_empty() {
         return Ok(patterns);
     }
-    if matches!(
-        kind,
-        InnerKind::OneBitAdam { .. } | InnerKind::ZeroOneAdam { .. }
-    ) {
+    if !kind.has("weight_decay") {
         return Err(does_not_apply("inner", "no_decay", kind.name()));
     }
     if patterns.len() > PATTERNS_MAX {
         return Err(StrategyError::Range {
             key: "inner.no_decay".to_owned(),
             found: format!("a list of {} patterns", patterns.len()),
-            needed: "a list of at most 64 patterns",
+            needed: "a list of at most 64 patterns".to_owned(),
         });
     }
     Ok(patterns)
@@ -74,10 +72,8 @@ pub(super) fn no_decay(table: &Inner, kind: &InnerKind) -> Result<Vec<String>, S
 
 /// Refuses schedules with corrections that divide by the learning rate.
 pub(super) fn check(strategy: &Strategy) -> Result<(), StrategyError> {
-    let divides = matches!(
-        strategy.correction_kind(),
-        CorrectionKind::Scaffold | CorrectionKind::QuasiGlobal { .. }
-    );
+    let needs = strategy.correction_kind().needs();
+    let divides = matches!(needs, Needs::Mean | Needs::Mixing);
     if divides && !strategy.rate_schedule().is_constant() {
         return super::error::refused(
             KEY,
@@ -102,7 +98,7 @@ impl Strategy {
     pub fn learning_rate(&self, rounds: u64) -> Result<Rate, StrategyError> {
         self.inner.rate.of_run(rounds).map_err(|error| match error {
             RateError::NoEnd => StrategyError::Missing {
-                key: "inner.schedule_rounds",
+                key: "inner.schedule_rounds".to_owned(),
                 needed: "give the round at which the schedule ends, or the number of `rounds` of the run",
             },
             RateError::TooLong => StrategyError::Refused {
@@ -158,6 +154,6 @@ impl Inner {
         ];
         values[..all.len()].copy_from_slice(&all);
         self.schedule = Some(name.to_owned());
-        self.parameters = parameters(name).write(&values);
+        self.parameters.extend(parameters(name).write(&values));
     }
 }

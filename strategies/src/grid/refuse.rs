@@ -5,10 +5,8 @@ use super::{
     Strategy, StrategyError, companions, compression, grouping, methods, overlap, rates,
     synchronization,
 };
-use crate::aggregate::AggregationKind;
 use crate::compress::{CodecProperties, Reduction};
-use crate::correct::CorrectionKind;
-use crate::inner::InnerKind;
+use crate::correct::Needs;
 use murmurate_protocol::{Contribution, ExchangeFacts, Schedule, StepBudget};
 
 /// Refuses combinations that cannot work.
@@ -41,42 +39,34 @@ fn correction(strategy: &Strategy) -> Result<(), StrategyError> {
     const KEY: &str = "inner.correction";
     const PLAIN: &str =
         "leave the key out, or use contribution = \"delta\" with exchange = \"all-reduce\"";
-    let plain_sgd = matches!(
-        strategy.inner_kind(),
-        InnerKind::Sgd { momentum, .. } if *momentum == 0.0
-    );
+    let plain_sgd = strategy.inner_kind().is_plain_sgd();
     let facts = strategy.exchange().facts();
     let mixes_in_rounds = facts.has_mass && facts.waits;
-    match strategy.correction_kind() {
-        CorrectionKind::None => Ok(()),
-        CorrectionKind::ExactDiffusion => exact_diffusion(strategy),
-        CorrectionKind::Scaffold
-        | CorrectionKind::GradientTracking
-        | CorrectionKind::MomentumTracking { .. }
-        | CorrectionKind::MoTef { .. } => companions::check(strategy, plain_sgd),
-        CorrectionKind::FedProx { .. } if strategy.contribution() != Contribution::Delta => {
-            refused(
-                KEY,
-                "a pull to the anchor needs an anchor that peers agree on, and several inner steps between two exchanges",
-                PLAIN,
-            )
-        }
-        CorrectionKind::FedProx { .. } if !strategy.exchange().facts().exchanges => refused(
+    match strategy.correction_kind().needs() {
+        Needs::Nothing => Ok(()),
+        Needs::Moves => exact_diffusion(strategy),
+        Needs::Mean | Needs::Flows => companions::check(strategy, plain_sgd),
+        Needs::Anchor if strategy.contribution() != Contribution::Delta => refused(
+            KEY,
+            "a pull to the anchor needs an anchor that peers agree on, and several inner steps between two exchanges",
+            PLAIN,
+        ),
+        Needs::Anchor if !strategy.exchange().facts().exchanges => refused(
             KEY,
             "without an exchange there is no agreed anchor to pull to",
             PLAIN,
         ),
-        CorrectionKind::QuasiGlobal { .. } if !mixes_in_rounds => refused(
+        Needs::Mixing if !mixes_in_rounds => refused(
             KEY,
             "its momentum is the change of a peer's parameters by mixing, which only gossip does",
             "use exchange = \"gossip\", or outer optimizer \"slow-mo\"",
         ),
-        CorrectionKind::QuasiGlobal { .. } if !plain_sgd => refused(
+        Needs::Mixing if !plain_sgd => refused(
             KEY,
             "it replaces the momentum, and assumes that a step is the learning rate times the gradient",
             "use inner optimizer \"sgd\" with momentum = 0",
         ),
-        _ => Ok(()),
+        Needs::Anchor | Needs::Mixing => Ok(()),
     }
 }
 
@@ -138,7 +128,7 @@ fn in_common(strategy: &Strategy) -> Result<(), StrategyError> {
         let reason = "the common state of this codec is one of parameters, not of a companion";
         return refused("inner.correction", reason, "leave the key out");
     }
-    if strategy.aggregation() != AggregationKind::WeightedMean {
+    if !strategy.aggregation().is_mean() {
         return refused(
             "aggregation.rule",
             "this codec itself combines all contributions",
@@ -180,7 +170,7 @@ fn two_passes(strategy: &Strategy) -> Result<(), StrategyError> {
         let reason = "what members keep in common is of parameters, not of a companion";
         return refused("inner.correction", reason, "leave the key out");
     }
-    if strategy.aggregation() != AggregationKind::WeightedMean {
+    if !strategy.aggregation().is_mean() {
         return refused(
             "aggregation.rule",
             "contributions to a basis are summed, and no rule can compare them",

@@ -86,14 +86,14 @@ fn measured(
 fn links(value: &Option<toml::Value>) -> Result<LinkTable, StrategyError> {
     let Some(value) = value else {
         return Err(StrategyError::Missing {
-            key: LINKS.name,
+            key: LINKS.name.to_owned(),
             needed: LINKS.range,
         });
     };
     let range = |found: String| StrategyError::Range {
         key: LINKS.name.to_owned(),
         found,
-        needed: LINKS.range,
+        needed: LINKS.range.to_owned(),
     };
     let rows: Result<Vec<Vec<u32>>, _> = value.clone().try_into();
     let rows = rows.map_err(|_| range(value.to_string()))?;

@@ -11,7 +11,7 @@ use super::chosen::{Choice, Compression};
 use super::overlap;
 use crate::aggregate::AggregationKind;
 use crate::compress::{CODECS, Codec, CodecKind, CodecSpec, may_replace};
-use crate::correct::{Companion, Correction, CorrectionKind};
+use crate::correct::{Companion, Correction, CorrectionKind, Needs};
 use crate::executor::CenterRule;
 use crate::inner::{InnerKind, InnerOptimizer, RateSchedule};
 use crate::outer::{OuterKind, StatePrecision, StoredOuter};
@@ -37,8 +37,6 @@ pub struct Strategy {
     compression: Compression,
     overlap: overlap::Overlap,
     outer: OuterKind,
-    /// How the outer optimizer's state is kept.
-    outer_state: StatePrecision,
     aggregation: AggregationKind,
     liars: Option<u16>,
     pub(super) grouping: Option<Grouping>,
@@ -163,7 +161,7 @@ impl Strategy {
     /// How far neighbours with replicas of each other move towards each other, and whether by exact
     /// diffusion; only in exchanges of differences to replicas.
     pub fn replicas(&self) -> Option<(f32, bool)> {
-        let corrects = self.inner.correction == CorrectionKind::ExactDiffusion;
+        let corrects = self.inner.correction.needs() == Needs::Moves;
         self.architecture.rate.map(|rate| (rate as f32, corrects))
     }
 
@@ -184,26 +182,23 @@ impl Strategy {
 
     /// The outer optimizer for `len` parameters.
     pub fn outer(&self, len: usize) -> StoredOuter {
-        StoredOuter::new(&self.outer, self.outer_state, len)
+        StoredOuter::new(&self.outer, self.outer_state(), len)
     }
 
     /// How the outer optimizer's state is kept.
-    pub const fn outer_state(&self) -> StatePrecision {
-        self.outer_state
+    pub fn outer_state(&self) -> StatePrecision {
+        StatePrecision::of(&self.outer)
     }
 
     /// Bytes that the outer optimizer keeps for each parameter.
     pub fn outer_bytes(&self) -> usize {
-        self.outer.state_multiple() * self.outer_state.bytes()
+        self.outer.state_multiple() * self.outer_state().bytes()
     }
 
     /// How a center takes arrivals in.
-    pub const fn center(&self) -> CenterRule {
+    pub fn center(&self) -> CenterRule {
         CenterRule {
-            elastic: match self.outer {
-                OuterKind::Easgd { alpha } => Some(alpha),
-                _ => None,
-            },
+            elastic: self.outer.elastic(),
             ..self.architecture.arrivals
         }
     }
@@ -234,7 +229,7 @@ impl Strategy {
     }
 
     /// What travels beside the parameters.
-    pub const fn companion(&self) -> Companion {
+    pub fn companion(&self) -> Companion {
         match self.inner.correction.companion() {
             Companion::None => self.outer.companion(),
             companion => companion,

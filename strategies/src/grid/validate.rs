@@ -4,6 +4,8 @@
 use super::entry::{Entry, hint, names};
 use super::tables::{Deadlines, Synchronization};
 use super::{StrategyError, later};
+use crate::kind::{Kind, Spec};
+use crate::parameter::Range;
 use core::time::Duration;
 use murmurate_protocol::{DeadlinePlan, StepBudget};
 use serde::Serialize;
@@ -56,25 +58,93 @@ pub(super) fn range(
     Err(StrategyError::Range {
         key: key.to_owned(),
         found: found.to_string(),
-        needed,
+        needed: needed.to_owned(),
     })
+}
+
+/// The method that a table names, with the values of its keys. Refuses keys of other methods of the list.
+pub(super) fn read_method<S: Spec>(
+    name: &Option<String>,
+    keys: &toml::Table,
+) -> Result<Kind<S>, StrategyError> {
+    let known: Vec<_> = S::list().iter().map(|spec| spec.keys().method).collect();
+    let name = choose_of(name, S::usual().keys().method, S::KEY, &known)?;
+    let mut all = S::list().iter().copied();
+    let spec = all.find(|spec| spec.keys().method == name);
+    let spec = spec.expect("the name is in the list");
+    let own = spec.keys();
+    let of_others = |key: &&String| S::list().iter().any(|spec| spec.keys().has(key));
+    if let Some(key) = keys.keys().filter(of_others).find(|key| !own.has(key)) {
+        return Err(does_not_apply(own.table, key, name));
+    }
+    let mut given = Vec::new();
+    for parameter in own.list {
+        let key = || format!("{}.{}", own.table, parameter.name);
+        match (keys.get(parameter.name), parameter.range) {
+            (Some(value), range) => {
+                for number in numbers(&range, key(), value)? {
+                    given.push((parameter.name, number));
+                }
+            }
+            (None, Range::Given(_, needed)) => {
+                return Err(StrategyError::Missing { key: key(), needed });
+            }
+            (None, _) => {}
+        }
+    }
+    let kind = Kind::of(spec, &given)?;
+    match S::unfit(&kind) {
+        None => Ok(kind),
+        Some(parameter) => Err(outside(&kind, parameter)),
+    }
+}
+
+/// The numbers of a value, all within the range.
+fn numbers(range: &Range, key: String, value: &toml::Value) -> Result<Vec<f64>, StrategyError> {
+    let numbers = match range.numbers(value) {
+        Ok(numbers) => numbers,
+        Err(message) => return Err(StrategyError::Type { key, message }),
+    };
+    let Some(numbers) = numbers else {
+        let found: String = value.clone().try_into().unwrap_or_default();
+        let hint = match range {
+            Range::Names(names) => hint(&found, names),
+            _ => range.to_string(),
+        };
+        return Err(StrategyError::UnknownValue { key, found, hint });
+    };
+    match numbers.iter().find(|number| !range.contains(**number)) {
+        None => Ok(numbers),
+        Some(number) => Err(StrategyError::Range {
+            key,
+            found: number.to_string(),
+            needed: range.to_string(),
+        }),
+    }
+}
+
+/// The refusal of a value that does not fit other keys.
+pub(super) fn outside<S: Spec>(kind: &Kind<S>, parameter: &str) -> StrategyError {
+    let own = kind.spec().keys();
+    let found = own.list.iter().find(|known| known.name == parameter);
+    StrategyError::Range {
+        key: format!("{}.{parameter}", own.table),
+        found: kind.number(parameter).to_string(),
+        needed: found.map_or_else(String::new, |parameter| parameter.range.to_string()),
+    }
+}
+
+/// The keys that no method of a list has.
+pub(super) fn others<S: Spec>(keys: &toml::Table) -> toml::Table {
+    let mut others = keys.clone();
+    others.retain(|key, _| !S::list().iter().any(|spec| spec.keys().has(key)));
+    others
 }
 
 /// Above zero in f32, in which the arithmetic is done.
 pub(super) fn above_zero(key: &str, value: f64) -> Result<f64, StrategyError> {
     let ok = value as f32 > 0.0 && (value as f32).is_finite();
     range(ok, key, value, "a number above 0").map(|()| value)
-}
-
-/// In `[0, 1)` in f32.
-pub(super) fn below_one(key: &str, value: f64) -> Result<f64, StrategyError> {
-    range(
-        (0.0..1.0).contains(&(value as f32)),
-        key,
-        value,
-        "in [0, 1)",
-    )
-    .map(|()| value)
 }
 
 pub(super) fn not_negative(key: &str, value: f64) -> Result<f64, StrategyError> {
@@ -144,13 +214,13 @@ pub(super) fn budget(table: &Synchronization) -> Result<StepBudget, StrategyErro
             remedy: "remove it or `synchronization.inner_steps`",
         }),
         (None, None) => Err(StrategyError::Missing {
-            key: "synchronization.inner_steps",
+            key: "synchronization.inner_steps".to_owned(),
             needed: "give it, or `synchronization.round_time` in seconds",
         }),
         (Some(0), None) => Err(StrategyError::Range {
             key: "synchronization.inner_steps".to_owned(),
             found: "0".to_owned(),
-            needed: "at least 1",
+            needed: "at least 1".to_owned(),
         }),
         (Some(count), None) => Ok(StepBudget::Steps(count)),
         (None, Some(time)) => {

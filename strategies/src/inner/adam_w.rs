@@ -1,7 +1,22 @@
 //! AdamW on flat slices: Adam with decoupled weight decay. No AMSGrad.
 
+use super::kind::{BETAS, EPS, InnerSpec, decay, lr};
 use super::{InnerOptimizer, Kept};
 use std::ops::Range;
+
+pub(super) const SPEC: InnerSpec = InnerSpec {
+    name: "adam-w",
+    summary: "Adam with decoupled decay",
+    equation: "m' = b1 m + (1 - b1) g, v' = b2 v + (1 - b2) g^2, x' = x - lr (m^ / (sqrt(v^) + eps) + decay x), ^: over 1 - b^t",
+    source: "Loshchilov and Hutter, ICLR 2019",
+    parameters: &[lr(0.001), BETAS, EPS, decay(0.01)],
+    needs_shapes: false,
+    counts_steps: true,
+    build: |kind, layout| {
+        let [lr, eps, decay] = ["lr", "eps", "weight_decay"].map(|key| kind.single(key));
+        Box::new(AdamW::new(layout.len(), lr, kind.betas(), eps, decay))
+    },
+};
 
 /// AdamW.
 ///

@@ -3,9 +3,53 @@
 //! error feedback, which is the codec's part.
 
 use super::adam_w::power;
+use super::kind::{BETAS, EPS, InnerKind, InnerSpec, SENDS, Sends, lr};
 use super::{InnerOptimizer, Kept};
-use serde::{Deserialize, Serialize};
+use crate::Layout;
+use crate::parameter::{Number, Parameter, Range as Values};
 use std::ops::Range;
+
+pub(super) const ONE_BIT: InnerSpec = InnerSpec {
+    name: "one-bit-adam",
+    summary: "Adam whose second moment freezes",
+    equation: "as adam-w without decay, v' = v after `freeze` inner steps",
+    source: "Tang et al., ICML 2021",
+    parameters: &[lr(0.001), BETAS, EPS, WARM_STEPS, SENDS],
+    needs_shapes: false,
+    counts_steps: true,
+    build: |kind, layout| frozen(kind, layout, Freeze::After),
+};
+
+pub(super) const ZERO_ONE: InnerSpec = InnerSpec {
+    name: "zero-one-adam",
+    summary: "Adam whose second moment changes less and less often",
+    equation: "as adam-w without decay; v changes at intervals that double after every `freeze` changes",
+    source: "Lu et al., ICLR 2023",
+    parameters: &[lr(0.001), BETAS, EPS, RENEWALS, SENDS],
+    build: |kind, layout| frozen(kind, layout, Freeze::Doubling),
+    ..ONE_BIT
+};
+
+const WARM_STEPS: Parameter = Parameter::new(
+    "freeze",
+    Values::Count(Number::Large, 1, 1_000_000_000),
+    1000.0,
+    "inner steps in which the second moment is renewed",
+);
+
+const RENEWALS: Parameter = Parameter::new(
+    WARM_STEPS.name,
+    WARM_STEPS.range,
+    16.0,
+    "renewals of the second moment before their distance doubles",
+);
+
+fn frozen(kind: &InnerKind, layout: &Layout, freeze: fn(u64) -> Freeze) -> Box<dyn InnerOptimizer> {
+    let freeze = freeze(kind.count(WARM_STEPS.name) as u64);
+    let [lr, eps] = ["lr", "eps"].map(|key| kind.single(key));
+    let optimizer = FrozenAdam::new(layout.len(), freeze, lr, kind.betas(), eps);
+    Box::new(optimizer.sending(kind.sends()))
+}
 
 /// The inner steps (counted from one) in which the second moment changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,27 +77,6 @@ impl Freeze {
                 }
                 (count, last == t)
             }
-        }
-    }
-}
-
-/// What peers send of an inner step.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Sends {
-    /// Their gradients, whose mean the optimizer gets.
-    #[default]
-    Gradients,
-    /// Their momenta: the common one after a step with their own gradient. The optimizer gets the mean of these.
-    Momenta,
-}
-
-impl Sends {
-    /// Its name in the configuration.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Gradients => "gradients",
-            Self::Momenta => "momenta",
         }
     }
 }

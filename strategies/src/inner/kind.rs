@@ -1,175 +1,115 @@
-//! Inner optimizers as data, from the `[inner]` table. The grid checks the ranges.
+//! Inner optimizers as data, from the `[inner]` table.
 
-use super::{AdamW, Freeze, FrozenAdam, InnerOptimizer, Lamb, Muon, Sends, Sgd, Signum};
+use super::optimizer::InnerOptimizer;
 use crate::Layout;
-use serde::{Deserialize, Serialize};
+use crate::kind::Kind;
+use crate::parameter::{Parameter, Range};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::iter::once;
+
+/// One inner optimizer as the configuration knows it.
+#[derive(Clone, Copy, Debug)]
+pub struct InnerSpec {
+    /// Its name in the configuration.
+    pub name: &'static str,
+    /// What it does.
+    pub summary: &'static str,
+    /// Its step, in a line.
+    pub equation: &'static str,
+    /// The paper.
+    pub source: &'static str,
+    /// Its parameters, as keys of `[inner]`.
+    pub parameters: &'static [Parameter],
+    /// Set where it needs whole tensors and their shapes: [`InnerKind::build_for`].
+    pub needs_shapes: bool,
+    /// Set where a step depends on the number of steps before it.
+    pub counts_steps: bool,
+    /// Makes it of parameters within their ranges, for the tensors of a layout.
+    pub build: fn(&InnerKind, &Layout) -> Box<dyn InnerOptimizer>,
+}
 
 /// An inner optimizer with its parameters. They are f64 here so that a configuration
 /// shows the digits that were written; [`InnerKind::build`] rounds them to f32.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "optimizer", rename_all = "kebab-case", deny_unknown_fields)]
-pub enum InnerKind {
-    /// [`Sgd`].
-    Sgd {
-        /// Learning rate.
-        lr: f64,
-        /// Heavy-ball momentum in `[0, 1)`.
-        #[serde(default)]
-        momentum: f64,
-        /// L2 decay, added to the gradient.
-        #[serde(default)]
-        weight_decay: f64,
-    },
-    /// [`AdamW`].
-    AdamW {
-        /// Learning rate.
-        lr: f64,
-        /// Decay of the two moments, each in `[0, 1)`.
-        #[serde(default = "default_betas")]
-        betas: [f64; 2],
-        /// Keeps the denominator above zero.
-        #[serde(default = "default_eps")]
-        eps: f64,
-        /// Decoupled decay, multiplied by the learning rate.
-        #[serde(default = "default_weight_decay")]
-        weight_decay: f64,
-    },
-    /// [`Lamb`].
-    Lamb {
-        /// Learning rate.
-        lr: f64,
-        /// Decay of the two moments, each in `[0, 1)`.
-        #[serde(default = "default_betas")]
-        betas: [f64; 2],
-        /// Keeps the denominator above zero.
-        #[serde(default = "default_eps")]
-        eps: f64,
-        /// Decay, part of the direction.
-        #[serde(default = "default_weight_decay")]
-        weight_decay: f64,
-    },
-    /// [`Muon`].
-    Muon {
-        /// Learning rate.
-        lr: f64,
-        /// Momentum in `[0, 1)`.
-        momentum: f64,
-        /// Decoupled decay, multiplied by the learning rate.
-        #[serde(default)]
-        weight_decay: f64,
-    },
-    /// [`FrozenAdam`] with [`Freeze::After`].
-    OneBitAdam {
-        /// Learning rate.
-        lr: f64,
-        /// Decay of the two moments, each in `[0, 1)`.
-        #[serde(default = "default_betas")]
-        betas: [f64; 2],
-        /// Keeps the denominator above zero.
-        #[serde(default = "default_eps")]
-        eps: f64,
-        /// Inner steps in which the second moment is renewed.
-        freeze: u64,
-        /// What peers send of an inner step.
-        sends: Sends,
-    },
-    /// [`Signum`].
-    Signum {
-        /// Learning rate.
-        lr: f64,
-        /// Momentum in `[0, 1)`.
-        momentum: f64,
-        /// Decoupled decay, multiplied by the learning rate.
-        #[serde(default)]
-        weight_decay: f64,
-    },
-    /// [`FrozenAdam`] with [`Freeze::Doubling`].
-    ZeroOneAdam {
-        /// Learning rate.
-        lr: f64,
-        /// Decay of the two moments, each in `[0, 1)`.
-        #[serde(default = "default_betas")]
-        betas: [f64; 2],
-        /// Keeps the denominator above zero.
-        #[serde(default = "default_eps")]
-        eps: f64,
-        /// Renewals of the second moment before their distance doubles.
-        freeze: u64,
-        /// What peers send of an inner step.
-        sends: Sends,
-    },
+pub type InnerKind = Kind<InnerSpec>;
+
+/// The name of the optimizer among its parameters.
+const OPTIMIZER: &str = "optimizer";
+
+/// The parameter that every optimizer has.
+pub(super) const LR: &str = "lr";
+
+pub(super) const fn lr(default: f64) -> Parameter {
+    Parameter::new(LR, Range::Above, default, "the learning rate")
 }
 
-pub(crate) const fn default_betas() -> [f64; 2] {
-    [0.9, 0.999]
+pub(super) const fn momentum(default: f64) -> Parameter {
+    let about = "the factor on the momentum in each step";
+    Parameter::new("momentum", Range::BelowOne, default, about)
 }
 
-pub(crate) const fn default_eps() -> f64 {
-    1e-8
+pub(super) const fn decay(default: f64) -> Parameter {
+    let about = "pull towards zero";
+    Parameter::new("weight_decay", Range::NotNegative, default, about)
 }
 
-pub(crate) const fn default_weight_decay() -> f64 {
-    0.01
+pub(super) const BETAS: Parameter = Parameter::new(
+    "betas",
+    Range::Pair([0.9, 0.999]),
+    0.9,
+    "decay of the two moments",
+);
+
+pub(super) const EPS: Parameter = Parameter::new(
+    "eps",
+    Range::Above,
+    1e-8,
+    "keeps the denominator above zero",
+);
+
+/// What peers send of an inner step.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Sends {
+    /// Their gradients, whose mean the optimizer gets.
+    #[default]
+    Gradients,
+    /// Their momenta: the common one after a step with their own gradient. The optimizer gets the mean of these.
+    Momenta,
 }
+
+/// In the order of [`Sends`].
+pub(super) const SENDS: Parameter = Parameter::new(
+    "sends",
+    Range::Names(&["gradients", "momenta"]),
+    0.0,
+    "what peers send of an inner step",
+);
 
 impl InnerKind {
-    /// Plain SGD.
-    pub const fn sgd(lr: f64) -> Self {
-        Self::Sgd {
-            lr,
-            momentum: 0.0,
-            weight_decay: 0.0,
-        }
+    /// Set where peers send momenta in place of gradients.
+    pub fn sends_momenta(&self) -> bool {
+        self.has(SENDS.name) && self.sends() == Sends::Momenta
     }
 
-    /// AdamW with the usual moments, `eps` and decay.
-    pub const fn adam_w(lr: f64) -> Self {
-        Self::AdamW {
-            lr,
-            betas: default_betas(),
-            eps: default_eps(),
-            weight_decay: default_weight_decay(),
-        }
-    }
-
-    /// Whether peers send momenta in place of gradients.
-    pub const fn sends_momenta(&self) -> bool {
-        matches!(
-            self,
-            Self::OneBitAdam {
-                sends: Sends::Momenta,
-                ..
-            } | Self::ZeroOneAdam {
-                sends: Sends::Momenta,
-                ..
-            }
-        )
-    }
-
-    /// Its name in the configuration.
-    pub const fn name(&self) -> &'static str {
-        match self {
-            Self::Sgd { .. } => "sgd",
-            Self::AdamW { .. } => "adam-w",
-            Self::Lamb { .. } => "lamb",
-            Self::Muon { .. } => "muon",
-            Self::OneBitAdam { .. } => "one-bit-adam",
-            Self::Signum { .. } => "signum",
-            Self::ZeroOneAdam { .. } => "zero-one-adam",
-        }
+    /// What peers send of an inner step.
+    pub(super) fn sends(&self) -> Sends {
+        [Sends::Gradients, Sends::Momenta][self.count(SENDS.name)]
     }
 
     /// Its learning rate.
-    pub const fn lr(&self) -> f64 {
-        match *self {
-            Self::Sgd { lr, .. }
-            | Self::AdamW { lr, .. }
-            | Self::Lamb { lr, .. }
-            | Self::Muon { lr, .. }
-            | Self::OneBitAdam { lr, .. }
-            | Self::Signum { lr, .. }
-            | Self::ZeroOneAdam { lr, .. } => lr,
-        }
+    pub fn lr(&self) -> f64 {
+        self.number(LR)
+    }
+
+    /// The most f32 per parameter that it keeps, whatever its parameters are.
+    pub fn state_multiple_max(&self) -> usize {
+        // SGD without momentum keeps none.
+        let own = if self.has("momentum") {
+            self.with("momentum", 0.9)
+        } else {
+            *self
+        };
+        own.state_multiple()
     }
 
     /// f32 per parameter that it keeps.
@@ -177,102 +117,51 @@ impl InnerKind {
         self.build(0).state_multiple()
     }
 
-    /// Whether it needs whole tensors and their shapes: [`InnerKind::build_for`].
-    pub const fn needs_shapes(&self) -> bool {
-        matches!(self, Self::Lamb { .. } | Self::Muon { .. })
+    /// Set where it needs whole tensors and their shapes: [`InnerKind::build_for`].
+    pub fn needs_shapes(&self) -> bool {
+        self.spec().needs_shapes
     }
 
     /// The optimizer itself, for the tensors of a layout.
     pub fn build_for(&self, layout: &Layout) -> Box<dyn InnerOptimizer> {
-        match *self {
-            Self::Lamb {
-                lr,
-                betas,
-                eps,
-                weight_decay,
-            } => {
-                let (betas, decay) = (betas.map(|beta| beta as f32), weight_decay as f32);
-                Box::new(Lamb::new(layout, lr as f32, betas, eps as f32, decay))
-            }
-            Self::Muon {
-                lr,
-                momentum,
-                weight_decay,
-            } => {
-                let (momentum, decay) = (momentum as f32, weight_decay as f32);
-                Box::new(Muon::new(layout, lr as f32, momentum, decay))
-            }
-            _ => self.build(layout.len()),
-        }
+        (self.spec().build)(self, layout)
     }
 
     /// The optimizer itself, for `len` parameters; those that need shapes see one vector.
     pub fn build(&self, len: usize) -> Box<dyn InnerOptimizer> {
-        match *self {
-            Self::Sgd {
-                lr,
-                momentum,
-                weight_decay,
-            } => Box::new(Sgd::new(
-                len,
-                lr as f32,
-                momentum as f32,
-                weight_decay as f32,
-            )),
-            Self::AdamW {
-                lr,
-                betas,
-                eps,
-                weight_decay,
-            } => {
-                let betas = betas.map(|beta| beta as f32);
-                Box::new(AdamW::new(
-                    len,
-                    lr as f32,
-                    betas,
-                    eps as f32,
-                    weight_decay as f32,
-                ))
-            }
-            Self::Lamb { .. } | Self::Muon { .. } => {
-                self.build_for(&Layout::new([("values", vec![len as u64])]))
-            }
-            Self::OneBitAdam {
-                lr,
-                betas,
-                eps,
-                freeze,
-                sends,
-            } => frozen(len, (Freeze::After(freeze), sends), lr, betas, eps),
-            Self::Signum {
-                lr,
-                momentum,
-                weight_decay,
-            } => {
-                let (momentum, decay) = (momentum as f32, weight_decay as f32);
-                Box::new(Signum::new(len, lr as f32, momentum, decay))
-            }
-            Self::ZeroOneAdam {
-                lr,
-                betas,
-                eps,
-                freeze,
-                sends,
-            } => frozen(len, (Freeze::Doubling(freeze), sends), lr, betas, eps),
-        }
+        self.build_for(&Layout::new([("values", vec![len as u64])]))
+    }
+
+    /// A parameter in f32, in which the arithmetic is done.
+    pub(super) fn single(&self, parameter: &str) -> f32 {
+        self.number(parameter) as f32
+    }
+
+    /// The decays of two moments in f32.
+    pub(super) fn betas(&self) -> [f32; 2] {
+        self.pair(BETAS.name).map(|beta| beta as f32)
     }
 }
 
-fn frozen(
-    len: usize,
-    (freeze, sends): (Freeze, Sends),
-    lr: f64,
-    betas: [f64; 2],
-    eps: f64,
-) -> Box<dyn InnerOptimizer> {
-    let betas = betas.map(|beta| beta as f32);
-    let optimizer = FrozenAdam::new(len, freeze, lr as f32, betas, eps as f32);
-    Box::new(optimizer.sending(sends))
+/// As a table of its parameters, with its name under `optimizer`.
+impl Serialize for InnerKind {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let name = once((OPTIMIZER, self.name().into()));
+        serializer.collect_map(name.chain(self.entries()))
+    }
+}
+
+impl<'de> Deserialize<'de> for InnerKind {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let mut table = toml::Table::deserialize(deserializer)?;
+        let name = table.remove(OPTIMIZER);
+        let name = name.as_ref().and_then(toml::Value::as_str);
+        let name = name.ok_or_else(|| D::Error::missing_field(OPTIMIZER))?;
+        if !table.contains_key(LR) {
+            return Err(D::Error::missing_field(LR));
+        }
+        Self::from_table(name, &table).map_err(D::Error::custom)
+    }
 }
 
 #[cfg(test)]
@@ -312,11 +201,8 @@ mod tests {
     #[test]
     fn sgd_follows_its_equation() {
         for (momentum, decay) in [(0.0, 0.0), (0.0, 0.1), (0.9, 0.0), (0.9, 0.01)] {
-            let kind = InnerKind::Sgd {
-                lr: 0.05,
-                momentum,
-                weight_decay: decay,
-            };
+            let kind = InnerKind::sgd(0.05).with("momentum", momentum);
+            let kind = kind.with("weight_decay", decay);
             let mut x = start();
             run(&mut *kind.build(LEN), &mut x, 0..50);
             let mut expected: Vec<f64> = start().into_iter().map(f64::from).collect();
@@ -335,12 +221,9 @@ mod tests {
     #[test]
     fn adam_w_follows_its_equation() {
         for decay in [0.0, 0.1] {
-            let kind = InnerKind::AdamW {
-                lr: 0.05,
-                betas: [0.9, 0.99],
-                eps: 1e-6,
-                weight_decay: decay,
-            };
+            let betas = [("betas", 0.9), ("betas", 0.99)];
+            let others = [("lr", 0.05), ("eps", 1e-6), ("weight_decay", decay)];
+            let kind = InnerKind::new("adam-w", &[&betas[..], &others].concat()).unwrap();
             let mut x = start();
             run(&mut *kind.build(LEN), &mut x, 0..50);
             let mut expected: Vec<f64> = start().into_iter().map(f64::from).collect();
@@ -362,12 +245,7 @@ mod tests {
 
     #[test]
     fn the_first_step_of_adam_moves_by_the_learning_rate() {
-        let kind = InnerKind::AdamW {
-            lr: 0.1,
-            betas: default_betas(),
-            eps: 1e-8,
-            weight_decay: 0.0,
-        };
+        let kind = InnerKind::adam_w(0.1).with("weight_decay", 0.0);
         let mut optimizer = kind.build(2);
         let mut x = [1.0, 1.0];
         optimizer.begin_step();
@@ -382,11 +260,7 @@ mod tests {
     fn a_reloaded_optimizer_goes_on_to_the_bit() {
         for kind in [
             InnerKind::sgd(0.1),
-            InnerKind::Sgd {
-                lr: 0.1,
-                momentum: 0.9,
-                weight_decay: 0.0,
-            },
+            InnerKind::sgd(0.1).with("momentum", 0.9),
             InnerKind::adam_w(0.01),
         ] {
             let (mut whole, mut x) = (kind.build(LEN), start());

@@ -1,11 +1,26 @@
 //! LAMB on flat slices: Adam whose step is proportional to the norm of the tensor.
 
 use super::adam_w::power;
+use super::kind::{BETAS, EPS, InnerSpec, decay, lr};
 use super::tensors::{Matrix, matrices, whole};
 use super::{InnerOptimizer, Kept};
 use crate::Layout;
 use crate::aggregate::norm;
 use std::ops::Range;
+
+pub(super) const SPEC: InnerSpec = InnerSpec {
+    name: "lamb",
+    summary: "Adam with steps proportional to the norm of each tensor",
+    equation: "u = m^ / (sqrt(v^) + eps) + decay x, x' = x - lr (||x|| / ||u||) u, tensor by tensor",
+    source: "You et al., ICLR 2020",
+    parameters: &[lr(0.001), BETAS, EPS, decay(0.01)],
+    needs_shapes: true,
+    counts_steps: true,
+    build: |kind, layout| {
+        let [lr, eps, decay] = ["lr", "eps", "weight_decay"].map(|key| kind.single(key));
+        Box::new(Lamb::new(layout, lr, kind.betas(), eps, decay))
+    },
+};
 
 /// LAMB.
 ///

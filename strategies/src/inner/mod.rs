@@ -1,12 +1,12 @@
 //! Inner optimizers on flat slices: used by trainers within a round, and by the Executor for
-//! methods that exchange gradients. One file each.
+//! methods that exchange gradients. Each is one file with one `SPEC`, and a line in [`INNERS`].
 
 mod adam_w;
 mod frozen_adam;
-mod kept;
 mod kind;
 mod lamb;
 mod muon;
+mod optimizer;
 mod rate;
 mod rule;
 mod sgd;
@@ -14,122 +14,67 @@ mod signum;
 mod tensors;
 
 pub use adam_w::AdamW;
-pub use frozen_adam::{Freeze, FrozenAdam, Sends};
-pub use kept::Kept;
-pub use kind::InnerKind;
-pub(crate) use kind::{default_betas, default_eps, default_weight_decay};
+pub use frozen_adam::{Freeze, FrozenAdam};
+pub use kind::{InnerKind, InnerSpec, Sends};
 pub use lamb::Lamb;
 pub use muon::{Muon, orthogonal};
+pub use optimizer::{InnerOptimizer, Kept};
 pub use rate::{Rate, RateError, RateSchedule, RateShape};
 pub use rule::StepRule;
 pub(crate) use rule::fits;
 pub use sgd::Sgd;
 pub use signum::Signum;
 
-use crate::state::{StateError, StateSink, StateSource};
-use std::ops::Range;
+use crate::kind::Spec;
+use crate::parameter::Parameters;
+use kind::LR;
 
-/// Takes one inner step on flat parameters.
-pub trait InnerOptimizer: Send {
-    /// Its name in the configuration.
-    fn name(&self) -> &'static str;
+/// All inner optimizers. Random scenarios are drawn from the list: a new one goes to its end.
+pub const INNERS: &[&InnerSpec] = &[
+    &adam_w::SPEC,
+    &lamb::SPEC,
+    &muon::SPEC,
+    &frozen_adam::ONE_BIT,
+    &sgd::SPEC,
+    &signum::SPEC,
+    &frozen_adam::ZERO_ONE,
+];
 
-    /// The state that it keeps between inner steps.
-    fn kept(&self) -> &Kept;
+impl Spec for InnerSpec {
+    const KEY: &'static str = "inner.optimizer";
 
-    /// The state, to be changed.
-    fn kept_mut(&mut self) -> &mut Kept;
-
-    /// Applies the gradient of a piece that decays as a whole or not at all (`kept().decays`).
-    fn step(&mut self, range: Range<usize>, params: &mut [f32], gradient: &[f32]);
-
-    /// Makes of this peer's gradient what the optimizer takes the mean of: usually the gradient itself.
-    fn outgoing(&self, _range: Range<usize>, _gradient: &mut [f32]) {}
-
-    /// Whether it takes the mean of momenta.
-    fn takes_momenta(&self) -> bool {
-        false
+    fn list() -> &'static [&'static Self] {
+        INNERS
     }
 
-    /// Sets the rule of the inner steps from here on.
-    fn set_rule(&mut self, rule: StepRule) {
-        self.kept_mut().rule = rule;
+    fn keys(&self) -> Parameters {
+        Parameters {
+            table: "inner",
+            method: self.name,
+            list: self.parameters,
+        }
     }
+}
 
-    /// Applies the gradient of one piece: `range` is its place in the flat parameters. Within one
-    /// inner step each piece comes once, in any order.
+impl InnerKind {
+    /// Plain SGD.
     ///
     /// # Panics
-    /// If the lengths differ.
-    fn apply(&mut self, range: Range<usize>, params: &mut [f32], gradient: &[f32]) {
-        assert_eq!(params.len(), range.len(), "parameters of the piece");
-        assert_eq!(gradient.len(), range.len(), "gradient of the piece");
-        let start = range.start;
-        for (part, decays) in self.kept().rule.parts(&range) {
-            self.kept_mut().decays = decays;
-            let of = part.start - start..part.end - start;
-            self.step(part, &mut params[of.clone()], &gradient[of]);
-        }
+    /// If the rate is not above zero.
+    pub fn sgd(lr: f64) -> Self {
+        Self::of(&sgd::SPEC, &[(LR, lr)]).expect("the rate is above zero")
     }
 
-    /// f32 per parameter that it keeps.
-    fn state_multiple(&self) -> usize {
-        self.kept().multiple
-    }
-
-    /// Opens the next inner step: advances the step count before the pieces are applied.
-    fn begin_step(&mut self) {
-        self.kept_mut().steps += 1;
-    }
-
-    /// Inner steps taken, for bias correction.
-    fn step_count(&self) -> u64 {
-        self.kept().steps
-    }
-
-    /// Sets the inner steps taken, after a state transfer.
-    fn set_step_count(&mut self, steps: u64) {
-        self.kept_mut().steps = steps;
-    }
-
-    /// The state, `state_multiple` runs of the whole parameters' length, back to back.
-    fn state(&self) -> &[f32] {
-        &self.kept().values
-    }
-
-    /// The state, to be written into.
-    fn state_mut(&mut self) -> &mut [f32] {
-        &mut self.kept_mut().values
-    }
-
-    /// Writes state and step count as `{prefix}.state` and `{prefix}.steps`.
+    /// AdamW with the usual moments, `eps` and decay.
     ///
-    /// # Errors
-    /// The sink's.
-    fn save(&self, prefix: &str, sink: &mut dyn StateSink) -> Result<(), StateError> {
-        sink.bytes(&format!("{prefix}.steps"), &self.step_count().to_le_bytes())?;
-        match self.state() {
-            [] => Ok(()),
-            state => sink.tensor(&format!("{prefix}.state"), state),
-        }
+    /// # Panics
+    /// If the rate is not above zero.
+    pub fn adam_w(lr: f64) -> Self {
+        Self::of(&adam_w::SPEC, &[(LR, lr)]).expect("the rate is above zero")
     }
 
-    /// Takes back what [`InnerOptimizer::save`] wrote.
-    ///
-    /// # Errors
-    /// When something is missing or has another length; nothing has changed then.
-    fn load(&mut self, prefix: &str, source: &dyn StateSource) -> Result<(), StateError> {
-        let name = format!("{prefix}.steps");
-        let bytes = source.bytes(&name)?;
-        let steps = <[u8; 8]>::try_from(bytes.as_slice()).map_err(|_| StateError::Malformed {
-            name,
-            reason: format!("{} bytes instead of 8", bytes.len()),
-        })?;
-        match self.state_mut() {
-            [] => {}
-            state => source.tensor(&format!("{prefix}.state"), state)?,
-        }
-        self.set_step_count(u64::from_le_bytes(steps));
-        Ok(())
+    /// Set where a step is the learning rate times the gradient.
+    pub fn is_plain_sgd(&self) -> bool {
+        self.name() == sgd::SPEC.name && self.number("momentum") == 0.0
     }
 }

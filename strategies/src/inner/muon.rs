@@ -1,6 +1,7 @@
 //! Muon on flat slices: the momentum of each matrix is made orthogonal; vectors use AdamW.
 
 use super::adam_w::power;
+use super::kind::{InnerSpec, decay, lr, momentum};
 use super::tensors::{Matrix, matrices, whole};
 use super::{InnerOptimizer, Kept};
 use crate::Layout;
@@ -8,6 +9,20 @@ use crate::aggregate::norm;
 use ndarray::linalg::general_mat_mul;
 use ndarray::{Array2, ArrayView2};
 use std::ops::Range;
+
+pub(super) const SPEC: InnerSpec = InnerSpec {
+    name: "muon",
+    summary: "momentum made orthogonal, matrix by matrix",
+    equation: "m' = mu m + g, O = U V^T of g + mu m' = U S V^T, x' = x - lr (0.2 sqrt(max(rows, columns)) O + decay x)",
+    source: "Jordan et al. 2024; Liu et al., arXiv 2502.16982",
+    parameters: &[lr(0.001), momentum(0.95), decay(0.0)],
+    needs_shapes: true,
+    counts_steps: true,
+    build: |kind, layout| {
+        let [lr, momentum, decay] = ["lr", "momentum", "weight_decay"].map(|key| kind.single(key));
+        Box::new(Muon::new(layout, lr, momentum, decay))
+    },
+};
 
 /// The quintic of Newton-Schulz: `p(s) = a s + b s^3 + c s^5` moves singular values in (0, 1]
 /// near 1.

@@ -1,7 +1,22 @@
 //! SGD with momentum and weight decay on flat slices.
 
+use super::kind::{InnerSpec, decay, lr, momentum};
 use super::{InnerOptimizer, Kept};
 use std::ops::Range;
+
+pub(super) const SPEC: InnerSpec = InnerSpec {
+    name: "sgd",
+    summary: "with momentum and L2 decay",
+    equation: "v' = mu v + g + decay x, x' = x - lr v'",
+    source: "Polyak 1964; Sutskever et al., ICML 2013",
+    parameters: &[lr(0.1), momentum(0.0), decay(0.0)],
+    needs_shapes: false,
+    counts_steps: false,
+    build: |kind, layout| {
+        let [lr, momentum, decay] = ["lr", "momentum", "weight_decay"].map(|key| kind.single(key));
+        Box::new(Sgd::new(layout.len(), lr, momentum, decay))
+    },
+};
 
 /// Stochastic gradient descent with (heavy-ball) momentum and L2 weight decay.
 ///

@@ -1,7 +1,22 @@
 //! Signum on flat slices: the sign of a momentum.
 
+use super::kind::{InnerSpec, decay, lr, momentum};
 use super::{InnerOptimizer, Kept};
 use std::ops::Range;
+
+pub(super) const SPEC: InnerSpec = InnerSpec {
+    name: "signum",
+    summary: "the sign of a momentum",
+    equation: "m' = mu m + (1 - mu) g, x' = x - lr (sign(m') + decay x)",
+    source: "Bernstein et al., ICML 2018",
+    parameters: &[lr(0.0001), momentum(0.9), decay(0.0)],
+    needs_shapes: false,
+    counts_steps: false,
+    build: |kind, layout| {
+        let [lr, momentum, decay] = ["lr", "momentum", "weight_decay"].map(|key| kind.single(key));
+        Box::new(Signum::new(layout.len(), lr, momentum, decay))
+    },
+};
 
 /// Signum with decoupled decay.
 ///

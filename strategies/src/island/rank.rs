@@ -21,12 +21,12 @@ impl Rank {
         (0..of).map(move |index| Self { index, of })
     }
 
-    /// Whether there are no others.
+    /// Set for an only rank.
     pub const fn is_alone(self) -> bool {
         self.of <= 1
     }
 
-    /// Whether the item of this number is this rank's: the items of a peer go to its ranks in turn.
+    /// Set if the item of this number is this rank's: the items of a peer go to its ranks in turn.
     pub const fn has(self, number: u64) -> bool {
         self.is_alone() || number % self.of as u64 == self.index as u64
     }

@@ -1,7 +1,19 @@
 //! Outer optimizer `average`: the anchor becomes the mean of the peers' parameters.
 
 use super::OuterOptimizer;
+use super::kind::{Nature, OuterSpec};
 use std::ops::Range;
+
+pub(super) const SPEC: OuterSpec = OuterSpec {
+    name: "average",
+    summary: "the anchor becomes the mean",
+    equation: "a' = a + D",
+    source: "McMahan et al., AISTATS 2017",
+    parameters: &[],
+    nature: Nature::Average,
+    unfit: |_| None,
+    build: |_, _| Box::new(Average),
+};
 
 /// `anchor' = anchor + delta`, with delta the weighted mean of the peers' deltas. No state.
 ///

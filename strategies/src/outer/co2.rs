@@ -2,7 +2,37 @@
 //! staleness and a clip.
 
 use super::OuterOptimizer;
+use super::kind::{Nature, OuterSpec, lr, momentum};
+use crate::parameter::{Parameter, Range as Values};
 use std::ops::Range;
+
+pub(super) const SPEC: OuterSpec = OuterSpec {
+    name: "co2",
+    summary: "heavy-ball momentum for late deltas, with a penalty of the staleness gap and a clip",
+    equation: "u' = clip(mu u - D / (1 + penalty lr ||u|| / ||D||)), a' = a - lr u'",
+    source: "Sun et al., ICLR 2024",
+    parameters: &[lr(1.0), momentum(0.5), PENALTY, CLIP],
+    nature: Nature::Agreed,
+    unfit: |_| None,
+    build: |kind, len| {
+        let [lr, momentum, clip] = ["lr", "momentum", "clip"].map(|key| kind.single(key));
+        Box::new(Co2::new(len, lr, momentum, kind.number("penalty"), clip))
+    },
+};
+
+const PENALTY: Parameter = Parameter::new(
+    "penalty",
+    Values::NotNegative,
+    1.0,
+    "strength of the penalty on a late delta, by how far the anchor has moved since",
+);
+
+const CLIP: Parameter = Parameter::new(
+    "clip",
+    Values::Above,
+    1.0,
+    "the largest momentum of a value",
+);
 
 /// Slow momentum in which a late delta counts less if the anchor has moved far since.
 ///

@@ -2,8 +2,43 @@
 //! one.
 
 use super::OuterOptimizer;
+use super::kind::{Nature, OuterSpec, lr, momentum};
+use crate::parameter::{Number, Parameter, Range as Values};
 use std::collections::BTreeMap;
 use std::ops::Range;
+
+pub(super) const SPEC: OuterSpec = OuterSpec {
+    name: "delayed-nesterov",
+    summary: "momentum with every N-th arrival",
+    equation: "b' = b - D; every N-th: m' = mu m + b' / N, a' = a - lr ((1 - c N + c) mu m' - D / N); else a' = a - lr (c mu m - D / N)",
+    source: "Liu et al., arXiv 2401.09135",
+    parameters: &[lr(0.7), momentum(0.9), EVERY, SPREAD],
+    nature: Nature::Arrivals,
+    unfit: |kind| {
+        let spread = kind.number("spread");
+        let fits = spread >= 0.0 && spread * kind.number("every") <= 1.0;
+        (!fits).then_some("spread")
+    },
+    build: |kind, len| {
+        let [lr, momentum, spread] = ["lr", "momentum", "spread"].map(|key| kind.single(key));
+        let every = kind.count("every") as u32;
+        Box::new(DelayedNesterov::new(len, lr, momentum, every, spread))
+    },
+};
+
+const EVERY: Parameter = Parameter::new(
+    "every",
+    Values::Count(Number::Size, 1, 1000),
+    4.0,
+    "arrivals for which momentum is applied once",
+);
+
+const SPREAD: Parameter = Parameter::new(
+    "spread",
+    Values::Words(Number::Real, "in [0, 1/every]"),
+    0.0,
+    "how much of the momentum is spread over the arrivals between",
+);
 
 /// Applies momentum only with every N-th arrival, because momentum and staleness add up.
 ///

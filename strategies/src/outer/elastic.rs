@@ -1,6 +1,28 @@
 //! Elastic averaging (EASGD): parameters and a center move towards each other. Only the arithmetic,
 //! for tests: `executor::mixers::center` applies both halves for many peers.
 
+use super::Average;
+use super::kind::{Nature, OuterSpec};
+use crate::parameter::{Parameter, Range};
+
+pub(super) const SPEC: OuterSpec = OuterSpec {
+    name: "easgd",
+    summary: "elastic averaging with a center",
+    equation: "x' = x - alpha (x - c), c' = c + alpha (x - c)",
+    source: "Zhang et al., NeurIPS 2015",
+    parameters: &[ALPHA],
+    nature: Nature::Elastic,
+    unfit: |_| None,
+    build: |_, _| Box::new(Average),
+};
+
+const ALPHA: Parameter = Parameter::new(
+    "alpha",
+    Range::Between,
+    0.225,
+    "how much of the distance goes each way",
+);
+
 /// One exchange between a peer and the center.
 ///
 /// ```text

@@ -2,7 +2,68 @@
 //! the aggregated delta.
 
 use super::OuterOptimizer;
+use super::kind::{Nature, OuterKind, OuterSpec, lr, momentum};
+use crate::parameter::{Parameter, Range as Values};
 use std::ops::Range;
+
+pub(super) const ADAGRAD: OuterSpec = OuterSpec {
+    name: "fed-adagrad",
+    summary: "an adaptive step with the sum of all squares",
+    equation: "m' = b m + (1 - b) D, v' = v + D^2, a' = a + lr m' / (sqrt(v') + eps)",
+    parameters: &[lr(0.01), momentum(0.0), EPS],
+    build: |kind, len| {
+        let betas = [kind.single("momentum"), 0.0];
+        adaptive(kind, len, SecondMoment::Adagrad, betas)
+    },
+    ..ADAM
+};
+
+pub(super) const ADAM: OuterSpec = OuterSpec {
+    name: "fed-adam",
+    summary: "an adaptive step, as Adam's",
+    equation: "m' = b1 m + (1 - b1) D, v' = b2 v + (1 - b2) D^2, a' = a + lr m' / (sqrt(v') + eps)",
+    source: "Reddi et al., ICLR 2021",
+    parameters: &[lr(0.01), BETAS, EPS],
+    nature: Nature::Agreed,
+    unfit: |_| None,
+    build: |kind, len| adaptive(kind, len, SecondMoment::Adam, betas(kind)),
+};
+
+pub(super) const YOGI: OuterSpec = OuterSpec {
+    name: "fed-yogi",
+    summary: "an adaptive step that shrinks slowly",
+    equation: "m' = b1 m + (1 - b1) D, v' = v - (1 - b2) D^2 sign(v - D^2), a' = a + lr m' / (sqrt(v') + eps)",
+    build: |kind, len| adaptive(kind, len, SecondMoment::Yogi, betas(kind)),
+    ..ADAM
+};
+
+const BETAS: Parameter = Parameter::new(
+    "betas",
+    Values::Pair([0.9, 0.99]),
+    0.9,
+    "decay of the two moments",
+);
+
+const EPS: Parameter = Parameter::new(
+    "eps",
+    Values::Above,
+    0.001,
+    "the degree of adaptivity, tau in the paper",
+);
+
+fn betas(kind: &OuterKind) -> [f32; 2] {
+    kind.pair("betas").map(|beta| beta as f32)
+}
+
+fn adaptive(
+    kind: &OuterKind,
+    len: usize,
+    rule: SecondMoment,
+    betas: [f32; 2],
+) -> Box<dyn OuterOptimizer> {
+    let [lr, eps] = ["lr", "eps"].map(|key| kind.single(key));
+    Box::new(FedOpt::new(len, rule, lr, betas, eps))
+}
 
 /// How the second moment is computed from the squared delta.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

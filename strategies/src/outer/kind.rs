@@ -1,140 +1,154 @@
-//! Outer optimizers as data, from the `[outer]` table. The grid checks the ranges.
+//! What an outer optimizer is, and outer optimizers as data, from the `[outer]` table.
 
-use super::{
-    Average, Co2, DelayedNesterov, FedOpt, Nesterov, NoLoCo, OuterOptimizer, SecondMoment, SlowMo,
-};
+use crate::compress::{BF16_SPEC, F32_SPEC};
 use crate::correct::Companion;
-use serde::{Deserialize, Serialize};
+use crate::kind::Kind;
+use crate::parameter::{Parameter, Range as Values};
+use crate::state::{StateError, StateSink, StateSource};
+use std::ops::Range;
 
-/// An outer optimizer with its parameters.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "optimizer", rename_all = "kebab-case", deny_unknown_fields)]
-pub enum OuterKind {
-    /// [`Average`].
-    Average,
-    /// [`Co2`].
-    Co2 {
-        /// Learning rate.
-        lr: f64,
-        /// Momentum in `[0, 1)`.
-        momentum: f64,
-        /// Strength of the penalty of the staleness gap.
-        penalty: f64,
-        /// The largest momentum of a value.
-        clip: f64,
-    },
-    /// [`DelayedNesterov`].
-    DelayedNesterov {
-        /// Learning rate.
-        lr: f64,
-        /// Momentum in `[0, 1)`.
-        momentum: f64,
-        /// Arrivals for which momentum is applied once.
-        every: u32,
-        /// How much of it is spread over the arrivals between.
-        spread: f64,
-    },
-    /// Elastic averaging: the Executor's rule of arrivals at a center.
-    Easgd {
-        /// How much of the distance between center and parameters goes each way.
-        alpha: f64,
-    },
-    /// [`FedOpt`] with [`SecondMoment::Adagrad`].
-    FedAdagrad {
-        /// Learning rate.
-        lr: f64,
-        /// Decay of the first moment in `[0, 1)`; Adagrad has no second.
-        momentum: f64,
-        /// How adaptive: smaller is more.
-        eps: f64,
-    },
-    /// [`FedOpt`] with [`SecondMoment::Adam`].
-    FedAdam {
-        /// Learning rate.
-        lr: f64,
-        /// Decay of the two moments, each in `[0, 1)`.
-        betas: [f64; 2],
-        /// How adaptive: smaller is more.
-        eps: f64,
-    },
-    /// [`FedOpt`] with [`SecondMoment::Yogi`].
-    FedYogi {
-        /// Learning rate.
-        lr: f64,
-        /// Decay of the two moments, each in `[0, 1)`.
-        betas: [f64; 2],
-        /// How adaptive: smaller is more.
-        eps: f64,
-    },
-    /// [`Nesterov`].
-    Nesterov {
-        /// Learning rate.
-        lr: f64,
-        /// Momentum in `[0, 1)`.
-        momentum: f64,
-    },
-    /// [`NoLoCo`].
-    NoLoCo {
-        /// Learning rate of the mean delta.
-        lr: f64,
-        /// Momentum in `[0, 1)`.
-        momentum: f64,
-        /// How far towards the mean anchor.
-        pull: f64,
-    },
-    /// [`SlowMo`].
-    SlowMo {
-        /// Learning rate.
-        lr: f64,
-        /// Momentum in `[0, 1)`.
-        momentum: f64,
-    },
-}
-
-impl OuterKind {
-    /// Whether it takes what arrives at a center one by one, and counts arrivals as they come:
-    /// peers that agree on one mean would count differently after a restart.
-    pub const fn is_for_arrivals(&self) -> bool {
-        matches!(self, Self::Easgd { .. } | Self::DelayedNesterov { .. })
-    }
-
-    /// Whether its answer to a sum of deltas is the sum of its answers to them.
-    pub const fn is_linear(&self) -> bool {
-        matches!(
-            self,
-            Self::Average | Self::Nesterov { .. } | Self::SlowMo { .. }
-        )
-    }
-
-    /// Whether its state is one momentum that forgets by a factor below one in every step.
-    pub const fn is_momentum(&self) -> bool {
-        matches!(self, Self::Nesterov { .. } | Self::SlowMo { .. })
-    }
-
+/// Turns an aggregated delta into the next anchor. Its state is shared: it is the same on all
+/// peers of a run and part of a state transfer.
+pub trait OuterOptimizer: Send {
     /// Its name in the configuration.
-    pub const fn name(&self) -> &'static str {
-        match self {
-            Self::Average => "average",
-            Self::Co2 { .. } => "co2",
-            Self::DelayedNesterov { .. } => "delayed-nesterov",
-            Self::Easgd { .. } => "easgd",
-            Self::FedAdagrad { .. } => "fed-adagrad",
-            Self::FedAdam { .. } => "fed-adam",
-            Self::FedYogi { .. } => "fed-yogi",
-            Self::Nesterov { .. } => "nesterov",
-            Self::NoLoCo { .. } => "no-lo-co",
-            Self::SlowMo { .. } => "slow-mo",
+    fn name(&self) -> &'static str;
+
+    /// f32 per parameter that it keeps.
+    fn state_multiple(&self) -> usize;
+
+    /// Puts one fragment's aggregated delta (theta after - theta before) into the anchor:
+    /// `range` is where the fragment lies in the flat parameters, `anchor` and `delta` are its
+    /// values; `delta` may be overwritten.
+    fn apply(&mut self, range: Range<usize>, anchor: &mut [f32], delta: &mut [f32]);
+
+    /// The state, `state_multiple` runs of the whole parameters' length, back to back.
+    fn state(&self) -> &[f32];
+
+    /// The state, for a state transfer or a resumed checkpoint to be written into.
+    fn state_mut(&mut self) -> &mut [f32];
+
+    /// Begins again, as if no delta had come yet.
+    fn reset(&mut self) {
+        self.state_mut().fill(0.0);
+    }
+
+    /// Writes the state as `outer.state`.
+    ///
+    /// # Errors
+    /// The sink's.
+    fn save(&self, sink: &mut dyn StateSink) -> Result<(), StateError> {
+        match self.state() {
+            [] => Ok(()),
+            state => sink.tensor("outer.state", state),
         }
     }
 
+    /// Takes back what [`OuterOptimizer::save`] wrote.
+    ///
+    /// # Errors
+    /// When it is missing or has another length.
+    fn load(&mut self, source: &dyn StateSource) -> Result<(), StateError> {
+        match self.state_mut() {
+            [] => Ok(()),
+            state => source.tensor("outer.state", state),
+        }
+    }
+}
+
+/// One outer optimizer as the configuration knows it.
+#[derive(Clone, Copy, Debug)]
+pub struct OuterSpec {
+    /// Its name in the configuration.
+    pub name: &'static str,
+    /// What it does.
+    pub summary: &'static str,
+    /// Its step, in a line.
+    pub equation: &'static str,
+    /// The paper.
+    pub source: &'static str,
+    /// Its parameters, as keys of `[outer]`.
+    pub parameters: &'static [Parameter],
+    /// The deltas that it works on.
+    pub nature: Nature,
+    /// The parameter that does not fit the others.
+    pub unfit: fn(&OuterKind) -> Option<&'static str>,
+    /// Makes it of parameters within their ranges, for this many values.
+    pub build: fn(&OuterKind, usize) -> Box<dyn OuterOptimizer>,
+}
+
+/// The deltas that an outer optimizer works on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Nature {
+    /// The anchor becomes the mean.
+    Average,
+    /// Its answer to a sum of deltas is the sum of its answers to them.
+    Linear,
+    /// Agreed means.
+    Agreed,
+    /// Deltas that arrive at a center one by one.
+    Arrivals,
+    /// Parameters that arrive at a center one by one; the Executor's rule of arrivals moves both.
+    Elastic,
+    /// Means of random pairs, in which each has an anchor of its own.
+    Pairs,
+}
+
+/// An outer optimizer with its parameters.
+pub type OuterKind = Kind<OuterSpec>;
+
+pub(super) const fn lr(default: f64) -> Parameter {
+    Parameter::new("lr", Values::Above, default, "how far along the aggregate")
+}
+
+pub(super) const fn momentum(default: f64) -> Parameter {
+    let about = "the factor on the momentum in each step";
+    Parameter::new("momentum", Values::BelowOne, default, about)
+}
+
+/// The precisions of a state, in the order of [`StatePrecision`](super::StatePrecision).
+pub(super) const STATE: Parameter = Parameter::new(
+    "state",
+    Values::Names(&[F32_SPEC.name, BF16_SPEC.name]),
+    0.0,
+    "how the momentum is kept; bf16 takes half the memory, checkpoints keep f32",
+);
+
+impl OuterKind {
+    /// Set where the anchor becomes the mean.
+    pub fn is_average(&self) -> bool {
+        self.spec().nature == Nature::Average
+    }
+
+    /// Set where it takes what arrives at a center one by one, and counts arrivals as they come:
+    /// peers that agree on one mean would count differently after a restart.
+    pub fn is_for_arrivals(&self) -> bool {
+        matches!(self.spec().nature, Nature::Arrivals | Nature::Elastic)
+    }
+
+    /// Set where its answer to a sum of deltas is the sum of its answers to them.
+    pub fn is_linear(&self) -> bool {
+        matches!(self.spec().nature, Nature::Average | Nature::Linear)
+    }
+
+    /// Set where its state is one momentum that forgets by a factor below one in every step.
+    pub fn is_momentum(&self) -> bool {
+        self.spec().nature == Nature::Linear
+    }
+
+    /// The share of the distance between center and parameters that goes each way, in elastic averaging.
+    pub fn elastic(&self) -> Option<f64> {
+        let elastic = self.spec().nature == Nature::Elastic;
+        elastic.then(|| self.number("alpha"))
+    }
+
     /// What it needs beside the parameters.
-    pub const fn companion(&self) -> Companion {
-        match *self {
-            Self::NoLoCo { lr, pull, .. } => Companion::Anchors {
-                lr: lr as f32,
-                pull: pull as f32,
-            },
-            _ => Companion::None,
+    pub fn companion(&self) -> Companion {
+        if self.spec().nature != Nature::Pairs {
+            return Companion::None;
+        }
+        Companion::Anchors {
+            lr: self.number("lr") as f32,
+            pull: self.number("pull") as f32,
         }
     }
 
@@ -145,46 +159,12 @@ impl OuterKind {
 
     /// The optimizer itself, for `len` parameters.
     pub fn build(&self, len: usize) -> Box<dyn OuterOptimizer> {
-        let adaptive = |rule, lr: f64, betas: [f64; 2], eps: f64| {
-            let betas = betas.map(|beta| beta as f32);
-            Box::new(FedOpt::new(len, rule, lr as f32, betas, eps as f32))
-        };
-        match *self {
-            Self::Average | Self::Easgd { .. } => Box::new(Average),
-            Self::Co2 {
-                lr,
-                momentum,
-                penalty,
-                clip,
-            } => {
-                let (lr, momentum) = (lr as f32, momentum as f32);
-                Box::new(Co2::new(len, lr, momentum, penalty, clip as f32))
-            }
-            Self::DelayedNesterov {
-                lr,
-                momentum,
-                every,
-                spread,
-            } => Box::new(DelayedNesterov::new(
-                len,
-                lr as f32,
-                momentum as f32,
-                every,
-                spread as f32,
-            )),
-            Self::FedAdagrad { lr, momentum, eps } => {
-                adaptive(SecondMoment::Adagrad, lr, [momentum, 0.0], eps)
-            }
-            Self::FedAdam { lr, betas, eps } => adaptive(SecondMoment::Adam, lr, betas, eps),
-            Self::FedYogi { lr, betas, eps } => adaptive(SecondMoment::Yogi, lr, betas, eps),
-            Self::Nesterov { lr, momentum } => {
-                Box::new(Nesterov::new(len, lr as f32, momentum as f32))
-            }
-            Self::NoLoCo { lr, momentum, pull } => {
-                Box::new(NoLoCo::new(len, momentum as f32, lr as f32, pull as f32))
-            }
-            Self::SlowMo { lr, momentum } => Box::new(SlowMo::new(len, lr as f32, momentum as f32)),
-        }
+        (self.spec().build)(self, len)
+    }
+
+    /// A parameter in f32, in which the arithmetic is done.
+    pub(super) fn single(&self, parameter: &str) -> f32 {
+        self.number(parameter) as f32
     }
 }
 
@@ -199,6 +179,10 @@ mod tests {
         (0..LEN)
             .map(|i| ((round * 13 + i * 7) % 19) as f32 / 9.0 - 1.0)
             .collect()
+    }
+
+    fn nesterov(lr: f64, momentum: f64) -> OuterKind {
+        OuterKind::new("nesterov", &[("lr", lr), ("momentum", momentum)]).unwrap()
     }
 
     /// Applies rounds in two fragments.
@@ -217,13 +201,7 @@ mod tests {
 
     #[test]
     fn nesterov_follows_its_equation() {
-        let (anchor, _) = run(
-            OuterKind::Nesterov {
-                lr: 0.7,
-                momentum: 0.9,
-            },
-            30,
-        );
+        let (anchor, _) = run(nesterov(0.7, 0.9), 30);
         let (mut expected, mut m) = ([0.5f64; LEN], [0.0f64; LEN]);
         for round in 0..30 {
             for (i, d) in delta(round).into_iter().enumerate() {
@@ -239,14 +217,8 @@ mod tests {
 
     #[test]
     fn nesterov_without_momentum_at_rate_one_is_the_average() {
-        let (average, _) = run(OuterKind::Average, 20);
-        let (nesterov, _) = run(
-            OuterKind::Nesterov {
-                lr: 1.0,
-                momentum: 0.0,
-            },
-            20,
-        );
+        let (average, _) = run(OuterKind::average(), 20);
+        let (nesterov, _) = run(nesterov(1.0, 0.0), 20);
         assert_eq!(average, nesterov);
         let sum = |i: usize| (0..20).map(|round| f64::from(delta(round)[i])).sum::<f64>();
         for (i, a) in average.iter().enumerate() {
@@ -256,13 +228,7 @@ mod tests {
 
     #[test]
     fn state_survives_saving_and_loading() {
-        for kind in [
-            OuterKind::Average,
-            OuterKind::Nesterov {
-                lr: 0.7,
-                momentum: 0.9,
-            },
-        ] {
+        for kind in [OuterKind::average(), nesterov(0.7, 0.9)] {
             let (_, outer) = run(kind, 5);
             assert_eq!(outer.state().len(), kind.state_multiple() * LEN);
             let mut state = MemoryState::default();

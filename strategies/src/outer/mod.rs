@@ -1,4 +1,5 @@
-//! Outer optimizers: how the aggregated delta changes the anchor. One file each.
+//! Outer optimizers: how the aggregated delta changes the anchor. Each is one file with one `SPEC`, and a line
+//! in [`OUTERS`].
 
 mod average;
 mod co2;
@@ -17,60 +18,53 @@ pub use co2::Co2;
 pub use delayed_nesterov::DelayedNesterov;
 pub use elastic::elastic;
 pub use fed_opt::{FedOpt, SecondMoment};
-pub use kind::OuterKind;
+pub use kind::{Nature, OuterKind, OuterOptimizer, OuterSpec};
 pub use nesterov::Nesterov;
 pub use no_lo_co::NoLoCo;
 pub use slow_mo::SlowMo;
 pub use staleness::{StalenessWeight, compensate_delay};
 pub use stored::{SavedOuter, StatePrecision, StoredOuter};
 
-use crate::state::{StateError, StateSink, StateSource};
-use std::ops::Range;
+use crate::kind::Spec;
+use crate::parameter::Parameters;
 
-/// Turns an aggregated delta into the next anchor. Its state is shared: it is the same on all
-/// peers of a run and part of a state transfer.
-pub trait OuterOptimizer: Send {
-    /// Its name in the configuration.
-    fn name(&self) -> &'static str;
+/// All outer optimizers. Random scenarios are drawn from the list: a new one goes to its end.
+pub const OUTERS: &[&OuterSpec] = &[
+    &average::SPEC,
+    &co2::SPEC,
+    &delayed_nesterov::SPEC,
+    &elastic::SPEC,
+    &fed_opt::ADAGRAD,
+    &fed_opt::ADAM,
+    &fed_opt::YOGI,
+    &nesterov::SPEC,
+    &no_lo_co::SPEC,
+    &slow_mo::SPEC,
+];
 
-    /// f32 per parameter that it keeps.
-    fn state_multiple(&self) -> usize;
+impl Spec for OuterSpec {
+    const KEY: &'static str = "outer.optimizer";
 
-    /// Puts one fragment's aggregated delta (theta after - theta before) into the anchor:
-    /// `range` is where the fragment lies in the flat parameters, `anchor` and `delta` are its
-    /// values; `delta` may be overwritten.
-    fn apply(&mut self, range: Range<usize>, anchor: &mut [f32], delta: &mut [f32]);
-
-    /// The state, `state_multiple` runs of the whole parameters' length, back to back.
-    fn state(&self) -> &[f32];
-
-    /// The state, for a state transfer or a resumed checkpoint to be written into.
-    fn state_mut(&mut self) -> &mut [f32];
-
-    /// Begins again, as if no delta had come yet.
-    fn reset(&mut self) {
-        self.state_mut().fill(0.0);
+    fn list() -> &'static [&'static Self] {
+        OUTERS
     }
 
-    /// Writes the state as `outer.state`.
-    ///
-    /// # Errors
-    /// The sink's.
-    fn save(&self, sink: &mut dyn StateSink) -> Result<(), StateError> {
-        match self.state() {
-            [] => Ok(()),
-            state => sink.tensor("outer.state", state),
+    fn keys(&self) -> Parameters {
+        Parameters {
+            table: "outer",
+            method: self.name,
+            list: self.parameters,
         }
     }
 
-    /// Takes back what [`OuterOptimizer::save`] wrote.
-    ///
-    /// # Errors
-    /// When it is missing or has another length.
-    fn load(&mut self, source: &dyn StateSource) -> Result<(), StateError> {
-        match self.state_mut() {
-            [] => Ok(()),
-            state => source.tensor("outer.state", state),
-        }
+    fn unfit(kind: &OuterKind) -> Option<&'static str> {
+        (kind.spec().unfit)(kind)
+    }
+}
+
+impl OuterKind {
+    /// The optimizer after which the anchor is the mean.
+    pub fn average() -> Self {
+        Self::of(&average::SPEC, &[]).expect("it has no parameters")
     }
 }

@@ -1,7 +1,25 @@
 //! Outer optimizer `nesterov`: Nesterov momentum on the pseudo-gradient, as in DiLoCo.
 
 use super::OuterOptimizer;
+use super::kind::{Nature, OuterSpec, STATE, lr, momentum};
 use std::ops::Range;
+
+pub(super) const SPEC: OuterSpec = OuterSpec {
+    name: "nesterov",
+    summary: "momentum on the pseudo-gradient",
+    equation: "m' = mu m - D, a' = a - lr (mu m' - D)",
+    source: "Douillard et al., arXiv 2311.08105",
+    parameters: &[lr(0.7), momentum(0.9), STATE],
+    nature: Nature::Linear,
+    unfit: |_| None,
+    build: |kind, len| {
+        Box::new(Nesterov::new(
+            len,
+            kind.single("lr"),
+            kind.single("momentum"),
+        ))
+    },
+};
 
 /// Nesterov momentum on the pseudo-gradient `g = -delta`.
 ///

@@ -1,7 +1,38 @@
 //! Outer optimizer `no-lo-co`: outer momentum on random pairs, without an all-reduce.
 
 use super::OuterOptimizer;
+use super::kind::{Nature, OuterSpec, lr, momentum};
+use crate::parameter::{Number, Parameter, Range as Values};
 use std::ops::Range;
+
+pub(super) const SPEC: OuterSpec = OuterSpec {
+    name: "no-lo-co",
+    summary: "momentum on random pairs, each with an anchor of its own",
+    equation: "m' = mu m + lr mean_j (x_j - a_j) + pull (mean_j a_j - a_i), a' = a + m', j the pair",
+    source: "Kolehmainen et al., arXiv 2506.10911",
+    parameters: &[lr(0.7), momentum(0.5), PULL],
+    nature: Nature::Pairs,
+    // The paper's bounds for groups of two.
+    unfit: |kind| {
+        let [momentum, pull] = ["momentum", "pull"].map(|key| kind.number(key));
+        let fits = pull > momentum && pull * pull < 2.0 + momentum * momentum;
+        (!fits).then_some("pull")
+    },
+    build: |kind, len| {
+        let [momentum, lr, pull] = ["momentum", "lr", "pull"].map(|key| kind.single(key));
+        Box::new(NoLoCo::new(len, momentum, lr, pull))
+    },
+};
+
+const PULL: Parameter = Parameter::new(
+    "pull",
+    Values::Words(
+        Number::Real,
+        "above the momentum mu and below sqrt(2 + mu^2)",
+    ),
+    0.7,
+    "how far towards the pair's mean anchor, gamma in the paper",
+);
 
 /// Modified Nesterov momentum of one peer i in a group of n (pairs: n = 2).
 ///

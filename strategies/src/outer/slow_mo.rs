@@ -2,7 +2,19 @@
 //! BMUF).
 
 use super::OuterOptimizer;
+use super::kind::{Nature, OuterSpec, STATE, lr, momentum};
 use std::ops::Range;
+
+pub(super) const SPEC: OuterSpec = OuterSpec {
+    name: "slow-mo",
+    summary: "heavy-ball momentum on the pseudo-gradient (BMUF)",
+    equation: "u' = mu u - D, a' = a - lr u'",
+    source: "Wang et al., ICLR 2020",
+    parameters: &[lr(1.0), momentum(0.5), STATE],
+    nature: Nature::Linear,
+    unfit: |_| None,
+    build: |kind, len| Box::new(SlowMo::new(len, kind.single("lr"), kind.single("momentum"))),
+};
 
 /// Slow momentum on the pseudo-gradient `g = -delta`.
 ///

@@ -1,9 +1,9 @@
 //! An outer optimizer with its state in memory, in f32 or in bf16.
 
+use super::kind::STATE;
 use super::{OuterKind, OuterOptimizer};
-use crate::compress::{BF16_SPEC, F32_SPEC, bf16_to_f32, f32_to_bf16};
+use crate::compress::{bf16_to_f32, f32_to_bf16};
 use crate::state::{StateError, StateSink, StateSource, finite};
-use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
 /// Values that are widened at a time for a step. They fit into the processor's cache.
@@ -13,8 +13,7 @@ const STEP_VALUES: usize = 4096;
 const SAVED_VALUES: usize = 1 << 22;
 
 /// How a value of the state is kept.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum StatePrecision {
     /// 4 bytes, exact.
     #[default]
@@ -32,11 +31,12 @@ impl StatePrecision {
         }
     }
 
-    /// Its name in the configuration: that of the codec with the same values.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::F32 => F32_SPEC.name,
-            Self::Bf16 => BF16_SPEC.name,
+    /// How the configuration of an optimizer keeps its state.
+    pub fn of(kind: &OuterKind) -> Self {
+        if kind.has(STATE.name) && kind.count(STATE.name) == 1 {
+            Self::Bf16
+        } else {
+            Self::F32
         }
     }
 }
@@ -224,16 +224,10 @@ mod tests {
     use crate::state::MemoryState;
 
     const LEN: usize = 2 * STEP_VALUES + 77;
-    const KINDS: [OuterKind; 2] = [
-        OuterKind::Nesterov {
-            lr: 0.7,
-            momentum: 0.9,
-        },
-        OuterKind::SlowMo {
-            lr: 1.0,
-            momentum: 0.5,
-        },
-    ];
+    /// With their default parameters.
+    fn kinds() -> [OuterKind; 2] {
+        ["nesterov", "slow-mo"].map(|name| OuterKind::new(name, &[]).unwrap())
+    }
 
     /// The delta of a round: from -1 to 1, and of every size down to 2^-19.
     fn delta(round: usize) -> Vec<f32> {
@@ -257,17 +251,10 @@ mod tests {
         (anchor, outer)
     }
 
-    fn momentum(kind: OuterKind) -> f64 {
-        match kind {
-            OuterKind::Nesterov { momentum, .. } | OuterKind::SlowMo { momentum, .. } => momentum,
-            _ => unreachable!("only these are tested"),
-        }
-    }
-
     #[test]
     fn the_error_of_the_momentum_stays_within_its_bound() {
-        for kind in KINDS {
-            let mu = momentum(kind);
+        for kind in kinds() {
+            let mu = kind.number("momentum");
             let mut exact = vec![0.0f64; LEN];
             let mut largest = vec![0.0f64; LEN];
             let mut outer = StoredOuter::new(&kind, StatePrecision::Bf16, LEN);
@@ -294,7 +281,7 @@ mod tests {
 
     #[test]
     fn the_first_step_is_exact() {
-        for kind in KINDS {
+        for kind in kinds() {
             let (half, _) = run(kind, StatePrecision::Bf16, 1);
             let (full, _) = run(kind, StatePrecision::F32, 1);
             assert_eq!(half, full);
@@ -303,7 +290,7 @@ mod tests {
 
     #[test]
     fn the_state_takes_half_the_bytes_and_survives_a_checkpoint_and_a_transfer() {
-        for kind in KINDS {
+        for kind in kinds() {
             let (anchor, mut outer) = run(kind, StatePrecision::Bf16, 9);
             assert_eq!(outer.as_bytes().len(), 2 * LEN);
             let mut state = MemoryState::default();
@@ -327,7 +314,7 @@ mod tests {
 
     #[test]
     fn a_value_that_is_not_finite_is_seen() {
-        let outer = StoredOuter::new(&KINDS[0], StatePrecision::Bf16, 4);
+        let outer = StoredOuter::new(&kinds()[0], StatePrecision::Bf16, 4);
         let halves = [0u16, 0x7f80, 0, 0];
         assert!(!outer.all_finite(bytemuck::cast_slice(&halves)));
         assert!(outer.all_finite(bytemuck::cast_slice(&halves[2..])));
@@ -335,7 +322,7 @@ mod tests {
 
     #[test]
     fn after_a_reset_it_is_as_new() {
-        let (_, mut outer) = run(KINDS[0], StatePrecision::Bf16, 3);
+        let (_, mut outer) = run(kinds()[0], StatePrecision::Bf16, 3);
         outer.reset();
         assert!(outer.as_bytes().iter().all(|byte| *byte == 0));
     }

@@ -94,6 +94,10 @@ impl Spec for TopologySpec {
         TOPOLOGIES
     }
 
+    fn usual() -> &'static Self {
+        DEFAULT
+    }
+
     fn keys(&self) -> Parameters {
         self.parameters()
     }

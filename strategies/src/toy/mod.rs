@@ -60,13 +60,13 @@ const fn eight() -> u64 {
     8
 }
 
-const fn default_inner() -> InnerKind {
+fn default_inner() -> InnerKind {
     InnerKind::sgd(0.1)
 }
 
 impl ToyTask {
     /// A quadratic of this many parameters with defaults for the rest.
-    pub const fn quadratic(dim: usize) -> Self {
+    pub fn quadratic(dim: usize) -> Self {
         Self::Quadratic {
             dim,
             heterogeneity: one(),
@@ -76,7 +76,7 @@ impl ToyTask {
     }
 
     /// A logistic regression of this many features with defaults for the rest.
-    pub const fn logistic(dim: usize) -> Self {
+    pub fn logistic(dim: usize) -> Self {
         Self::Logistic {
             dim,
             heterogeneity: one(),
@@ -159,7 +159,9 @@ mod tests {
         }
     }
 
-    const TASKS: [ToyTask; 2] = [ToyTask::quadratic(12), ToyTask::logistic(12)];
+    fn tasks() -> [ToyTask; 2] {
+        [ToyTask::quadratic(12), ToyTask::logistic(12)]
+    }
 
     fn parameters(trainer: &mut dyn Trainer) -> Vec<f32> {
         let mut all = Vec::new();
@@ -263,7 +265,7 @@ mod tests {
 
     #[test]
     fn a_reloaded_trainer_goes_on_to_the_bit() {
-        for task in TASKS {
+        for task in tasks() {
             let mut whole = task.with_inner(InnerKind::adam_w(0.01)).build(2, 5, 9);
             assert_eq!(whole.steps(&mut Count(7)).unwrap().steps, 7);
             let (mut state, at) = (MemoryState::default(), parameters(&mut *whole));
@@ -288,7 +290,7 @@ mod tests {
         let task: ToyTask = toml::from_str("task = \"quadratic\"\ndim = 64").unwrap();
         assert_eq!(task, ToyTask::quadratic(64));
         assert!(toml::from_str::<ToyTask>("task = \"quadratic\"\ndim = 64\nnois = 1").is_err());
-        for task in TASKS {
+        for task in tasks() {
             assert_eq!(
                 toml::from_str::<ToyTask>(&toml::to_string(&task).unwrap()).unwrap(),
                 task

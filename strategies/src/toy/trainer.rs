@@ -65,7 +65,7 @@ impl<O: Objective> ToyTrainer<O> {
         }
     }
 
-    /// What it minimizes.
+    /// The objective.
     pub fn objective(&self) -> &O {
         &self.objective
     }

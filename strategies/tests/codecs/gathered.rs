@@ -2,7 +2,7 @@
 //! optimum, keeps the same bits in common at all of them, loses nothing, and refuses hostile bytes.
 #![allow(clippy::unwrap_used, reason = "helpers of tests may, as tests do")]
 
-use murmurate_strategies::compress::gathering::{Agreed, Contributed};
+use murmurate_strategies::compress::{Agreed, Contributed};
 use murmurate_strategies::compress::{CODECS, Codec, CodecKind, EncodeContext, Matrix};
 use murmurate_strategies::toy::Quadratic;
 

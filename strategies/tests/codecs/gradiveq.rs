@@ -2,7 +2,7 @@
 //! coefficients that are summed, and what it does where members do not hold the same.
 
 use crate::gathered::{DIM, Group, MATRICES, PEERS, all, kind};
-use murmurate_strategies::compress::gathering::{Agreed, Contributed};
+use murmurate_strategies::compress::{Agreed, Contributed};
 use murmurate_strategies::compress::{CodecError, EncodeContext};
 
 /// Values of a slice.

@@ -14,7 +14,7 @@
 )]
 
 use murmurate_strategies::Layout;
-use murmurate_strategies::compress::gathering::{Agreed, Contributed};
+use murmurate_strategies::compress::{Agreed, Contributed};
 use murmurate_strategies::compress::{
     CODECS, CodecKind, CodecSpec, EncodeContext, Matrix, PLANES_MAX, Reduction,
 };

@@ -9,7 +9,7 @@
     reason = "a reference follows the algorithm of the paper line by line"
 )]
 
-use murmurate_strategies::compress::gathering::Bad;
+use murmurate_strategies::compress::Bad;
 use murmurate_strategies::compress::{CODECS, Codec, CodecKind, EncodeContext, Joined, Matrix};
 use murmurate_strategies::toy::Quadratic;
 use proptest::prelude::*;

@@ -139,7 +139,7 @@ fn quasi_global_momentum_is_of_how_mixing_moved_the_parameters() {
 
 #[test]
 fn a_delta_that_is_kept_stays_as_far_from_its_anchor() {
-    let kind = CorrectionKind::FedProx { mu: 2.0 };
+    let kind = CorrectionKind::new("fed-prox", &[("mu", 2.0)]).unwrap();
     let mut spring = kind.build(3, 0.1).unwrap();
     spring.taken_over(0, &[9.0; 3], &[1.0, 1.0, 1.0], true, 0);
     // Training went to 4, the anchor to 3, and the delta of 3 is kept on top of it.
@@ -152,8 +152,8 @@ fn a_delta_that_is_kept_stays_as_far_from_its_anchor() {
 #[test]
 fn corrections_come_piece_by_piece() {
     for kind in [
-        CorrectionKind::FedProx { mu: 0.7 },
-        CorrectionKind::QuasiGlobal { beta: 0.6 },
+        CorrectionKind::new("fed-prox", &[("mu", 0.7)]).unwrap(),
+        CorrectionKind::new("quasi-global", &[("beta", 0.6)]).unwrap(),
     ] {
         let value = |at: usize, salt: usize| ((at * 37 + salt * 101) % 17) as f32 / 4.0 - 2.0;
         let run = |pieces: &[std::ops::Range<usize>]| {
@@ -172,7 +172,7 @@ fn corrections_come_piece_by_piece() {
         };
         assert_eq!(run(&[0..9, 9..10]), run(&[3..7, 0..3, 7..10]), "{kind:?}");
     }
-    assert!(CorrectionKind::None.build(3, 0.1).is_none());
+    assert!(CorrectionKind::none().build(3, 0.1).is_none());
 }
 
 #[test]

@@ -77,15 +77,21 @@ const NAMESAKES: [(&str, &[&str]); 14] = [
             "sim/src/",
             "tasks/src/",
             "strategies/src/correct/",
-            "strategies/src/grid/optimizers.rs",
             "strategies/src/grid/registry/",
             "strategies/src/grid/presets/",
         ],
     ),
     // What a work order or an event is called.
     ("push", &["sim/src/names.rs"]),
-    // A peer's part of an exchange, and how members pass partial sums on.
-    ("pull", &["protocol/src/exchange/center"]),
+    // A peer's part of an exchange, a key of an outer optimizer, and how members pass partial sums on.
+    (
+        "pull",
+        &[
+            "protocol/src/exchange/center",
+            "strategies/src/grid/text.rs",
+            "strategies/src/outer/",
+        ],
+    ),
     ("relay-sum", &["protocol/src/exchange/agreed"]),
     // Schedules of an all-reduce, and what random scenarios do with them.
     ("binary-tree", &SCHEDULES),

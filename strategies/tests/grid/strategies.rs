@@ -48,17 +48,14 @@ fn presets_are_the_points_they_say() {
         point("local-sgd"),
         (ExchangeKind::AllReduce, Contribution::Delta)
     );
-    assert_eq!(*of("local-sgd").outer_kind(), OuterKind::Average);
+    assert_eq!(*of("local-sgd").outer_kind(), OuterKind::average());
     assert_eq!(
         point("diloco"),
         (ExchangeKind::AllReduce, Contribution::Delta)
     );
     assert_eq!(
         *of("diloco").outer_kind(),
-        OuterKind::Nesterov {
-            lr: 0.7,
-            momentum: 0.9
-        }
+        OuterKind::new("nesterov", &[("lr", 0.7), ("momentum", 0.9)]).unwrap()
     );
     assert_eq!(of("diloco").inner_kind().name(), "sgd");
     assert_eq!(
@@ -73,10 +70,7 @@ fn a_single_key_overrides_a_preset() {
     let strategy = Strategy::parse("[outer]\nlr = 1", Some("diloco")).unwrap();
     assert_eq!(
         *strategy.outer_kind(),
-        OuterKind::Nesterov {
-            lr: 1.0,
-            momentum: 0.9
-        }
+        OuterKind::new("nesterov", &[("lr", 1.0), ("momentum", 0.9)]).unwrap()
     );
     assert_eq!(*strategy.inner_kind(), InnerKind::sgd(0.1));
     let time = Strategy::parse("[synchronization]\nround_time = 2.5", None).unwrap();
@@ -99,7 +93,7 @@ fn another_method_does_not_inherit_the_old_ones_parameters() {
     let text = "[inner]\noptimizer = \"sgd\"\n[outer]\noptimizer = \"average\"";
     let strategy = Strategy::parse(text, Some("diloco")).unwrap();
     assert_eq!(*strategy.inner_kind(), InnerKind::sgd(0.1));
-    assert_eq!(*strategy.outer_kind(), OuterKind::Average);
+    assert_eq!(*strategy.outer_kind(), OuterKind::average());
     let text = "[compression]\ncodec = \"top-k\"\ndensity = 0.01";
     let strategy = Strategy::parse(text, Some("local-sgd")).unwrap();
     assert_eq!(

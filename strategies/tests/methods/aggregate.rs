@@ -1,4 +1,5 @@
 //! Aggregation rules against their papers: a reference in f64 for each, and what f liars among n can do.
+#![allow(clippy::unwrap_used, reason = "helpers of tests may, as tests do")]
 
 use murmurate_strategies::aggregate::{
     AggregationKind, Aggregator, Bucketing, CenteredClip, Input, Krum, Median, Scope, TrimmedMean,
@@ -220,29 +221,32 @@ fn reference(kind: &AggregationKind, vectors: &Vectors) -> Vec<f64> {
             .map(|d| (0..n).map(|k| a[k] / total * shares[k] * x[k][d]).sum())
             .collect()
     };
-    match *kind {
-        AggregationKind::Median => (0..len).map(|d| middle(&column(&x, d))).collect(),
-        AggregationKind::TrimmedMean { liars } => trimmed_mean(&x, liars),
-        AggregationKind::NearestTrimmedMean { liars } => nearest_trimmed_mean(&x, liars),
-        AggregationKind::ClippedGossip { liars } => clipped_gossip(&x, &a, liars),
-        AggregationKind::FedNova => {
+    let liars = || kind.count("liars");
+    match kind.name() {
+        "median" => (0..len).map(|d| middle(&column(&x, d))).collect(),
+        "trimmed-mean" => trimmed_mean(&x, liars()),
+        "nearest-trimmed-mean" => nearest_trimmed_mean(&x, liars()),
+        "clipped-gossip" => clipped_gossip(&x, &a, liars()),
+        "fed-nova" => {
             let mean_of_steps = a.iter().sum::<f64>() / n as f64;
             let normalized: Vec<Vec<f64>> = (0..n)
                 .map(|k| x[k].iter().map(|x| mean_of_steps * x / a[k]).collect())
                 .collect();
             mean_of(&normalized)
         }
-        AggregationKind::Krum { liars } => x[krum_order(&x, liars)[0]].clone(),
-        AggregationKind::MultiKrum { liars } => {
-            let best = krum_order(&x, liars)[..n - liars].to_vec();
+        "krum" => x[krum_order(&x, liars())[0]].clone(),
+        "multi-krum" => {
+            let best = krum_order(&x, liars())[..n - liars()].to_vec();
             mean_of(&best.iter().map(|k| x[*k].clone()).collect::<Vec<_>>())
         }
-        AggregationKind::Bulyan { liars } => bulyan(&x, liars),
-        AggregationKind::CenteredClip {
-            radius, iterations, ..
-        } => centered_clip(&x, radius, iterations),
-        AggregationKind::GeometricMedian { .. } => weiszfeld(&x, &a),
-        AggregationKind::NormClip { radius } => {
+        "bulyan" => bulyan(&x, liars()),
+        "centered-clip" => {
+            let iterations = kind.count("iterations") as u32;
+            centered_clip(&x, kind.number("radius"), iterations)
+        }
+        "geometric-median" => weiszfeld(&x, &a),
+        "norm-clip" => {
+            let radius = kind.number("radius");
             let zero = vec![0.0; len];
             let cut: Vec<f64> = x
                 .iter()
@@ -250,44 +254,44 @@ fn reference(kind: &AggregationKind, vectors: &Vectors) -> Vec<f64> {
                 .collect();
             weighted(&cut)
         }
-        AggregationKind::SignMajority => (0..len)
+        "sign-majority" => (0..len)
             .map(|d| {
                 let sign = |x: f64| f64::from(i8::from(x > 0.0) - i8::from(x < 0.0));
                 sign(x.iter().map(|x| sign(x[d])).sum())
             })
             .collect(),
         // Whom members admit is settled before: what is left is the mean.
-        AggregationKind::Gauntlet { .. } | AggregationKind::WeightedMean => weighted(&vec![1.0; n]),
+        _ => weighted(&vec![1.0; n]),
     }
 }
 
 /// Every rule for `n` inputs, with as many liars as it allows.
 fn kinds(n: usize) -> Vec<AggregationKind> {
-    let clip = |radius, iterations| AggregationKind::CenteredClip {
-        radius,
-        iterations,
-        bucket: 1,
+    let clip = |radius, iterations| {
+        AggregationKind::new(
+            "centered-clip",
+            &[
+                ("radius", radius),
+                ("iterations", iterations as f64),
+                ("bucket", 1.0),
+            ],
+        )
+        .unwrap()
     };
     vec![
-        AggregationKind::Bulyan {
-            liars: n.saturating_sub(3) / 4,
-        },
+        AggregationKind::new("bulyan", &[("liars", (n.saturating_sub(3) / 4) as f64)]).unwrap(),
         clip(3.0, 1),
         clip(30.0, 5),
-        AggregationKind::FedNova,
-        AggregationKind::GeometricMedian { iterations: 2000 },
-        AggregationKind::Krum {
-            liars: n.saturating_sub(3) / 2,
-        },
-        AggregationKind::Median,
-        AggregationKind::MultiKrum {
-            liars: n.saturating_sub(3) / 2,
-        },
-        AggregationKind::NormClip { radius: 4.0 },
-        AggregationKind::SignMajority,
-        AggregationKind::TrimmedMean { liars: (n - 1) / 3 },
-        AggregationKind::NearestTrimmedMean { liars: (n - 1) / 3 },
-        AggregationKind::ClippedGossip { liars: n / 3 },
+        AggregationKind::new("fed-nova", &[]).unwrap(),
+        AggregationKind::new("geometric-median", &[("iterations", 2000.0)]).unwrap(),
+        AggregationKind::new("krum", &[("liars", (n.saturating_sub(3) / 2) as f64)]).unwrap(),
+        AggregationKind::new("median", &[]).unwrap(),
+        AggregationKind::new("multi-krum", &[("liars", (n.saturating_sub(3) / 2) as f64)]).unwrap(),
+        AggregationKind::new("norm-clip", &[("radius", 4.0)]).unwrap(),
+        AggregationKind::new("sign-majority", &[]).unwrap(),
+        AggregationKind::new("trimmed-mean", &[("liars", ((n - 1) / 3) as f64)]).unwrap(),
+        AggregationKind::new("nearest-trimmed-mean", &[("liars", ((n - 1) / 3) as f64)]).unwrap(),
+        AggregationKind::new("clipped-gossip", &[("liars", (n / 3) as f64)]).unwrap(),
     ]
 }
 
@@ -299,21 +303,19 @@ fn rules_follow_their_papers() {
                 for kind in kinds(n) {
                     let ties = matches!(case, 2 | 5) || n < 7;
                     let by_distance = matches!(
-                        kind,
-                        AggregationKind::Bulyan { .. }
-                            | AggregationKind::Krum { .. }
-                            | AggregationKind::MultiKrum { .. }
-                            | AggregationKind::NearestTrimmedMean { .. }
-                            | AggregationKind::ClippedGossip { .. }
+                        kind.name(),
+                        "bulyan"
+                            | "krum"
+                            | "multi-krum"
+                            | "nearest-trimmed-mean"
+                            | "clipped-gossip"
                     );
                     // Equal scores, and squares of denormals that f32 has not: any choice is right.
                     if by_distance && (ties || len < 7) {
                         continue;
                     }
                     // A few points on a line have a whole segment of minima.
-                    if matches!(kind, AggregationKind::GeometricMedian { .. })
-                        && (len != 1024 || case != 0)
-                    {
+                    if kind.name() == "geometric-median" && (len != 1024 || case != 0) {
                         continue;
                     }
                     let found = aggregate(&mut *built(kind), &vectors);
@@ -370,7 +372,10 @@ fn special_cases_are_the_plain_mean_or_median() {
     };
     close(&mut TrimmedMean::new(0), &mean);
     close(&mut Krum::multi(0), &mean);
-    close(&mut *built(AggregationKind::Bulyan { liars: 0 }), &mean);
+    close(
+        &mut *built(AggregationKind::new("bulyan", &[("liars", 0.0)]).unwrap()),
+        &mean,
+    );
     close(&mut CenteredClip::new(1e9, 1), &mean);
     close(
         &mut Bucketing::new(Box::new(TrimmedMean::new(0)), 3, 5),
@@ -457,7 +462,7 @@ fn the_weighted_mean_breaks() {
     let (_, lies) = attacks(&wide, 2).swap_remove(1);
     let all: Vectors = honest.into_iter().chain(lies).collect();
     let mean = mean_of(&wide);
-    let found = reference(&AggregationKind::WeightedMean, &all);
+    let found = reference(&AggregationKind::weighted_mean(), &all);
     let along: f64 = found.iter().zip(&mean).map(|(f, m)| f * m).sum();
     assert!(along < 0.0, "it points backwards: {along}");
 }
@@ -495,7 +500,7 @@ fn krum_stays_within_its_bound() {
 #[test]
 fn bulyan_stays_near_the_honest_in_every_coordinate() {
     for (n, f) in [(7, 1), (11, 2), (15, 3)] {
-        let mut rule = built(AggregationKind::Bulyan { liars: f });
+        let mut rule = built(AggregationKind::new("bulyan", &[("liars", f as f64)]).unwrap());
         under_attack(n, f, &mut *rule, |name, out, honest| {
             for (d, o) in out.iter().enumerate() {
                 let column = column(honest, d);
@@ -513,7 +518,8 @@ fn bulyan_stays_near_the_honest_in_every_coordinate() {
 #[test]
 fn the_geometric_median_stays_within_its_bound() {
     for (n, f) in [(5, 1), (8, 2), (11, 4)] {
-        let mut rule = built(AggregationKind::GeometricMedian { iterations: 60 });
+        let mut rule =
+            built(AggregationKind::new("geometric-median", &[("iterations", 60.0)]).unwrap());
         for seed in 0..5 {
             let honest = vectors(n - f, 64, 200 + seed);
             let wide_honest: Vec<Vec<f64>> = honest.iter().map(|v| wide(v)).collect();
@@ -588,7 +594,7 @@ fn bucketing_makes_room_for_skewed_data() {
 
 #[test]
 fn clipped_norms_bound_the_mean() {
-    let mut rule = built(AggregationKind::NormClip { radius: 2.0 });
+    let mut rule = built(AggregationKind::new("norm-clip", &[("radius", 2.0)]).unwrap());
     under_attack(8, 3, &mut *rule, |name, out, _| {
         let norm = distance(out, &vec![0.0; out.len()]);
         assert!(norm <= 2.0 + 1e-5, "{name}: {norm}");
@@ -597,7 +603,7 @@ fn clipped_norms_bound_the_mean() {
 
 #[test]
 fn liars_cannot_turn_a_clear_majority() {
-    let mut rule = built(AggregationKind::SignMajority);
+    let mut rule = built(AggregationKind::new("sign-majority", &[]).unwrap());
     under_attack(11, 3, &mut *rule, |name, out, honest| {
         for (d, o) in out.iter().enumerate() {
             let votes: f64 = honest.iter().map(|h| h[d].signum()).sum();
@@ -612,7 +618,7 @@ fn liars_cannot_turn_a_clear_majority() {
 /// distance. A mean would follow it.
 #[test]
 fn a_lying_partner_moves_a_peer_no_farther_than_honest_ones() {
-    let mut rule = built(AggregationKind::ClippedGossip { liars: 1 });
+    let mut rule = built(AggregationKind::new("clipped-gossip", &[("liars", 1.0)]).unwrap());
     for lie in [-1e4f32, 50.0, 1e5] {
         let own = vec![0.0f32; 64];
         let honest: Vec<Vec<f32>> = (1..4).map(|at| vec![0.1 * at as f32; 64]).collect();
@@ -634,7 +640,8 @@ fn a_lying_partner_moves_a_peer_no_farther_than_honest_ones() {
         );
         // With as many liars as partners nothing moves it.
         let mut out = vec![1.0; 64];
-        built(AggregationKind::ClippedGossip { liars: 4 }).aggregate(&inputs, &mut out);
+        built(AggregationKind::new("clipped-gossip", &[("liars", 4.0)]).unwrap())
+            .aggregate(&inputs, &mut out);
         assert_eq!(out, own);
     }
 }
@@ -670,7 +677,7 @@ fn mixing_the_nearest_brings_skewed_inputs_together() {
             .map(|(f, h)| f64::from(f - h).powi(2));
         squares.sum::<f64>().sqrt()
     };
-    let alone = error(AggregationKind::TrimmedMean { liars: 2 });
-    let mixed = error(AggregationKind::NearestTrimmedMean { liars: 2 });
+    let alone = error(AggregationKind::new("trimmed-mean", &[("liars", 2.0)]).unwrap());
+    let mixed = error(AggregationKind::new("nearest-trimmed-mean", &[("liars", 2.0)]).unwrap());
     assert!(mixed < alone, "{mixed} is not below {alone}");
 }

@@ -1,5 +1,6 @@
 //! Local corrections on peers whose data differ: each reaches the common optimum, or comes nearer, where
 //! the method that it corrects does not. They are driven as the train lane drives them.
+#![allow(clippy::unwrap_used, reason = "helpers of tests may, as tests do")]
 
 use murmurate_protocol::Round;
 use murmurate_strategies::correct::{Correction, CorrectionKind, Work};
@@ -129,14 +130,17 @@ fn tracking(kind: CorrectionKind, lr: f32) -> f32 {
 
 #[test]
 fn gradient_tracking_reaches_the_optimum() {
-    let off = tracking(CorrectionKind::GradientTracking, 0.1);
+    let off = tracking(CorrectionKind::new("gradient-tracking", &[]).unwrap(), 0.1);
     assert!(off < 1e-3, "{off}");
 }
 
 #[test]
 fn momentum_tracking_reaches_the_optimum_for_any_beta() {
     for (beta, lr) in [(0.0, 0.1), (0.5, 0.05), (0.9, 0.01)] {
-        let off = tracking(CorrectionKind::MomentumTracking { beta }, lr);
+        let off = tracking(
+            CorrectionKind::new("momentum-tracking", &[("beta", beta)]).unwrap(),
+            lr,
+        );
         assert!(off < 1e-3, "beta {beta}: {off}");
     }
 }
@@ -144,7 +148,10 @@ fn momentum_tracking_reaches_the_optimum_for_any_beta() {
 #[test]
 fn trackers_of_averages_reach_the_optimum_for_any_beta() {
     for beta in [0.0, 0.5, 0.9] {
-        let off = tracking(CorrectionKind::MoTef { beta }, 0.1);
+        let off = tracking(
+            CorrectionKind::new("motef", &[("beta", beta)]).unwrap(),
+            0.1,
+        );
         assert!(off < 1e-3, "beta {beta}: {off}");
     }
 }
@@ -153,7 +160,10 @@ fn trackers_of_averages_reach_the_optimum_for_any_beta() {
 fn quasi_global_momentum_is_faster_than_gossip_and_no_worse_at_the_end() {
     let run = |lr: f32, rounds: usize| {
         let (peers, mut x) = (peers(), zeros());
-        let mut all = corrections(CorrectionKind::QuasiGlobal { beta: 0.9 }, lr);
+        let mut all = corrections(
+            CorrectionKind::new("quasi-global", &[("beta", 0.9)]).unwrap(),
+            lr,
+        );
         for i in 0..PEERS {
             all[i].taken_over(0, &x[i], &x[i], true, 0);
         }
@@ -219,16 +229,21 @@ fn local(kind: CorrectionKind, rounds: usize) -> f32 {
 
 #[test]
 fn many_inner_steps_drift_and_scaffold_does_not() {
-    let drift = local(CorrectionKind::None, 500);
+    let drift = local(CorrectionKind::none(), 500);
     assert!(drift > 0.03, "{drift}");
-    let corrected = local(CorrectionKind::Scaffold, 500);
+    let corrected = local(CorrectionKind::new("scaffold", &[]).unwrap(), 500);
     assert!(corrected < 1e-3, "{corrected} where plain drift is {drift}");
 }
 
 #[test]
 fn fed_prox_drifts_less_and_not_at_all_without_a_spring() {
-    let run = |mu: f64| local(CorrectionKind::FedProx { mu }, 1500);
-    let plain = local(CorrectionKind::None, 1500);
+    let run = |mu: f64| {
+        local(
+            CorrectionKind::new("fed-prox", &[("mu", mu)]).unwrap(),
+            1500,
+        )
+    };
+    let plain = local(CorrectionKind::none(), 1500);
     assert_eq!(run(0.0), plain);
     assert!(run(3.0) < 0.6 * plain, "{} {plain}", run(3.0));
     assert!(run(3.0) > 1e-3, "bounded, not removed");

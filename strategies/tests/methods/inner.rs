@@ -1,4 +1,5 @@
 //! Inner optimizers against their papers: a reference in f64 for each, and the optimum they reach.
+#![allow(clippy::unwrap_used, reason = "helpers of tests may, as tests do")]
 
 use murmurate_protocol::InnerStep;
 use murmurate_strategies::Layout;
@@ -106,11 +107,11 @@ fn assert_close(kind: InnerKind, expected: &[f64]) {
 
 #[test]
 fn signum_follows_its_equation() {
-    let kind = InnerKind::Signum {
-        lr: 0.01,
-        momentum: 0.9,
-        weight_decay: 0.1,
-    };
+    let kind = InnerKind::new(
+        "signum",
+        &[("lr", 0.01), ("momentum", 0.9), ("weight_decay", 0.1)],
+    )
+    .unwrap();
     let sign = |x: f64| if x == 0.0 { 0.0 } else { x.signum() };
     let expected = reference(|_, _, x, g, m, _| {
         for i in 0..x.len() {
@@ -132,26 +133,36 @@ fn adam(t: usize, renewals: i32, g: f64, m: &mut f64, v: &mut f64, renew: bool) 
 
 #[test]
 fn frozen_adams_follow_their_equations() {
-    let kind = InnerKind::OneBitAdam {
-        lr: 0.01,
-        betas: BETAS,
-        eps: EPS,
-        freeze: 12,
-        sends: Sends::Gradients,
-    };
+    let kind = InnerKind::new(
+        "one-bit-adam",
+        &[
+            ("lr", 0.01),
+            ("betas", BETAS[0]),
+            ("betas", BETAS[1]),
+            ("eps", EPS),
+            ("freeze", 12.0),
+            ("sends", 0.0),
+        ],
+    )
+    .unwrap();
     let expected = reference(|t, _, x, g, m, v| {
         for i in 0..x.len() {
             x[i] -= 0.01 * adam(t, t.min(12) as i32, g[i], &mut m[i], &mut v[i], t <= 12);
         }
     });
     assert_close(kind, &expected);
-    let kind = InnerKind::ZeroOneAdam {
-        lr: 0.01,
-        betas: BETAS,
-        eps: EPS,
-        freeze: 2,
-        sends: Sends::Gradients,
-    };
+    let kind = InnerKind::new(
+        "zero-one-adam",
+        &[
+            ("lr", 0.01),
+            ("betas", BETAS[0]),
+            ("betas", BETAS[1]),
+            ("eps", EPS),
+            ("freeze", 2.0),
+            ("sends", 0.0),
+        ],
+    )
+    .unwrap();
     let renewals = [1, 2, 3, 5, 7, 11, 15, 23];
     let expected = reference(|t, _, x, g, m, v| {
         let count = renewals.iter().filter(|at| **at <= t).count() as i32;
@@ -171,22 +182,32 @@ fn momenta_that_lose_nothing_give_what_gradients_give() {
             let (lr, betas, eps) = (0.01, BETAS, EPS);
             if zero_one {
                 let freeze = 2;
-                InnerKind::ZeroOneAdam {
-                    lr,
-                    betas,
-                    eps,
-                    freeze,
-                    sends,
-                }
+                InnerKind::new(
+                    "zero-one-adam",
+                    &[
+                        ("lr", lr),
+                        ("betas", betas[0]),
+                        ("betas", betas[1]),
+                        ("eps", eps),
+                        ("freeze", freeze as f64),
+                        ("sends", sends as u8 as f64),
+                    ],
+                )
+                .unwrap()
             } else {
                 let freeze = 12;
-                InnerKind::OneBitAdam {
-                    lr,
-                    betas,
-                    eps,
-                    freeze,
-                    sends,
-                }
+                InnerKind::new(
+                    "one-bit-adam",
+                    &[
+                        ("lr", lr),
+                        ("betas", betas[0]),
+                        ("betas", betas[1]),
+                        ("eps", eps),
+                        ("freeze", freeze as f64),
+                        ("sends", sends as u8 as f64),
+                    ],
+                )
+                .unwrap()
             }
         };
         let len = 40;
@@ -228,19 +249,29 @@ fn momenta_that_lose_nothing_give_what_gradients_give() {
 
 #[test]
 fn an_adam_that_never_freezes_is_adam() {
-    let kind = InnerKind::OneBitAdam {
-        lr: 0.01,
-        betas: BETAS,
-        eps: EPS,
-        freeze: 1000,
-        sends: Sends::Gradients,
-    };
-    let adam = InnerKind::AdamW {
-        lr: 0.01,
-        betas: BETAS,
-        eps: EPS,
-        weight_decay: 0.0,
-    };
+    let kind = InnerKind::new(
+        "one-bit-adam",
+        &[
+            ("lr", 0.01),
+            ("betas", BETAS[0]),
+            ("betas", BETAS[1]),
+            ("eps", EPS),
+            ("freeze", 1000.0),
+            ("sends", 0.0),
+        ],
+    )
+    .unwrap();
+    let adam = InnerKind::new(
+        "adam-w",
+        &[
+            ("lr", 0.01),
+            ("betas", BETAS[0]),
+            ("betas", BETAS[1]),
+            ("eps", EPS),
+            ("weight_decay", 0.0),
+        ],
+    )
+    .unwrap();
     assert_eq!(run(kind), run(adam));
 }
 
@@ -250,12 +281,17 @@ fn length(x: &[f64]) -> f64 {
 
 #[test]
 fn lamb_follows_its_equation() {
-    let kind = InnerKind::Lamb {
-        lr: 0.01,
-        betas: BETAS,
-        eps: EPS,
-        weight_decay: 0.1,
-    };
+    let kind = InnerKind::new(
+        "lamb",
+        &[
+            ("lr", 0.01),
+            ("betas", BETAS[0]),
+            ("betas", BETAS[1]),
+            ("eps", EPS),
+            ("weight_decay", 0.1),
+        ],
+    )
+    .unwrap();
     let expected = reference(|t, _, x, g, m, v| {
         let u: Vec<f64> = (0..x.len())
             .map(|i| adam(t, t as i32, g[i], &mut m[i], &mut v[i], true) + 0.1 * x[i])
@@ -298,11 +334,11 @@ fn newton_schulz(u: &[f64], rows: usize, columns: usize) -> Vec<f64> {
 
 #[test]
 fn muon_follows_its_equation() {
-    let kind = InnerKind::Muon {
-        lr: 0.01,
-        momentum: 0.9,
-        weight_decay: 0.1,
-    };
+    let kind = InnerKind::new(
+        "muon",
+        &[("lr", 0.01), ("momentum", 0.9), ("weight_decay", 0.1)],
+    )
+    .unwrap();
     let shapes = [(1, 3), (4, 6), (1, 5), (7, 4)];
     let expected = reference(|t, at, x, g, m, v| {
         let (rows, columns) = shapes[at];
@@ -360,11 +396,11 @@ fn orthogonal_factors_have_singular_values_near_one() {
 #[test]
 #[should_panic(expected = "whole tensors")]
 fn a_piece_of_a_tensor_is_not_taken_for_a_tensor() {
-    let kind = InnerKind::Muon {
-        lr: 0.01,
-        momentum: 0.9,
-        weight_decay: 0.0,
-    };
+    let kind = InnerKind::new(
+        "muon",
+        &[("lr", 0.01), ("momentum", 0.9), ("weight_decay", 0.0)],
+    )
+    .unwrap();
     let mut optimizer = kind.build_for(&layout());
     optimizer.begin_step();
     optimizer.apply(0..10, &mut [0.0; 10], &[1.0; 10]);
@@ -409,48 +445,71 @@ fn every_optimizer_comes_near_the_optimum_of_a_quadratic() {
     for (near, kind) in [
         (
             0.05,
-            InnerKind::Signum {
-                lr: 0.005,
-                momentum: 0.9,
-                weight_decay,
-            },
+            InnerKind::new(
+                "signum",
+                &[
+                    ("lr", 0.005),
+                    ("momentum", 0.9),
+                    ("weight_decay", weight_decay),
+                ],
+            )
+            .unwrap(),
         ),
         (
             0.05,
-            InnerKind::OneBitAdam {
-                lr: 0.02,
-                betas,
-                eps,
-                freeze: 50,
-                sends: Sends::Gradients,
-            },
+            InnerKind::new(
+                "one-bit-adam",
+                &[
+                    ("lr", 0.02),
+                    ("betas", betas[0]),
+                    ("betas", betas[1]),
+                    ("eps", eps),
+                    ("freeze", 50.0),
+                    ("sends", 0.0),
+                ],
+            )
+            .unwrap(),
         ),
         (
             0.05,
-            InnerKind::ZeroOneAdam {
-                lr: 0.02,
-                betas,
-                eps,
-                freeze: 16,
-                sends: Sends::Gradients,
-            },
+            InnerKind::new(
+                "zero-one-adam",
+                &[
+                    ("lr", 0.02),
+                    ("betas", betas[0]),
+                    ("betas", betas[1]),
+                    ("eps", eps),
+                    ("freeze", 16.0),
+                    ("sends", 0.0),
+                ],
+            )
+            .unwrap(),
         ),
         (
             0.1,
-            InnerKind::Lamb {
-                lr: 0.01,
-                betas,
-                eps,
-                weight_decay,
-            },
+            InnerKind::new(
+                "lamb",
+                &[
+                    ("lr", 0.01),
+                    ("betas", betas[0]),
+                    ("betas", betas[1]),
+                    ("eps", eps),
+                    ("weight_decay", weight_decay),
+                ],
+            )
+            .unwrap(),
         ),
         (
             0.1,
-            InnerKind::Muon {
-                lr: 0.02,
-                momentum: 0.9,
-                weight_decay,
-            },
+            InnerKind::new(
+                "muon",
+                &[
+                    ("lr", 0.02),
+                    ("momentum", 0.9),
+                    ("weight_decay", weight_decay),
+                ],
+            )
+            .unwrap(),
         ),
     ] {
         let worst = off(kind);
@@ -462,36 +521,51 @@ fn every_optimizer_comes_near_the_optimum_of_a_quadratic() {
 fn state_survives_saving_and_loading() {
     use murmurate_strategies::state::MemoryState;
     for kind in [
-        InnerKind::Signum {
-            lr: 0.1,
-            momentum: 0.9,
-            weight_decay: 0.0,
-        },
-        InnerKind::OneBitAdam {
-            lr: 0.1,
-            betas: BETAS,
-            eps: EPS,
-            freeze: 5,
-            sends: Sends::Gradients,
-        },
-        InnerKind::ZeroOneAdam {
-            lr: 0.1,
-            betas: BETAS,
-            eps: EPS,
-            freeze: 3,
-            sends: Sends::Gradients,
-        },
-        InnerKind::Lamb {
-            lr: 0.1,
-            betas: BETAS,
-            eps: EPS,
-            weight_decay: 0.1,
-        },
-        InnerKind::Muon {
-            lr: 0.1,
-            momentum: 0.9,
-            weight_decay: 0.1,
-        },
+        InnerKind::new(
+            "signum",
+            &[("lr", 0.1), ("momentum", 0.9), ("weight_decay", 0.0)],
+        )
+        .unwrap(),
+        InnerKind::new(
+            "one-bit-adam",
+            &[
+                ("lr", 0.1),
+                ("betas", BETAS[0]),
+                ("betas", BETAS[1]),
+                ("eps", EPS),
+                ("freeze", 5.0),
+                ("sends", 0.0),
+            ],
+        )
+        .unwrap(),
+        InnerKind::new(
+            "zero-one-adam",
+            &[
+                ("lr", 0.1),
+                ("betas", BETAS[0]),
+                ("betas", BETAS[1]),
+                ("eps", EPS),
+                ("freeze", 3.0),
+                ("sends", 0.0),
+            ],
+        )
+        .unwrap(),
+        InnerKind::new(
+            "lamb",
+            &[
+                ("lr", 0.1),
+                ("betas", BETAS[0]),
+                ("betas", BETAS[1]),
+                ("eps", EPS),
+                ("weight_decay", 0.1),
+            ],
+        )
+        .unwrap(),
+        InnerKind::new(
+            "muon",
+            &[("lr", 0.1), ("momentum", 0.9), ("weight_decay", 0.1)],
+        )
+        .unwrap(),
     ] {
         let layout = layout();
         let (mut whole, mut x) = (kind.build_for(&layout), start());

@@ -1,5 +1,6 @@
 //! Outer optimizers against their papers: a reference in f64 for each, their special cases, and the
 //! optimum they reach on a quadratic whose peers pull apart.
+#![allow(clippy::unwrap_used, reason = "helpers of tests may, as tests do")]
 
 use murmurate_protocol::InnerStep;
 use murmurate_strategies::inner::InnerKind;
@@ -66,10 +67,7 @@ fn reference(first: [f64; 2], step: impl Fn(&mut f64, f64, &mut [f64; 2])) -> Ve
 
 #[test]
 fn slow_mo_follows_its_equation() {
-    let found = run(OuterKind::SlowMo {
-        lr: 0.8,
-        momentum: 0.6,
-    });
+    let found = run(OuterKind::new("slow-mo", &[("lr", 0.8), ("momentum", 0.6)]).unwrap());
     let expected = reference([0.0; 2], |x, d, s| {
         s[0] = 0.6 * s[0] - d;
         *x -= 0.8 * s[0];
@@ -81,22 +79,23 @@ fn slow_mo_follows_its_equation() {
         *x += s[0];
     });
     assert_close("BMUF", &found, &bmuf);
-    let plain = run(OuterKind::SlowMo {
-        lr: 1.0,
-        momentum: 0.0,
-    });
-    assert_eq!(plain, run(OuterKind::Average));
+    let plain = run(OuterKind::new("slow-mo", &[("lr", 1.0), ("momentum", 0.0)]).unwrap());
+    assert_eq!(plain, run(OuterKind::average()));
 }
 
 #[test]
 fn co2_follows_its_equation_and_is_slow_momentum_without_penalty_and_clip() {
     let (lr, momentum) = (0.8, 0.6);
-    let found = run(OuterKind::Co2 {
-        lr,
-        momentum,
-        penalty: 1.5,
-        clip: 0.9,
-    });
+    let found = run(OuterKind::new(
+        "co2",
+        &[
+            ("lr", lr),
+            ("momentum", momentum),
+            ("penalty", 1.5),
+            ("clip", 0.9),
+        ],
+    )
+    .unwrap());
     let (mut x, mut u) = ([0.5; LEN], [0.0f64; LEN]);
     let norm = |values: &[f64]| values.iter().map(|v| v * v).sum::<f64>().sqrt();
     let mut clipped = 0;
@@ -114,13 +113,20 @@ fn co2_follows_its_equation_and_is_slow_momentum_without_penalty_and_clip() {
     }
     assert!(clipped > 0, "the clip is part of what is compared");
     assert_close("co2", &found, &x);
-    let plain = OuterKind::Co2 {
-        lr,
-        momentum,
-        penalty: 0.0,
-        clip: 1e30,
-    };
-    assert_eq!(run(plain), run(OuterKind::SlowMo { lr, momentum }));
+    let plain = OuterKind::new(
+        "co2",
+        &[
+            ("lr", lr),
+            ("momentum", momentum),
+            ("penalty", 0.0),
+            ("clip", 1e30),
+        ],
+    )
+    .unwrap();
+    assert_eq!(
+        run(plain),
+        run(OuterKind::new("slow-mo", &[("lr", lr), ("momentum", momentum)]).unwrap())
+    );
 }
 
 #[test]
@@ -136,21 +142,39 @@ fn fed_opt_follows_its_equations() {
     let betas = [0.9, 0.99];
     assert_close(
         "fed-adagrad",
-        &run(OuterKind::FedAdagrad {
-            lr,
-            momentum: 0.3,
-            eps,
-        }),
+        &run(OuterKind::new(
+            "fed-adagrad",
+            &[("lr", lr), ("momentum", 0.3), ("eps", eps)],
+        )
+        .unwrap()),
         &adapt(0.3, |v, s| v + s),
     );
     assert_close(
         "fed-adam",
-        &run(OuterKind::FedAdam { lr, betas, eps }),
+        &run(OuterKind::new(
+            "fed-adam",
+            &[
+                ("lr", lr),
+                ("betas", betas[0]),
+                ("betas", betas[1]),
+                ("eps", eps),
+            ],
+        )
+        .unwrap()),
         &adapt(0.9, |v, s| 0.99 * v + 0.01 * s),
     );
     assert_close(
         "fed-yogi",
-        &run(OuterKind::FedYogi { lr, betas, eps }),
+        &run(OuterKind::new(
+            "fed-yogi",
+            &[
+                ("lr", lr),
+                ("betas", betas[0]),
+                ("betas", betas[1]),
+                ("eps", eps),
+            ],
+        )
+        .unwrap()),
         &adapt(0.9, |v, s| {
             v - 0.01 * s * if v == s { 0.0 } else { (v - s).signum() }
         }),
@@ -161,20 +185,42 @@ fn fed_opt_follows_its_equations() {
 fn state_survives_saving_and_loading() {
     let (lr, eps, betas) = (0.05, 1e-3, [0.9, 0.99]);
     for kind in [
-        OuterKind::SlowMo { lr, momentum: 0.5 },
-        OuterKind::Co2 {
-            lr,
-            momentum: 0.5,
-            penalty: 1.0,
-            clip: 1.0,
-        },
-        OuterKind::FedAdagrad {
-            lr,
-            momentum: 0.0,
-            eps,
-        },
-        OuterKind::FedAdam { lr, betas, eps },
-        OuterKind::FedYogi { lr, betas, eps },
+        OuterKind::new("slow-mo", &[("lr", lr), ("momentum", 0.5)]).unwrap(),
+        OuterKind::new(
+            "co2",
+            &[
+                ("lr", lr),
+                ("momentum", 0.5),
+                ("penalty", 1.0),
+                ("clip", 1.0),
+            ],
+        )
+        .unwrap(),
+        OuterKind::new(
+            "fed-adagrad",
+            &[("lr", lr), ("momentum", 0.0), ("eps", eps)],
+        )
+        .unwrap(),
+        OuterKind::new(
+            "fed-adam",
+            &[
+                ("lr", lr),
+                ("betas", betas[0]),
+                ("betas", betas[1]),
+                ("eps", eps),
+            ],
+        )
+        .unwrap(),
+        OuterKind::new(
+            "fed-yogi",
+            &[
+                ("lr", lr),
+                ("betas", betas[0]),
+                ("betas", betas[1]),
+                ("eps", eps),
+            ],
+        )
+        .unwrap(),
     ] {
         let mut whole = kind.build(LEN);
         let mut anchor = vec![0.5; LEN];
@@ -221,10 +267,7 @@ fn delayed_nesterov_follows_its_equation() {
     let mut outer = DelayedNesterov::new(LEN, 0.7, 0.9, 1, 0.0);
     let mut center = vec![0.5; LEN];
     (0..ROUNDS).for_each(|round| outer.arrive(&mut center, &delta(round)));
-    let nesterov = run(OuterKind::Nesterov {
-        lr: 0.7,
-        momentum: 0.9,
-    });
+    let nesterov = run(OuterKind::new("nesterov", &[("lr", 0.7), ("momentum", 0.9)]).unwrap());
     let nesterov: Vec<f64> = nesterov.into_iter().map(f64::from).collect();
     assert_close("one arrival a round", &center, &nesterov);
 }
@@ -334,53 +377,51 @@ fn rounds(kind: OuterKind, rounds: usize) -> f32 {
 #[test]
 fn every_outer_optimizer_reaches_the_common_optimum() {
     for (kind, near) in [
-        (OuterKind::Average, 1e-3),
+        (OuterKind::average(), 1e-3),
         (
-            OuterKind::SlowMo {
-                lr: 1.0,
-                momentum: 0.5,
-            },
+            OuterKind::new("slow-mo", &[("lr", 1.0), ("momentum", 0.5)]).unwrap(),
             1e-4,
         ),
         (
-            OuterKind::Co2 {
-                lr: 1.0,
-                momentum: 0.5,
-                penalty: 1.0,
-                clip: 1.0,
-            },
+            OuterKind::new(
+                "co2",
+                &[
+                    ("lr", 1.0),
+                    ("momentum", 0.5),
+                    ("penalty", 1.0),
+                    ("clip", 1.0),
+                ],
+            )
+            .unwrap(),
             1e-4,
         ),
         (
-            OuterKind::Nesterov {
-                lr: 0.7,
-                momentum: 0.9,
-            },
+            OuterKind::new("nesterov", &[("lr", 0.7), ("momentum", 0.9)]).unwrap(),
             1e-4,
         ),
         (
-            OuterKind::FedAdagrad {
-                lr: 0.3,
-                momentum: 0.0,
-                eps: 1e-3,
-            },
+            OuterKind::new(
+                "fed-adagrad",
+                &[("lr", 0.3), ("momentum", 0.0), ("eps", 1e-3)],
+            )
+            .unwrap(),
             1e-2,
         ),
         // A constant rate leaves the adaptive ones within it.
         (
-            OuterKind::FedAdam {
-                lr: 0.01,
-                betas: [0.9, 0.99],
-                eps: 1e-3,
-            },
+            OuterKind::new(
+                "fed-adam",
+                &[("lr", 0.01), ("betas", 0.9), ("betas", 0.99), ("eps", 1e-3)],
+            )
+            .unwrap(),
             2e-2,
         ),
         (
-            OuterKind::FedYogi {
-                lr: 0.01,
-                betas: [0.9, 0.99],
-                eps: 1e-3,
-            },
+            OuterKind::new(
+                "fed-yogi",
+                &[("lr", 0.01), ("betas", 0.9), ("betas", 0.99), ("eps", 1e-3)],
+            )
+            .unwrap(),
             2e-2,
         ),
     ] {
@@ -388,12 +429,9 @@ fn every_outer_optimizer_reaches_the_common_optimum() {
         assert!(off < near, "{kind:?}: {off} off");
     }
     // Linear convergence: momentum makes it faster on the flat directions.
-    let plain = rounds(OuterKind::Average, 60);
+    let plain = rounds(OuterKind::average(), 60);
     let heavy = rounds(
-        OuterKind::SlowMo {
-            lr: 1.0,
-            momentum: 0.5,
-        },
+        OuterKind::new("slow-mo", &[("lr", 1.0), ("momentum", 0.5)]).unwrap(),
         60,
     );
     assert!(heavy < 0.2 * plain, "{heavy} {plain}");

@@ -8,7 +8,6 @@
 use murmurate_protocol::{
     CopyPlan, Dealing, ExchangeKind, Grouping, InnerStep, Round, RunId, SpanningTree, StepBudget,
 };
-use murmurate_strategies::correct::CorrectionKind;
 use murmurate_strategies::executor::Blend;
 use murmurate_strategies::grid::Strategy;
 use murmurate_strategies::inner::InnerKind;
@@ -46,6 +45,11 @@ fn growth(len: usize, mut round: impl FnMut(u64, &mut Vec<f64>)) -> f64 {
     (logs / counted as f64).exp()
 }
 
+/// The values of these keys.
+fn numbers<const N: usize>(kind: &OuterKind, keys: [&str; N]) -> [f64; N] {
+    keys.map(|key| kind.number(key))
+}
+
 /// The curvatures of all peers, dimension by dimension, on the toy task.
 fn curvatures() -> Vec<Vec<f64>> {
     let peers: Vec<_> = (0..PEERS)
@@ -60,21 +64,15 @@ fn curvatures() -> Vec<Vec<f64>> {
 /// moment stands at the level that the gradients' noise gives it: `rate` is the learning rate over
 /// the root of that moment.
 fn inner_step(kind: &InnerKind, rate: f64, k: f64, x: &mut f64, v: &mut f64) {
-    match *kind {
-        InnerKind::Sgd {
-            momentum,
-            weight_decay,
-            ..
-        } => {
+    let weight_decay = kind.number("weight_decay");
+    match kind.name() {
+        "sgd" => {
+            let momentum = kind.number("momentum");
             *v = momentum * *v + (k + weight_decay) * *x;
             *x -= rate * *v;
         }
-        InnerKind::AdamW {
-            lr,
-            betas,
-            weight_decay,
-            ..
-        } => {
+        "adam-w" => {
+            let (lr, betas) = (kind.lr(), kind.pair("betas"));
             *v = betas[0] * *v + (1.0 - betas[0]) * k * *x;
             *x -= lr * weight_decay * *x + rate * *v;
         }
@@ -84,9 +82,10 @@ fn inner_step(kind: &InnerKind, rate: f64, k: f64, x: &mut f64, v: &mut f64) {
 
 /// The rates to try: the learning rate, or for AdamW with moments from 1 down to 0.001.
 fn rates(kind: &InnerKind) -> Vec<f64> {
-    match *kind {
-        InnerKind::Sgd { lr, .. } => vec![lr],
-        InnerKind::AdamW { lr, .. } => [1.0, 0.3, 0.1, 0.01, 0.001].map(|root| lr / root).to_vec(),
+    let lr = kind.lr();
+    match kind.name() {
+        "sgd" => vec![lr],
+        "adam-w" => [1.0, 0.3, 0.1, 0.01, 0.001].map(|root| lr / root).to_vec(),
         _ => panic!("presets take SGD or AdamW inside"),
     }
 }
@@ -110,16 +109,19 @@ fn all_reduce_of_deltas(strategy: &Strategy, steps: u32, rate: f64, curvatures: 
             }
             delta += (x - shared[0]) / PEERS as f64;
         }
-        match *strategy.outer_kind() {
-            OuterKind::Average => {
+        let outer = strategy.outer_kind();
+        match outer.name() {
+            "average" => {
                 shared[0] += delta;
                 shared[1] = 0.0;
             }
-            OuterKind::Nesterov { lr, momentum } => {
+            "nesterov" => {
+                let [lr, momentum] = numbers(outer, ["lr", "momentum"]);
                 shared[1] = momentum * shared[1] - delta;
                 shared[0] -= lr * (momentum * shared[1] - delta);
             }
-            OuterKind::SlowMo { lr, momentum } => {
+            "slow-mo" => {
+                let [lr, momentum] = numbers(outer, ["lr", "momentum"]);
                 shared[1] = momentum * shared[1] - delta;
                 shared[0] -= lr * shared[1];
             }
@@ -169,25 +171,23 @@ fn late_results(strategy: &Strategy, rate: f64, curvatures: &[f64]) -> f64 {
         let (own, velocities) = rest.split_at_mut(PEERS);
         let delta = own.iter().map(|x| x - shared[0]).sum::<f64>() / PEERS as f64;
         for (x, v) in own.iter_mut().zip(velocities) {
-            let OuterKind::Nesterov { lr, momentum } = *strategy.outer_kind() else {
-                panic!("the preset with eager updates takes Nesterov momentum");
-            };
+            let outer = strategy.outer_kind();
+            assert_eq!(outer.name(), "nesterov", "the preset with eager updates");
+            let [lr, momentum] = numbers(outer, ["lr", "momentum"]);
             let share = (*x - shared[0]) / PEERS as f64;
             *v = momentum * *v - share;
             *x = shared[0] - lr * (momentum * *v - share);
         }
-        match *strategy.outer_kind() {
-            OuterKind::Nesterov { lr, momentum } => {
+        let outer = strategy.outer_kind();
+        match outer.name() {
+            "nesterov" => {
+                let [lr, momentum] = numbers(outer, ["lr", "momentum"]);
                 shared[1] = momentum * shared[1] - delta;
                 shared[0] -= lr * (momentum * shared[1] - delta);
             }
             // Not linear, but of degree one as long as nothing is clipped: it grows or it shrinks.
-            OuterKind::Co2 {
-                lr,
-                momentum,
-                penalty,
-                ..
-            } => {
+            "co2" => {
+                let [lr, momentum, penalty] = numbers(outer, ["lr", "momentum", "penalty"]);
                 let gap = lr * shared[1].abs() / delta.abs().max(f64::MIN_POSITIVE);
                 shared[1] = momentum * shared[1] - delta / (1.0 + penalty * gap);
                 shared[0] -= lr * shared[1];
@@ -239,7 +239,7 @@ fn arrivals_at_a_center(strategy: &Strategy, rate: f64, curvatures: &[f64]) -> f
     growth(4 + PEERS, |at, state| {
         let (shared, pulled) = state.split_at_mut(4);
         let peer = at as usize % PEERS;
-        if !matches!(strategy.outer_kind(), OuterKind::DelayedNesterov { .. }) {
+        if strategy.outer_kind().name() != "delayed-nesterov" {
             shared[1..3].fill(0.0);
         }
         let (mut x, mut v) = (pulled[peer], 0.0);
@@ -262,16 +262,13 @@ fn arrivals_at_a_center(strategy: &Strategy, rate: f64, curvatures: &[f64]) -> f
         shared[3] += weight * (x - pulled[peer]);
         if (at + 1).is_multiple_of(at_once) {
             let delta = std::mem::take(&mut shared[3]);
-            match *strategy.outer_kind() {
-                OuterKind::DelayedNesterov {
-                    lr,
-                    momentum,
-                    every,
-                    spread,
-                } => {
-                    let n = f64::from(every);
+            let outer = strategy.outer_kind();
+            match outer.name() {
+                "delayed-nesterov" => {
+                    let keys = ["lr", "momentum", "every", "spread"];
+                    let [lr, momentum, n, spread] = numbers(outer, keys);
                     shared[2] -= delta;
-                    let turn = (at + 1).is_multiple_of(u64::from(every));
+                    let turn = (at + 1).is_multiple_of(n as u64);
                     if turn {
                         shared[1] = momentum * shared[1] + shared[2] / n;
                         shared[2] = 0.0;
@@ -356,9 +353,8 @@ fn halves(rate: f64, momentum: f64, mean: f64) -> f64 {
 fn steps_of_two_halves_converge_as_those_of_a_whole_gradient_do() {
     let strategy = Strategy::preset("acco").unwrap();
     assert_eq!(strategy.blend(), Blend::Estimate);
-    let InnerKind::Sgd { lr, momentum, .. } = *strategy.inner_kind() else {
-        panic!("the preset takes SGD");
-    };
+    assert_eq!(strategy.inner_kind().name(), "sgd");
+    let [lr, momentum] = ["lr", "momentum"].map(|key| strategy.inner_kind().number(key));
     for k in curvatures() {
         let mean = k.iter().sum::<f64>() / PEERS as f64;
         let radius = halves(lr, momentum, mean);
@@ -658,9 +654,8 @@ fn tracking_of_averages(
         f64::from(strategy.replicas().expect("replicas have a rate").0),
         rates(strategy.inner_kind())[0],
     );
-    let CorrectionKind::MoTef { beta } = *strategy.correction_kind() else {
-        panic!("a preset of averaged gradients");
-    };
+    assert_eq!(strategy.correction_kind().name(), "motef");
+    let beta = strategy.correction_kind().number("beta");
     growth(5 * PEERS, |_, state| {
         let [x, s, u, h, k] = [0, 1, 2, 3, 4].map(|run| run * PEERS);
         let mean = state[s..u].iter().sum::<f64>() / PEERS as f64;
@@ -743,9 +738,8 @@ fn differences_to_one_copy_converge() {
 
 /// State: each peer's anchor, then its momentum; inner steps from the anchor, then the mixes of both.
 fn momentum_of_pairs(strategy: &Strategy, rate: f64, curvatures: &[f64]) -> f64 {
-    let OuterKind::NoLoCo { lr, momentum, pull } = *strategy.outer_kind() else {
-        panic!("a preset with anchors of pairs");
-    };
+    assert_eq!(strategy.outer_kind().name(), "no-lo-co");
+    let [lr, momentum, pull] = numbers(strategy.outer_kind(), ["lr", "momentum", "pull"]);
     let matrices = matrices(strategy.topology_kind().expect("gossip has one"));
     growth(2 * PEERS, |round, state| {
         let (anchors, velocities) = state.split_at_mut(PEERS);
@@ -1000,9 +994,8 @@ fn local_sgd(start: f32, rounds: usize) -> Vec<f32> {
 fn the_code_follows_its_linear_model() {
     // The difference of two runs is free of the optimum and follows the linear map alone.
     let strategy = Strategy::preset("local-sgd").unwrap();
-    let InnerKind::Sgd { lr, .. } = *strategy.inner_kind() else {
-        panic!("plain SGD")
-    };
+    assert!(strategy.inner_kind().is_plain_sgd());
+    let lr = strategy.inner_kind().lr();
     for rounds in [1, 4] {
         let (from_zero, from_one) = (local_sgd(0.0, rounds), local_sgd(1.0, rounds));
         for (d, k) in curvatures().into_iter().enumerate() {

@@ -40,7 +40,7 @@ impl Published {
 pub struct Figure {
     /// The method that exists in the simulator only.
     pub method: &'static str,
-    /// What is predicted.
+    /// The predicted quantity.
     pub what: String,
     /// Its unit.
     pub unit: &'static str,

@@ -4,7 +4,6 @@
 //! ready when its backward pass is complete. The methods differ in when, in which pieces and on
 //! which resources gradients are sent.
 
-mod layer_times;
 mod merge;
 mod method;
 
@@ -12,9 +11,8 @@ pub use method::Method;
 
 use crate::constants::Constants;
 use crate::engine::{Engine, Resource, TaskId};
-use crate::model::ModelProfile;
+use crate::model::{Layer, ModelProfile};
 use crate::tiers::{Tiers, ring_share};
-use layer_times::LayerTimes;
 use method::{Architecture, Scheduling};
 
 /// Number of iterations before the pipeline counts as steady, and number of iterations that are
@@ -257,5 +255,57 @@ impl Graph<'_> {
             }
         };
         self.engine.add(Resource::Pcie, half, priority, [exchanged])
+    }
+}
+
+/// Seconds of each layer, in the order of the forward pass.
+#[derive(Clone, Debug)]
+struct LayerTimes {
+    forward: Vec<f64>,
+    backward: Vec<f64>,
+    optimizer: Vec<f64>,
+}
+
+impl LayerTimes {
+    /// T_single = forward + backward + optimizer; forward and backward have shares f and 1 - f of
+    /// what the optimizer leaves, and a layer has the share of its FLOPs in both.
+    ///
+    /// Special case: an optimizer as long as the whole iteration leaves no time to compute.
+    fn new(model: &ModelProfile, constants: &Constants, single: f64) -> Self {
+        let optimizer = constants.optimizer_seconds(model.parameters());
+        let compute = (single - optimizer).max(0.0);
+        let flops = model.flops();
+        let times = |seconds: f64| -> Vec<f64> {
+            let share = |layer: &Layer| seconds * layer.flops / flops;
+            model.layers.iter().map(share).collect()
+        };
+        let of_layer = |layer: &Layer| constants.optimizer_seconds(layer.parameters());
+        Self {
+            forward: times(compute * constants.forward_share),
+            backward: times(compute * (1.0 - constants.forward_share)),
+            optimizer: model.layers.iter().map(of_layer).collect(),
+        }
+    }
+
+    /// Seconds from the start of backward until a layer's gradients are ready.
+    fn gradient_ready(&self, layer: usize) -> f64 {
+        self.backward[layer..].iter().sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_iteration_is_all_of_its_parts() {
+        let constants = Constants::shipped().unwrap();
+        let model = ModelProfile::named("ResNet-50", &constants).unwrap();
+        let times = LayerTimes::new(&model, &constants, 0.25);
+        let sum = |values: &[f64]| values.iter().sum::<f64>();
+        let whole = sum(&times.forward) + sum(&times.backward) + sum(&times.optimizer);
+        assert!((whole - 0.25).abs() < 1e-9);
+        assert!((sum(&times.backward) / sum(&times.forward) - 2.0).abs() < 1e-9);
+        assert!((times.gradient_ready(0) - sum(&times.backward)).abs() < 1e-12);
     }
 }

@@ -31,22 +31,7 @@ impl AttachedConfig {
     /// # Errors
     /// Names the key that belongs to another kind.
     pub(super) fn from_raw(raw: RawTask) -> Result<Self, ConfigError> {
-        let foreign = [
-            ("data", raw.data.is_some()),
-            ("column", raw.column.is_some()),
-            ("held_out", raw.held_out.is_some()),
-            ("on_bad_record", raw.on_bad_record.is_some()),
-            ("model", raw.model.is_some()),
-            ("hidden", raw.hidden.is_some()),
-            ("batch", raw.batch.is_some()),
-            ("augmentation", raw.augmentation.is_some()),
-            ("layers", raw.layers.is_some()),
-            ("width", raw.width.is_some()),
-            ("heads", raw.heads.is_some()),
-            ("context", raw.context.is_some()),
-        ];
-        raw.only(KIND, &foreign, &KEYS)?;
-        raw.only(KIND, &raw.labelled(), &KEYS)?;
+        raw.only(KIND, &KEYS)?;
         let usual = Self::default();
         Ok(Self {
             patience_s: raw.patience_s.unwrap_or(usual.patience_s),
@@ -58,9 +43,9 @@ impl AttachedConfig {
     /// # Errors
     /// When it is out of bounds.
     pub(super) fn validate(&self) -> Result<(), ConfigError> {
-        match (1.0..=PATIENCE_MAX_S).contains(&self.patience_s) {
-            true => Ok(()),
-            false => Err(ConfigError::Patience(self.patience_s)),
+        if (1.0..=PATIENCE_MAX_S).contains(&self.patience_s) {
+            return Ok(());
         }
+        Err(ConfigError::Patience(self.patience_s))
     }
 }

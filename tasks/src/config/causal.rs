@@ -1,10 +1,8 @@
 //! The keys of `kind = "causal-lm"`.
 
 use super::error::ConfigError;
-use super::names::{Architecture, OnBadRecord};
-use super::range::{WIDTH_MAX, count, share};
 use super::raw::RawTask;
-use super::source::DataSource;
+use super::values::{Architecture, DataSource, NO_TEXT, OnBadRecord, WIDTH_MAX, count, share};
 use serde::Serialize;
 use std::path::PathBuf;
 
@@ -36,6 +34,17 @@ const KEYS: [&str; 22] = [
     "lora_targets",
 ];
 
+/// Sizes of a model of random weights.
+const SIZES: [&str; 7] = [
+    "architecture",
+    "layers",
+    "width",
+    "heads",
+    "kv_heads",
+    "hidden",
+    "tied",
+];
+
 /// A causal language model: Llama or GPT-2.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CausalConfig {
@@ -47,7 +56,7 @@ pub struct CausalConfig {
     pub column: Option<String>,
     /// Share of the text to hold out, from its end.
     pub held_out: f64,
-    /// What is done with records that cannot be read.
+    /// Treatment of records that cannot be read.
     #[serde(skip_serializing_if = "OnBadRecord::is_usual")]
     pub on_bad_record: OnBadRecord,
     /// `tokenizer.json` or a folder with one, or [`BYTES`]; `None` for the model's, or bytes.
@@ -104,7 +113,7 @@ pub struct FreshModel {
     pub kv_heads: u32,
     /// Units of the feed-forward layer.
     pub hidden: u32,
-    /// Whether the output uses the table of embeddings.
+    /// The output uses the table of embeddings.
     pub tied: bool,
 }
 
@@ -154,8 +163,7 @@ impl CausalConfig {
     /// # Errors
     /// Names the key that is wrong or belongs to another kind.
     pub(super) fn from_raw(raw: RawTask) -> Result<Self, ConfigError> {
-        raw.only(KIND, &[("augmentation", raw.augmentation.is_some())], &KEYS)?;
-        raw.only(KIND, &raw.labelled(), &KEYS)?;
+        raw.only(KIND, &KEYS)?;
         let usual = Self::of(raw.data.clone().unwrap_or_default());
         let lora = lora(&raw)?;
         let model = match &raw.model {
@@ -165,11 +173,8 @@ impl CausalConfig {
                 CausalModel::Folder { model }
             }
             None if lora.is_some() => {
-                return Err(ConfigError::Missing {
-                    table: "task",
-                    key: "model",
-                    hint: "adapters need the folder of a trained model",
-                });
+                let hint = "adapters need the folder of a trained model";
+                return Err(ConfigError::missing("model", hint));
             }
             None => CausalModel::Fresh(fresh(&raw)?),
         };
@@ -217,14 +222,7 @@ impl CausalConfig {
                 return Err(ConfigError::LoraAlpha(lora.alpha));
             }
         }
-        match self.data {
-            DataSource::Bundled => Err(ConfigError::Missing {
-                table: "task",
-                key: "data",
-                hint: "no text is bundled: give a text file or a folder of them",
-            }),
-            DataSource::Path(_) => Ok(()),
-        }
+        self.data.path(NO_TEXT).map(drop)
     }
 }
 
@@ -271,18 +269,11 @@ fn fresh(raw: &RawTask) -> Result<FreshModel, ConfigError> {
 
 fn lora(raw: &RawTask) -> Result<Option<LoraConfig>, ConfigError> {
     let Some(rank) = raw.lora_rank else {
-        let others = [
-            ("lora_alpha", raw.lora_alpha.is_some()),
-            ("lora_targets", raw.lora_targets.is_some()),
-        ];
-        return match others.iter().find(|(_, there)| *there) {
-            None => Ok(None),
-            Some(_) => Err(ConfigError::Missing {
-                table: "task",
-                key: "lora_rank",
-                hint: "the rank of the adapters, such as 8",
-            }),
-        };
+        if raw.lora_alpha.is_none() && raw.lora_targets.is_none() {
+            return Ok(None);
+        }
+        let hint = "the rank of the adapters, such as 8";
+        return Err(ConfigError::missing("lora_rank", hint));
     };
     Ok(Some(LoraConfig {
         rank,
@@ -293,17 +284,9 @@ fn lora(raw: &RawTask) -> Result<Option<LoraConfig>, ConfigError> {
 
 /// Refuses sizes beside `model`, whose `config.json` has them.
 fn sizes_come_from_the_folder(raw: &RawTask) -> Result<(), ConfigError> {
-    let keys = [
-        ("architecture", raw.architecture.is_some()),
-        ("layers", raw.layers.is_some()),
-        ("width", raw.width.is_some()),
-        ("heads", raw.heads.is_some()),
-        ("kv_heads", raw.kv_heads.is_some()),
-        ("hidden", raw.hidden.is_some()),
-        ("tied", raw.tied.is_some()),
-    ];
-    match keys.iter().find(|(_, there)| *there) {
+    let is_written = |size: &&&str| raw.written().any(|key| key == **size);
+    match SIZES.iter().find(is_written) {
         None => Ok(()),
-        Some((key, _)) => Err(ConfigError::BesideModel(key)),
+        Some(size) => Err(ConfigError::BesideModel(size)),
     }
 }

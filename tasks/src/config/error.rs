@@ -148,6 +148,14 @@ pub enum ConfigError {
     },
 }
 
+impl ConfigError {
+    /// A key of `[task]` that is missing, and the value to write.
+    pub(crate) const fn missing(key: &'static str, hint: &'static str) -> Self {
+        let table = "task";
+        Self::Missing { table, key, hint }
+    }
+}
+
 pub(super) fn unknown(
     table: &'static str,
     key: &'static str,

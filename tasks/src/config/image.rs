@@ -1,11 +1,10 @@
 //! The keys of `kind = "image-classifier"`.
 
-use super::classes::Classes;
 use super::error::ConfigError;
-use super::names::{Augmentation, ImageModel, OnBadRecord};
-use super::range::{WIDTH_MAX, count, share};
 use super::raw::RawTask;
-use super::source::DataSource;
+use super::values::{
+    Augmentation, Classes, DataSource, ImageModel, OnBadRecord, WIDTH_MAX, count, share,
+};
 use crate::data::idx::IMAGE_SIDE_MAX;
 use serde::Serialize;
 
@@ -35,7 +34,7 @@ pub struct ImageConfig {
     /// Share of the training images to hold out instead of using the `t10k-` files.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub held_out: Option<f64>,
-    /// What is done with records that cannot be read.
+    /// Treatment of records that cannot be read.
     #[serde(skip_serializing_if = "OnBadRecord::is_usual")]
     pub on_bad_record: OnBadRecord,
     /// The model.
@@ -84,16 +83,7 @@ impl ImageConfig {
     /// # Errors
     /// Names the key that is wrong or belongs to another kind.
     pub(super) fn from_raw(raw: RawTask) -> Result<Self, ConfigError> {
-        let foreign = [
-            ("patience_s", raw.patience_s.is_some()),
-            ("column", raw.column.is_some()),
-            ("layers", raw.layers.is_some()),
-            ("heads", raw.heads.is_some()),
-            ("context", raw.context.is_some()),
-        ];
-        raw.only(KIND, &foreign, &KEYS)?;
-        raw.only(KIND, &raw.causal(), &KEYS)?;
-        raw.only(KIND, &raw.tables(), &KEYS)?;
+        raw.only(KIND, &KEYS)?;
         let usual = Self::default();
         let model = raw.model.as_deref();
         let augmentation = raw.augmentation.as_deref();

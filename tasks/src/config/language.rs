@@ -1,10 +1,8 @@
 //! The keys of `kind = "language-model"`.
 
 use super::error::ConfigError;
-use super::names::OnBadRecord;
-use super::range::{WIDTH_MAX, count, share};
 use super::raw::RawTask;
-use super::source::DataSource;
+use super::values::{DataSource, NO_TEXT, OnBadRecord, WIDTH_MAX, count, share};
 use serde::Serialize;
 
 /// The value of `task.kind`.
@@ -33,7 +31,7 @@ pub struct LanguageConfig {
     pub column: Option<String>,
     /// Share of the text to hold out, from its end.
     pub held_out: f64,
-    /// What is done with records that cannot be read.
+    /// Treatment of records that cannot be read.
     #[serde(skip_serializing_if = "OnBadRecord::is_usual")]
     pub on_bad_record: OnBadRecord,
     /// Number of transformer blocks.
@@ -69,15 +67,7 @@ impl LanguageConfig {
     /// # Errors
     /// Names the key that is wrong or belongs to another kind.
     pub(super) fn from_raw(raw: RawTask) -> Result<Self, ConfigError> {
-        let foreign = [
-            ("patience_s", raw.patience_s.is_some()),
-            ("model", raw.model.is_some()),
-            ("hidden", raw.hidden.is_some()),
-            ("augmentation", raw.augmentation.is_some()),
-        ];
-        raw.only(KIND, &foreign, &KEYS)?;
-        raw.only(KIND, &raw.labelled(), &KEYS)?;
-        raw.only(KIND, &raw.causal(), &KEYS)?;
+        raw.only(KIND, &KEYS)?;
         let usual = Self::of(raw.data.unwrap_or_default());
         Ok(Self {
             column: raw.column,
@@ -109,13 +99,6 @@ impl LanguageConfig {
                 width: self.width,
             });
         }
-        match self.data {
-            DataSource::Bundled => Err(ConfigError::Missing {
-                table: "task",
-                key: "data",
-                hint: "no text is bundled: give a text file or a folder of them",
-            }),
-            DataSource::Path(_) => Ok(()),
-        }
+        self.data.path(NO_TEXT).map(drop)
     }
 }

@@ -5,30 +5,29 @@
 
 mod attached;
 mod causal;
-mod classes;
 mod error;
 mod image;
 mod language;
-mod names;
-mod range;
 mod raw;
 mod shards;
-mod source;
 mod tabular;
 mod task;
+mod values;
 
 pub use attached::AttachedConfig;
 pub use causal::{BYTES, CausalConfig, CausalModel, FreshModel, LoraConfig};
-pub use classes::{CLASSES_MAX, Classes};
 pub use error::ConfigError;
 pub(crate) use error::nearest;
 pub use image::ImageConfig;
 pub use language::LanguageConfig;
-pub use names::{Architecture, Augmentation, ImageModel, Objective, OnBadRecord};
 pub(crate) use shards::RawShards;
-pub use source::{BUNDLED, DataSource};
 pub use tabular::TabularConfig;
 pub use task::TaskConfig;
+pub use values::{
+    Architecture, Augmentation, BUNDLED, CLASSES_MAX, Classes, DataSource, ImageModel, Objective,
+    OnBadRecord,
+};
+pub(crate) use values::{NO_TABLE, NO_TEXT};
 
 use crate::data::Shards;
 

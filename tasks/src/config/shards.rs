@@ -44,12 +44,10 @@ impl TryFrom<RawShards> for Shards {
             ("by-label", None) => ShardKind::ByLabel,
             ("dirichlet", Some(alpha)) => ShardKind::Dirichlet { alpha },
             ("dirichlet", None) => {
-                let hint = "the concentration of kind = \"dirichlet\", such as 0.5";
-                let (table, missing) = ("shards", "alpha");
                 return Err(ConfigError::Missing {
-                    table,
-                    key: missing,
-                    hint,
+                    table: "shards",
+                    key: "alpha",
+                    hint: "the concentration of kind = \"dirichlet\", such as 0.5",
                 }
                 .into());
             }

@@ -1,11 +1,10 @@
 //! The keys of `kind = "tabular"`.
 
-use super::classes::Classes;
 use super::error::ConfigError;
-use super::names::{Objective, OnBadRecord};
-use super::range::{WIDTH_MAX, count, share};
 use super::raw::RawTask;
-use super::source::DataSource;
+use super::values::{
+    Classes, DataSource, NO_TABLE, Objective, OnBadRecord, WIDTH_MAX, count, share,
+};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -37,12 +36,12 @@ pub struct TabularConfig {
     pub data: DataSource,
     /// Share of the rows to hold out.
     pub held_out: f64,
-    /// What is done with records that cannot be read.
+    /// Treatment of records that cannot be read.
     #[serde(skip_serializing_if = "OnBadRecord::is_usual")]
     pub on_bad_record: OnBadRecord,
     /// The column to predict.
     pub target: String,
-    /// Whether to predict a class or a number.
+    /// The kind of target: a class or a number.
     pub objective: Objective,
     /// The classes; `None` for those of the target.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -95,24 +94,8 @@ impl TabularConfig {
     /// # Errors
     /// Names the key that is wrong, missing or belongs to another kind.
     pub(super) fn from_raw(raw: RawTask) -> Result<Self, ConfigError> {
-        let foreign = [
-            ("patience_s", raw.patience_s.is_some()),
-            ("column", raw.column.is_some()),
-            ("model", raw.model.is_some()),
-            ("augmentation", raw.augmentation.is_some()),
-            ("width", raw.width.is_some()),
-            ("heads", raw.heads.is_some()),
-            ("context", raw.context.is_some()),
-            ("size", raw.size.is_some()),
-            ("channels", raw.channels.is_some()),
-        ];
-        raw.only(KIND, &foreign, &KEYS)?;
-        raw.only(KIND, &raw.causal(), &KEYS)?;
-        let missing = |key, hint| ConfigError::Missing {
-            table: "task",
-            key,
-            hint,
-        };
+        raw.only(KIND, &KEYS)?;
+        let missing = ConfigError::missing;
         let target = raw.target.ok_or(missing("target", "the column to predict"));
         let objective = raw.objective.ok_or(missing(
             "objective",
@@ -172,13 +155,6 @@ impl TabularConfig {
                 return Err(ConfigError::Scale(name.clone()));
             }
         }
-        match self.data {
-            DataSource::Bundled => Err(ConfigError::Missing {
-                table: "task",
-                key: "data",
-                hint: "no table is bundled: give a CSV file or a folder of them",
-            }),
-            DataSource::Path(_) => Ok(()),
-        }
+        self.data.path(NO_TABLE).map(drop)
     }
 }

@@ -5,10 +5,9 @@ use super::causal::{self, CausalConfig, CausalModel};
 use super::error::{ConfigError, unknown};
 use super::image::{self, ImageConfig};
 use super::language::{self, LanguageConfig};
-use super::names::{Architecture, ImageModel, Objective};
 use super::raw::RawTask;
-use super::source::DataSource;
 use super::tabular::{self, TabularConfig};
+use super::values::{Architecture, DataSource, ImageModel, Objective};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -100,25 +99,17 @@ impl fmt::Display for TaskConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::ImageClassifier(c) => {
-                let (model, batch) = (ImageModel::NAMES[c.model as usize], c.batch);
+                write!(
+                    f,
+                    "image classifier ({}",
+                    ImageModel::NAMES[c.model as usize]
+                )?;
                 match (c.model, c.width) {
-                    (ImageModel::ResNet18, None) => {
-                        write!(f, "image classifier ({model}, batch {batch})")
-                    }
-                    (ImageModel::ResNet18, Some(width)) => {
-                        write!(
-                            f,
-                            "image classifier ({model}, width {width}, batch {batch})"
-                        )
-                    }
-                    _ => {
-                        let hidden = c.hidden;
-                        write!(
-                            f,
-                            "image classifier ({model}, hidden {hidden}, batch {batch})"
-                        )
-                    }
+                    (ImageModel::ResNet18, None) => {}
+                    (ImageModel::ResNet18, Some(width)) => write!(f, ", width {width}")?,
+                    _ => write!(f, ", hidden {}", c.hidden)?,
                 }
+                write!(f, ", batch {})", c.batch)
             }
             Self::LanguageModel(c) => {
                 write!(
@@ -136,34 +127,24 @@ impl fmt::Display for TaskConfig {
                     "{objective} of {target} ({layers} layers, hidden {hidden}, batch {batch})"
                 )
             }
-            Self::CausalLm(c) => write!(f, "{} ({}", causal::KIND, CausalName(c)),
+            Self::CausalLm(c) => {
+                write!(f, "{} (", causal::KIND)?;
+                match &c.model {
+                    CausalModel::Folder { model } => write!(f, "{}", model.display())?,
+                    CausalModel::Fresh(m) => {
+                        let name = Architecture::NAMES[m.architecture as usize];
+                        write!(f, "{name}, {} layers, width {}", m.layers, m.width)?;
+                    }
+                }
+                if let Some(lora) = &c.lora {
+                    write!(f, ", adapters of rank {}", lora.rank)?;
+                }
+                if let Some(context) = c.context {
+                    write!(f, ", context {context}")?;
+                }
+                write!(f, ", batch {})", c.batch)
+            }
         }
-    }
-}
-
-/// The rest of a causal language model's line.
-struct CausalName<'a>(&'a CausalConfig);
-
-impl fmt::Display for CausalName<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let c = self.0;
-        match &c.model {
-            CausalModel::Folder { model } => write!(f, "{}", model.display())?,
-            CausalModel::Fresh(m) => write!(
-                f,
-                "{}, {} layers, width {}",
-                Architecture::NAMES[m.architecture as usize],
-                m.layers,
-                m.width
-            )?,
-        }
-        if let Some(lora) = &c.lora {
-            write!(f, ", adapters of rank {}", lora.rank)?;
-        }
-        if let Some(context) = c.context {
-            write!(f, ", context {context}")?;
-        }
-        write!(f, ", batch {})", c.batch)
     }
 }
 
@@ -171,11 +152,10 @@ impl TryFrom<RawTask> for TaskConfig {
     type Error = ConfigError;
 
     fn try_from(raw: RawTask) -> Result<Self, ConfigError> {
-        let kind = raw.kind.clone().ok_or(ConfigError::Missing {
-            table: "task",
-            key: "kind",
-            hint: "\"image-classifier\", \"language-model\", \"causal-lm\", \"tabular\" or \"attached\"",
-        })?;
+        let kind = raw.kind.clone().ok_or(ConfigError::missing(
+            "kind",
+            "\"image-classifier\", \"language-model\", \"causal-lm\", \"tabular\" or \"attached\"",
+        ))?;
         let config = match kind.as_str() {
             image::KIND => Self::ImageClassifier(ImageConfig::from_raw(raw)?),
             language::KIND => Self::LanguageModel(LanguageConfig::from_raw(raw)?),

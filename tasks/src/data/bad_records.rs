@@ -1,4 +1,4 @@
-//! What is done with a record of the data that cannot be read: a line, a row or an image.
+//! Treatment of a record of the data that cannot be read: a line, a row or an image.
 
 use crate::config::OnBadRecord;
 use murmurate_strategies::DataReport;
@@ -47,7 +47,7 @@ impl BadRecords {
         }
     }
 
-    /// What is left out, and what else there is to say of the data.
+    /// Records that are left out, and other findings in the data.
     pub fn report(&self) -> Arc<DataReport> {
         Arc::clone(&self.report)
     }

@@ -1,9 +1,9 @@
 //! Documents as one stream of tokens: the part of one shard, and what is held out.
 
 use super::encoder::Encoder;
+use super::error::{DataError, Problem, at};
 use super::source::{Format, lines};
-use super::text::{TextError, each_document};
-use super::tokens::Tokens;
+use super::text::each_document;
 use super::{BadRecords, ShardError, Shards, split_text};
 use crate::TaskError;
 use std::ops::Range;
@@ -46,13 +46,7 @@ impl Corpus {
             Format::Text => {
                 let documents = Documents::read(path, &encoder.source.bad)?;
                 let text = &documents.text;
-                let encode = |range: Range<usize>| {
-                    let encoded = documents.encode(range, &encoder.tokens, encoder.end);
-                    encoded.map_err(|reason| {
-                        let file = path.to_path_buf();
-                        TextError::Encoding { file, reason }
-                    })
-                };
+                let encode = |range| documents.encode(range, encoder);
                 let held = documents.held(held_out);
                 let mine = shards.range(held.start.max(1), 1)?;
                 let most = held.start / shards.of.max(1) as usize / 2;
@@ -95,12 +89,12 @@ impl Corpus {
         }
         let shortest = corpus.train.len().min(corpus.held.len());
         if shortest < window {
-            return Err(TextError::TooFewTokens {
-                file: path.to_path_buf(),
-                train: corpus.train.len(),
-                held: corpus.held.len(),
+            let (train, held) = (corpus.train.len(), corpus.held.len());
+            return Err(at(path)(Problem::TooFewTokens {
+                train,
+                held,
                 window,
-            }
+            })
             .into());
         }
         Ok(corpus)
@@ -111,18 +105,11 @@ impl Corpus {
 ///
 /// # Errors
 /// If the text cannot be read, is not UTF-8 or cannot be encoded.
-pub(super) fn held_size(encoder: &Encoder, held_out: f64) -> Result<(usize, usize), TextError> {
-    let path = encoder.source.path();
-    let documents = Documents::read(path, &encoder.source.bad)?;
+pub(super) fn held_size(encoder: &Encoder, held_out: f64) -> Result<(usize, usize), DataError> {
+    let documents = Documents::read(encoder.source.path(), &encoder.source.bad)?;
     let held = documents.held(held_out);
     let bytes = held.len();
-    let encoded = documents
-        .encode(held, &encoder.tokens, encoder.end)
-        .map_err(|reason| {
-            let file = path.to_path_buf();
-            TextError::Encoding { file, reason }
-        })?;
-    Ok((bytes, encoded.len()))
+    Ok((bytes, documents.encode(held, encoder)?.len()))
 }
 
 impl Documents {
@@ -132,7 +119,7 @@ impl Documents {
         cut_after(&self.text, held.start, held.len() / 2)..self.text.len()
     }
 
-    fn read(path: &Path, bad: &BadRecords) -> Result<Self, TextError> {
+    fn read(path: &Path, bad: &BadRecords) -> Result<Self, DataError> {
         let mut all = Self {
             text: String::new(),
             ends: Vec::new(),
@@ -150,21 +137,20 @@ impl Documents {
     }
 
     /// The tokens of a part of the text, with `end` after each document that ends in it.
-    fn encode(
-        &self,
-        range: Range<usize>,
-        tokens: &Tokens,
-        end: Option<u32>,
-    ) -> Result<Vec<u32>, String> {
+    fn encode(&self, range: Range<usize>, encoder: &Encoder) -> Result<Vec<u32>, DataError> {
+        let tokens = |text: &str| {
+            let encoded = encoder.tokens.encode(text).map_err(Problem::Encoding);
+            encoded.map_err(at(encoder.source.path()))
+        };
         let mut all = Vec::new();
         let mut at = range.start;
         let ends = self.ends.iter().copied();
         for stop in ends.filter(|&stop| stop > range.start && stop <= range.end) {
-            all.extend(tokens.encode(&self.text[at..stop])?);
-            all.extend(end);
+            all.extend(tokens(&self.text[at..stop])?);
+            all.extend(encoder.end);
             at = stop;
         }
-        all.extend(tokens.encode(&self.text[at..range.end.max(at)])?);
+        all.extend(tokens(&self.text[at..range.end.max(at)])?);
         Ok(all)
     }
 }
@@ -187,8 +173,8 @@ fn cut_after(text: &str, at: usize, most: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::ShardKind;
     use crate::data::source::Source;
+    use crate::data::{ShardKind, Tokens};
 
     fn read(dir: &Path, end: Option<u32>, shards: &Shards) -> Result<Corpus, String> {
         let encoder = Encoder {

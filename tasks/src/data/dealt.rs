@@ -1,15 +1,51 @@
 //! The units of a data set (images, windows) that one peer trains when the peers divide the set.
 
-use super::pooled::Pooled;
 use super::{Division, ShardError, Shards};
 use crate::rng;
 use murmurate_protocol::{Blocks, Digest, Participants, Pool};
-use murmurate_strategies::Rank;
+use murmurate_strategies::{BlockFeed, Rank};
+use std::sync::Arc;
+
+/// The most blocks of a data set. Small blocks cost little: a peer is told runs of them.
+const BLOCKS_MAX: usize = 1 << 14;
+
+/// The fingerprint of a data set that is cut in a certain way.
+pub(super) fn name_of(data: &Digest, units: usize, seed: u64) -> u64 {
+    let numbers = [units as u64, seed].map(u64::to_le_bytes).concat();
+    let digest = Digest::of(&[&data.as_bytes()[..], &numbers].concat());
+    let mut first = [0; 8];
+    first.copy_from_slice(&digest.as_bytes()[..8]);
+    u64::from_le_bytes(first)
+}
+
+/// How many units each block has: block b those at the places b, b + blocks, b + 2 blocks and so on.
+#[derive(Clone, Copy)]
+struct Sizes {
+    units: u64,
+    blocks: u64,
+}
+
+impl Sizes {
+    fn of(self, block: u64) -> u64 {
+        (self.units - block % self.blocks).div_ceil(self.blocks)
+    }
+
+    /// Units of all blocks before this one, those of earlier epochs too.
+    fn before(self, block: u64) -> u64 {
+        let (epoch, number) = (block / self.blocks, block % self.blocks);
+        let (each, more) = (self.units / self.blocks, self.units % self.blocks);
+        epoch * self.units + number * each + number.min(more)
+    }
+}
 
 /// This peer's part of a data set: what the participants are, or the blocks that it is told to train.
+///
+/// Every epoch of blocks has another random order of all units, in which block b has the places b, b + n,
+/// b + 2 n and so on.
 #[derive(Clone, Debug)]
 pub struct Dealt {
-    pooled: Pooled,
+    pool: Pool,
+    seed: u64,
     division: Division,
     /// A random order of all units: the one at place p is in block `p % blocks`, so that every block is
     /// a random sample.
@@ -17,7 +53,13 @@ pub struct Dealt {
     /// As last told; `None` before the first round, when all units are this peer's.
     participants: Option<Participants>,
     mine: Vec<u32>,
-    /// Which trainer of this peer it is for.
+    /// The blocks to train, once this peer is told any.
+    feed: Option<BlockFeed>,
+    /// The orders of the epochs that were used last, the newest one last: blocks of two epochs mix where
+    /// one ends.
+    epochs: Vec<(u64, Arc<Vec<u32>>)>,
+    /// Which trainer of this peer it is for. The ranks of an island go through the same blocks, and each
+    /// takes every `rank.of`-th unit.
     rank: Rank,
 }
 
@@ -30,11 +72,17 @@ impl Dealt {
     pub fn new(units: usize, seed: u64, data: Digest) -> Self {
         let order = rng::permutation(units, &mut rng::stream(seed, rng::SHARDS, 0));
         Self {
-            pooled: Pooled::new(units, seed, data),
+            pool: Pool {
+                name: name_of(&data, units, seed),
+                blocks: units.min(BLOCKS_MAX) as u32,
+            },
+            seed,
             division: Division::of(units, seed),
             mine: (0..units as u32).collect(),
             order,
             participants: None,
+            feed: None,
+            epochs: Vec::new(),
             rank: Rank::ALONE,
         }
     }
@@ -53,7 +101,6 @@ impl Dealt {
                 needed: 1,
             });
         }
-        self.pooled.for_rank(self.rank);
         self.keep_own();
         Ok(self)
     }
@@ -68,37 +115,93 @@ impl Dealt {
 
     /// The data set, as the peers of a run name it.
     pub const fn pool(&self) -> Pool {
-        self.pooled.pool()
+        self.pool
     }
 
     /// Trains these blocks of it from now on.
     pub fn train_blocks(&mut self, blocks: &Blocks) {
-        self.pooled.take(blocks);
+        let feed = self.feed.get_or_insert_default();
+        if self.rank.is_alone() {
+            feed.take(blocks);
+        } else {
+            feed.take_ahead(blocks);
+        }
     }
 
     /// How many of them are finished.
     pub fn finished(&self) -> u64 {
-        self.pooled.finished()
+        self.feed.as_ref().map_or(0, BlockFeed::finished)
     }
 
     /// The next units of the blocks, if it was told any. Each unit is given `times` in a row.
     pub fn next(&mut self, units: usize, times: u64) -> Option<Vec<u32>> {
-        (0..units).map(|_| self.pooled.next(times)).collect()
+        (0..units).map(|_| self.next_unit(times)).collect()
+    }
+
+    fn next_unit(&mut self, times: u64) -> Option<u32> {
+        self.pass_over(times);
+        let (sizes, blocks) = (self.sizes(), u64::from(self.pool.blocks));
+        let (block, piece) = self.feed.as_mut()?.next(|block| sizes.of(block) * times)?;
+        let place = block % blocks + piece / times * blocks;
+        let unit = self.epoch(block / blocks)[place as usize];
+        self.pass_over(times);
+        Some(unit)
+    }
+
+    /// Goes on to the next unit of this rank.
+    fn pass_over(&mut self, times: u64) {
+        if self.rank.is_alone() {
+            return;
+        }
+        let (sizes, rank) = (self.sizes(), self.rank);
+        let Some(feed) = &mut self.feed else { return };
+        while let Some((block, piece)) = feed.place() {
+            if rank.has(sizes.before(block) + piece / times) {
+                return;
+            }
+            feed.next(|block| sizes.of(block) * times);
+        }
+    }
+
+    fn sizes(&self) -> Sizes {
+        Sizes {
+            units: self.order.len() as u64,
+            blocks: u64::from(self.pool.blocks),
+        }
+    }
+
+    /// The order of all units in an epoch.
+    fn epoch(&mut self, epoch: u64) -> &[u32] {
+        let at = self.epochs.iter().position(|(known, _)| *known == epoch);
+        let at = at.unwrap_or_else(|| {
+            let mut rng = rng::stream(self.seed, rng::EPOCHS, epoch);
+            let order = Arc::new(rng::permutation(self.order.len(), &mut rng));
+            if self.epochs.len() == 2 {
+                self.epochs.remove(0);
+            }
+            self.epochs.push((epoch, order));
+            self.epochs.len() - 1
+        });
+        &self.epochs[at].1
     }
 
     /// Where it is in the blocks; empty if it was told none.
     pub fn position(&self) -> Vec<u8> {
-        self.pooled.position()
+        self.feed.as_ref().map_or(Vec::new(), BlockFeed::to_bytes)
     }
 
     /// Goes to a position. `false` if the bytes are not one.
     pub fn seek(&mut self, position: &[u8]) -> bool {
-        self.pooled.seek(position)
+        self.feed = None;
+        if !position.is_empty() {
+            self.feed = BlockFeed::from_bytes(position);
+        }
+        position.is_empty() || self.feed.is_some()
     }
 
     /// Takes this peer's part among these participants; true if they are others than before.
     pub fn deal(&mut self, participants: &Participants) -> bool {
-        self.pooled.forget();
+        self.feed = None;
         if self.participants.as_ref() == Some(participants) {
             return false;
         }
@@ -116,7 +219,7 @@ impl Dealt {
         self.mine.len()
     }
 
-    /// Whether a unit is this peer's.
+    /// Tells this peer's units from those of others.
     pub fn has(&self, unit: u32) -> bool {
         self.mine.binary_search(&unit).is_ok()
     }

@@ -1,7 +1,7 @@
 //! From the documents of a source to one stream of tokens.
 
+use super::error::{DataError, Problem, at};
 use super::source::{Passage, Piece, Source};
-use super::text::TextError;
 use super::tokens::Tokens;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -38,7 +38,7 @@ impl Encoder {
     pub(crate) fn encode<'a>(
         &self,
         passages: impl IntoIterator<Item = &'a Passage> + Clone,
-    ) -> Result<Vec<u32>, TextError> {
+    ) -> Result<Vec<u32>, DataError> {
         self.encode_until(passages, &AtomicBool::new(false))
     }
 
@@ -50,7 +50,7 @@ impl Encoder {
         &self,
         passages: impl IntoIterator<Item = &'a Passage> + Clone,
         stop: &AtomicBool,
-    ) -> Result<Vec<u32>, TextError> {
+    ) -> Result<Vec<u32>, DataError> {
         let mut encoding = Encoding {
             encoder: self,
             newline: Vec::new(),
@@ -78,9 +78,7 @@ impl Encoder {
         encoding.flush()?;
         Ok(encoding.tokens)
     }
-}
 
-impl Encoder {
     /// A guess that is rather too large, so that memory for many tokens is seldom allocated twice.
     const fn bytes_per_token(&self) -> u64 {
         match self.tokens {
@@ -91,7 +89,7 @@ impl Encoder {
 }
 
 impl Encoding<'_> {
-    fn push(&mut self, file: &Path, piece: Piece) -> Result<(), TextError> {
+    fn push(&mut self, file: &Path, piece: Piece) -> Result<(), DataError> {
         if self.file != file {
             self.flush()?;
             self.file = file.into();
@@ -112,7 +110,7 @@ impl Encoding<'_> {
         Ok(())
     }
 
-    fn flush(&mut self) -> Result<(), TextError> {
+    fn flush(&mut self) -> Result<(), DataError> {
         let waiting = std::mem::take(&mut self.waiting);
         self.waiting_bytes = 0;
         let texts: Vec<&str> = waiting.iter().map(|(text, _)| text.as_str()).collect();
@@ -128,11 +126,8 @@ impl Encoding<'_> {
         Ok(())
     }
 
-    fn all(&self, texts: &[&str]) -> Result<Vec<Vec<u32>>, TextError> {
+    fn all(&self, texts: &[&str]) -> Result<Vec<Vec<u32>>, DataError> {
         let encoded = self.encoder.tokens.encode_all(texts);
-        encoded.map_err(|reason| TextError::Encoding {
-            file: self.file.clone(),
-            reason,
-        })
+        encoded.map_err(|reason| at(&self.file)(Problem::Encoding(reason)))
     }
 }

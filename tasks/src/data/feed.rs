@@ -1,13 +1,13 @@
 //! The windows of tokens that one peer trains, from memory or as a stream, and what is held out.
 
+use super::dataset::{Dataset, Units};
 use super::encoder::Encoder;
+use super::error::{DataError, Problem, at};
 use super::source::{Format, Source};
 use super::stream::{Sizes, Stream, split};
-use super::{
-    BadRecords, Corpus, Dealt, Passes, ShardError, ShardKind, Shards, TextError, Tokens, corpus,
-};
+use super::{BadRecords, Corpus, ShardError, Shards, Tokens, corpus};
 use crate::TaskError;
-use murmurate_protocol::{Blocks, Digest, Participants, Pool};
+use murmurate_protocol::Digest;
 use std::path::Path;
 
 /// The most bytes of text that are kept in memory. The windows of larger data are streamed.
@@ -40,14 +40,11 @@ pub(crate) enum Feed {
 pub(crate) struct Memory {
     tokens: Vec<u32>,
     window: usize,
-    batch: usize,
-    passes: Passes,
-    /// Only where the peers divide the text.
-    dealt: Option<Dealt>,
+    units: Units,
 }
 
 impl Reading<'_> {
-    fn encoder(self) -> Result<Encoder, TextError> {
+    fn encoder(self) -> Result<Encoder, DataError> {
         let mut source = Source::open(self.path, self.column)?;
         source.bad = self.bad;
         Ok(Encoder {
@@ -62,7 +59,7 @@ impl Reading<'_> {
     ///
     /// # Errors
     /// If the text cannot be read or encoded.
-    pub(crate) fn held_size(self) -> Result<Option<(usize, usize)>, TextError> {
+    pub(crate) fn held_size(self) -> Result<Option<(usize, usize)>, DataError> {
         let held_out = self.held_out;
         let encoder = self.encoder()?;
         let (source, tokens) = (&encoder.source, &encoder.tokens);
@@ -71,9 +68,10 @@ impl Reading<'_> {
         }
         let sizes = Sizes::of(source.bytes());
         let passages = source.passages(sizes.passage);
-        let held = match source.bytes() <= MEMORY_BYTES_MAX {
-            true => Corpus::halves(encoder.encode(&passages)?, held_out).1,
-            false => encoder.encode(split(&passages, held_out, sizes).1)?,
+        let held = if source.bytes() <= MEMORY_BYTES_MAX {
+            Corpus::halves(encoder.encode(&passages)?, held_out).1
+        } else {
+            encoder.encode(split(&passages, held_out, sizes).1)?
         };
         let bytes = tokens.text_bytes(&held);
         Ok(bytes.map(|bytes| (bytes, held.len())))
@@ -110,53 +108,33 @@ impl Feed {
             (false, true) => Some("what is held out"),
         };
         if let Some(part) = short {
-            let file = encoder.source.path().into();
-            return Err(TextError::NoWindow { file, part, window }.into());
+            let short = Problem::NoWindow { part, window };
+            return Err(at(encoder.source.path())(short).into());
         }
         let stream = Stream::new(encoder, train, sizes, shards, seed, window)?;
         Ok((Self::Stream(Box::new(stream)), held))
     }
 
-    /// Takes this peer's part among these participants.
-    pub(crate) fn deal(&mut self, participants: &Participants) {
+    /// The data that peers divide, with this one's place in it.
+    pub(crate) fn dataset(&self) -> &dyn Dataset {
         match self {
-            Self::Memory(memory) => memory.deal(participants),
-            Self::Stream(stream) => stream.deal(participants),
+            Self::Memory(memory) => &memory.units,
+            Self::Stream(stream) => &**stream,
         }
     }
 
-    /// The text, if the peers can divide it in blocks.
-    pub(crate) fn pool(&self) -> Option<Pool> {
+    /// The same, to change.
+    pub(crate) fn dataset_mut(&mut self) -> &mut dyn Dataset {
         match self {
-            Self::Memory(memory) => memory.dealt.as_ref().map(Dealt::pool),
-            Self::Stream(stream) => stream.pool(),
-        }
-    }
-
-    /// Trains these blocks from now on.
-    pub(crate) fn train_blocks(&mut self, blocks: &Blocks) {
-        match self {
-            Self::Memory(memory) => {
-                if let Some(dealt) = &mut memory.dealt {
-                    dealt.train_blocks(blocks);
-                }
-            }
-            Self::Stream(stream) => stream.train_blocks(blocks),
-        }
-    }
-
-    /// How many of them are finished.
-    pub(crate) fn finished_blocks(&self) -> u64 {
-        match self {
-            Self::Memory(memory) => memory.dealt.as_ref().map_or(0, Dealt::finished),
-            Self::Stream(stream) => stream.finished_blocks(),
+            Self::Memory(memory) => &mut memory.units,
+            Self::Stream(stream) => &mut **stream,
         }
     }
 
     /// Number of windows in each of the batches of `batch`, of which there may be fewer in memory.
     pub(crate) fn batch_len(&self, batch: usize) -> usize {
         match self {
-            Self::Memory(memory) => memory.passes.batch_len(),
+            Self::Memory(memory) => memory.units.batch_len(),
             Self::Stream(_) => batch,
         }
     }
@@ -165,29 +143,10 @@ impl Feed {
     ///
     /// # Errors
     /// If the text cannot be read or encoded.
-    pub(crate) fn batch(&mut self, number: u64, batch: usize) -> Result<Vec<u32>, TextError> {
+    pub(crate) fn batch(&mut self, number: u64, batch: usize) -> Result<Vec<u32>, DataError> {
         match self {
             Self::Memory(memory) => Ok(memory.batch(number)),
             Self::Stream(stream) => stream.next(batch),
-        }
-    }
-
-    /// Where the next batch is; empty if its number says it.
-    pub(crate) fn position(&self) -> Vec<u8> {
-        match self {
-            Self::Memory(memory) => memory.dealt.as_ref().map_or(Vec::new(), Dealt::position),
-            Self::Stream(stream) => stream.position(),
-        }
-    }
-
-    /// Goes to a position. `false` if the bytes are not one.
-    pub(crate) fn seek(&mut self, position: &[u8]) -> bool {
-        match self {
-            Self::Memory(memory) => match &mut memory.dealt {
-                Some(dealt) => dealt.seek(position),
-                None => position.is_empty(),
-            },
-            Self::Stream(stream) => stream.seek(position),
         }
     }
 }
@@ -201,41 +160,20 @@ impl Memory {
         batch: usize,
     ) -> Result<Self, ShardError> {
         let windows = (tokens.len() - 1) / (window - 1);
-        let dealt = (shards.kind == ShardKind::Dealt).then(|| {
+        let fingerprint = || {
             let bytes = tokens.iter().flat_map(|token| token.to_le_bytes());
-            let bytes: Vec<u8> = bytes.collect();
-            Dealt::new(windows, shards.seed, Digest::of(&bytes)).for_rank(shards)
-        });
-        let (dealt, seed) = (dealt.transpose()?, shards.order_seed(seed));
-        let own = dealt.as_ref().map_or(windows, Dealt::count);
+            Digest::of(&bytes.collect::<Vec<u8>>())
+        };
         Ok(Self {
+            units: Units::new(windows, batch, shards, seed, fingerprint)?,
             tokens,
             window,
-            batch,
-            passes: Passes::new(own, batch, seed),
-            dealt,
         })
     }
 
-    fn deal(&mut self, participants: &Participants) {
-        let Some(dealt) = &mut self.dealt else { return };
-        if dealt.deal(participants) {
-            self.passes = Passes::new(dealt.count(), self.batch, dealt.order_seed());
-        }
-    }
-
     fn batch(&mut self, number: u64) -> Vec<u32> {
-        let count = self.passes.batch_len();
-        let told = self.dealt.as_mut().and_then(|dealt| dealt.next(count, 1));
-        let dealt = self.dealt.as_ref();
-        let window = |place: &u32| dealt.map_or(*place, |dealt| dealt.unit(*place));
-        let windows: Vec<u32> = match told {
-            Some(units) => units,
-            None => self.passes.batch(number).iter().map(window).collect(),
-        };
-        let starts = windows
-            .into_iter()
-            .map(|window| window as usize * (self.window - 1));
+        let units = self.units.batch(number).into_iter();
+        let starts = units.map(|unit| unit as usize * (self.window - 1));
         let windows = starts.flat_map(|start| &self.tokens[start..start + self.window]);
         windows.copied().collect()
     }

@@ -1,4 +1,4 @@
-//! What the first bytes of a file tell: formats that are not text, and the mark before a text.
+//! The first bytes of a file: those of formats that are not text, and the mark before a text.
 
 /// How many of them are needed.
 pub(super) const FIRST_BYTES: usize = 64;
@@ -11,7 +11,7 @@ pub(super) const MARK: &[u8] = b"\xef\xbb\xbf";
 pub struct Foreign {
     /// Its name.
     pub name: &'static str,
-    /// What to do with such a file.
+    /// Advice for such a file.
     pub advice: &'static str,
 }
 

@@ -4,7 +4,7 @@
 use flate2::read::GzDecoder;
 use std::fs::File;
 use std::io::{self, BufReader, Read};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// The most bytes one IDX file may unpack to: sixteen times the images of MNIST.
 pub const IDX_BYTES_MAX: u64 = 768 << 20;
@@ -63,17 +63,6 @@ pub enum IdxProblem {
     },
 }
 
-/// An IDX file that cannot be used.
-#[derive(Debug, thiserror::Error)]
-#[error("{}: {problem}", file.display())]
-pub struct IdxError {
-    /// The file.
-    pub file: PathBuf,
-    /// The problem.
-    #[source]
-    pub problem: IdxProblem,
-}
-
 /// The shape of an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ImageShape {
@@ -124,7 +113,7 @@ impl Images {
         self.pixels.len() / self.shape.area()
     }
 
-    /// Whether there are no images.
+    /// True without images.
     pub fn is_empty(&self) -> bool {
         self.pixels.is_empty()
     }
@@ -156,26 +145,16 @@ impl Images {
 ///
 /// # Errors
 /// If it cannot be read or is not an IDX file of images.
-pub fn read_images(path: &Path) -> Result<Images, IdxError> {
-    open(path)
-        .and_then(parse_images)
-        .map_err(|problem| IdxError {
-            file: path.into(),
-            problem,
-        })
+pub fn read_images(path: &Path) -> Result<Images, IdxProblem> {
+    open(path).and_then(parse_images)
 }
 
 /// Reads the labels of a file, gzipped or not.
 ///
 /// # Errors
 /// If it cannot be read or is not an IDX file of labels.
-pub fn read_labels(path: &Path) -> Result<Vec<u8>, IdxError> {
-    open(path)
-        .and_then(parse_labels)
-        .map_err(|problem| IdxError {
-            file: path.into(),
-            problem,
-        })
+pub fn read_labels(path: &Path) -> Result<Vec<u8>, IdxProblem> {
+    open(path).and_then(parse_labels)
 }
 
 /// Parses images. The first two bytes tell whether they are gzipped.

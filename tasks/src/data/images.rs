@@ -1,11 +1,12 @@
 //! Labelled images from any source, in memory or in files.
 
 use super::bundled::{self, Bundled};
+use super::error::{DataError, Problem, at};
 use super::idx::{ImageShape, Images};
 use super::labels::check_held;
-use super::pictures::{Ahead, Decoded, Files, Listing, PictureError, WantedClasses};
+use super::pictures::{Ahead, Decoded, Files, Listing, WantedClasses};
 use super::pictures::{decode_all, look, packs};
-use super::{BadRecords, DataError, LabelledPair, ShardError, Shards};
+use super::{BadRecords, LabelledPair, ShardError, Shards};
 use crate::config::OnBadRecord;
 use murmurate_protocol::Digest;
 use std::path::Path;
@@ -24,7 +25,7 @@ const CONTRAST_MIN: u8 = 26;
 /// The longest side of a first image whose size is taken.
 const SMALL_SIDE: usize = 64;
 
-/// What the configuration says of images. What is `None` is taken from them.
+/// The settings of images. Those that are `None` are taken from the images.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct WantedImages<'a> {
     /// Share of the training images to hold out.
@@ -71,7 +72,7 @@ impl ImageSet {
         self.labels.len()
     }
 
-    /// Whether there are no images.
+    /// True without images.
     pub fn is_empty(&self) -> bool {
         self.labels.is_empty()
     }
@@ -143,7 +144,7 @@ impl ImageSet {
         shape: ImageShape,
         in_memory: bool,
         bad: &BadRecords,
-    ) -> Result<(), PictureError> {
+    ) -> Result<(), DataError> {
         self.pixels = match &self.pixels {
             Pixels::Memory(_) | Pixels::Ahead(_) => return Ok(()),
             Pixels::Bundled(set) => Pixels::Memory(set.images()),
@@ -204,7 +205,7 @@ impl ImageData {
     /// If images are missing or invalid.
     pub fn read(dir: &Path, wanted: &WantedImages<'_>) -> Result<Self, DataError> {
         if dir.is_file() && dir.extension().is_none_or(|ending| ending != "parquet") {
-            return Err(DataError::File(dir.into()));
+            return Err(at(dir)(Problem::NotImages));
         }
         if LabelledPair::is_in(dir) {
             let pair = LabelledPair::read(dir, wanted.held_out, wanted.classes)?;
@@ -215,9 +216,10 @@ impl ImageData {
             names: wanted.names,
         };
         let packs = packs::find(dir)?;
-        let listing = match packs.is_empty() {
-            true => Listing::read(dir, wanted.held_out, classes)?,
-            false => packs::list(&packs, wanted.held_out, wanted.classes)?,
+        let listing = if packs.is_empty() {
+            Listing::read(dir, wanted.held_out, classes)?
+        } else {
+            packs::list(&packs, wanted.held_out, wanted.classes)?
         };
         let shape = match (wanted.size, wanted.channels) {
             (Some([height, width]), Some(channels)) => ImageShape {
@@ -281,8 +283,7 @@ impl ImageData {
         let images = self.train.len() + self.held.len();
         let fits = images.saturating_mul(self.shape.area()) <= in_memory;
         self.train.load(self.shape, fits, bad)?;
-        self.held.load(self.shape, fits, bad)?;
-        Ok(())
+        self.held.load(self.shape, fits, bad)
     }
 
     /// Tells the operator if images in files have so little contrast that a model hardly sees anything.
@@ -325,22 +326,20 @@ fn without(wanted: &[u32], decoded: Decoded, area: usize) -> Taken {
 
 /// Refuses to resize images.
 fn check_shape(shape: ImageShape, wanted: &WantedImages<'_>, from: &Path) -> Result<(), DataError> {
-    match shape_of(shape, wanted) == shape {
-        true => Ok(()),
-        false => Err(DataError::Shape {
-            dir: from.into(),
-            height: shape.height,
-            width: shape.width,
-        }),
+    if shape_of(shape, wanted) == shape {
+        return Ok(());
     }
+    let ImageShape { height, width, .. } = shape;
+    Err(at(from)(Problem::Shape { height, width }))
 }
 
 /// The shape that is wanted; what is not said is that of an image, or 64 x 64 if it is larger.
 fn shape_of(image: ImageShape, wanted: &WantedImages<'_>) -> ImageShape {
     let small = image.height.max(image.width) <= SMALL_SIDE;
-    let usual = match small {
-        true => [image.height, image.width],
-        false => [SMALL_SIDE; 2],
+    let usual = if small {
+        [image.height, image.width]
+    } else {
+        [SMALL_SIDE; 2]
     };
     let [height, width] = wanted.size.unwrap_or(usual);
     ImageShape {

@@ -1,8 +1,8 @@
 //! Labelled images: a training set and a held-out set, from a folder of IDX files or bundled.
 
-use super::idx::{self, IdxError, Images};
-use super::labels::{LabelError, check_held, count_classes};
-use super::pictures::PictureError;
+use super::error::{DataError, Problem, at};
+use super::idx::{self, Images};
+use super::labels::{check_held, count_classes};
 use std::path::{Path, PathBuf};
 
 /// The files of a folder, each with or without `.gz`.
@@ -15,66 +15,6 @@ const FILES: [&str; 4] = [
 
 /// The smallest share to hold out.
 const SHARE_MIN: f64 = 0.001;
-
-/// Why labelled images cannot be used.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum DataError {
-    /// A file is invalid.
-    #[error(transparent)]
-    Idx(#[from] IdxError),
-    /// A label is wrong.
-    #[error(transparent)]
-    Label(#[from] LabelError),
-    /// A file is missing.
-    #[error(
-        "{}: neither `{name}` nor `{name}.gz` is there (a data folder needs the four IDX files \
-         that MNIST comes in; with `held_out` = a share, only the two `train-` files)", dir.display()
-    )]
-    Missing {
-        /// The folder.
-        dir: PathBuf,
-        /// The file's name.
-        name: &'static str,
-    },
-    /// One file that holds no images.
-    #[error(
-        "{}: images are in a folder or in Parquet files, and this is another file (for a text set `task.kind` = \
-         \"language-model\", or \"causal-lm\" with a model; for a table \"tabular\")", .0.display()
-    )]
-    File(PathBuf),
-    /// The numbers of images and labels differ.
-    #[error("{}: {images} {what} images but {labels} labels (copy the files again)", dir.display())]
-    Count {
-        /// The folder.
-        dir: PathBuf,
-        /// The set.
-        what: &'static str,
-        /// Images.
-        images: usize,
-        /// Labels.
-        labels: usize,
-    },
-    /// Images in files cannot be used.
-    #[error(transparent)]
-    Picture(#[from] PictureError),
-    /// IDX images have another shape than the configuration says.
-    #[error(
-        "{}: it has {height} x {width} grey images, which are not resized (leave out `task.size` and \
-         `task.channels`)", dir.display()
-    )]
-    Shape {
-        /// The folder.
-        dir: PathBuf,
-        /// Rows.
-        height: usize,
-        /// Columns.
-        width: usize,
-    },
-    /// Training and held-out images have different sizes.
-    #[error("{}: training and held-out images differ in size, or one is empty", .0.display())]
-    Differ(PathBuf),
-}
 
 /// Images and their classes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -91,9 +31,34 @@ impl Labelled {
         self.labels.len()
     }
 
-    /// Whether there are no images.
+    /// True without images.
     pub fn is_empty(&self) -> bool {
         self.labels.is_empty()
+    }
+
+    /// The images of two files of a folder, and the file of the labels.
+    fn read(
+        dir: &Path,
+        images: &'static str,
+        labels: &'static str,
+    ) -> Result<(Self, PathBuf), DataError> {
+        let file = find(dir, images)?;
+        let images = idx::read_images(&file).map_err(at(&file))?;
+        let file = find(dir, labels)?;
+        let labels = wide(&idx::read_labels(&file).map_err(at(&file))?);
+        Ok((Self { images, labels }, file))
+    }
+
+    fn check_count(&self, set: &'static str, from: &Path) -> Result<(), DataError> {
+        let (images, labels) = (self.images.len(), self.labels.len());
+        if images == labels {
+            return Ok(());
+        }
+        Err(at(from)(Problem::Count {
+            set,
+            images,
+            labels,
+        }))
     }
 
     /// Copies the images with these indices.
@@ -132,20 +97,11 @@ impl LabelledPair {
         classes: usize,
         from: &Path,
     ) -> Result<Self, DataError> {
-        for (what, set) in [("training", &train), ("held-out", &held)] {
-            let (images, labels) = (set.images.len(), set.labels.len());
-            if images != labels {
-                return Err(DataError::Count {
-                    dir: from.into(),
-                    what,
-                    images,
-                    labels,
-                });
-            }
-        }
+        train.check_count("training", from)?;
+        held.check_count("held-out", from)?;
         let differ = train.images.shape() != held.images.shape();
         if train.is_empty() || held.is_empty() || differ {
-            return Err(DataError::Differ(from.into()));
+            return Err(at(from)(Problem::Differ));
         }
         Ok(Self {
             train,
@@ -162,35 +118,22 @@ impl LabelledPair {
     /// # Errors
     /// If a file is missing or invalid, or a label is wrong.
     pub fn read(dir: &Path, share: Option<f64>, classes: Option<usize>) -> Result<Self, DataError> {
-        let images = idx::read_images(&find(dir, "train-images-idx3-ubyte")?)?;
-        let file = find(dir, "train-labels-idx1-ubyte")?;
-        let labels = wide(&idx::read_labels(&file)?);
-        let train = Labelled { images, labels };
+        let (train, file) =
+            Labelled::read(dir, "train-images-idx3-ubyte", "train-labels-idx1-ubyte")?;
         let count = count_classes(&file, &train.labels, classes)?;
         if let Some(share) = share {
-            let (images, labels) = (train.images.len(), train.labels.len());
-            if images != labels {
-                let what = "training";
-                return Err(DataError::Count {
-                    dir: dir.into(),
-                    what,
-                    images,
-                    labels,
-                });
-            }
+            train.check_count("training", dir)?;
             let every = (1.0 / share.max(SHARE_MIN)).round().max(2.0) as u32;
             let all = 0..train.len() as u32;
             let (held, rest): (Vec<u32>, Vec<u32>) = all.partition(|i| i % every == every - 1);
             return Self::new(train.pick(&rest), train.pick(&held), count, dir);
         }
-        let images = idx::read_images(&find(dir, "t10k-images-idx3-ubyte")?)?;
-        let file = find(dir, "t10k-labels-idx1-ubyte")?;
-        let labels = wide(&idx::read_labels(&file)?);
-        check_held(&file, &labels, count, classes.is_some())?;
-        Self::new(train, Labelled { images, labels }, count, dir)
+        let (held, file) = Labelled::read(dir, "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte")?;
+        check_held(&file, &held.labels, count, classes.is_some())?;
+        Self::new(train, held, count, dir)
     }
 
-    /// Whether one of the files is in a folder.
+    /// Finds at least one of the files in a folder.
     pub(super) fn is_in(dir: &Path) -> bool {
         FILES.iter().any(|name| find(dir, name).is_ok())
     }
@@ -204,10 +147,7 @@ pub(super) fn wide(labels: &[u8]) -> Vec<u16> {
 fn find(dir: &Path, name: &'static str) -> Result<PathBuf, DataError> {
     let candidates = [dir.join(name), dir.join(format!("{name}.gz"))];
     let found = candidates.into_iter().find(|path| path.is_file());
-    found.ok_or_else(|| DataError::Missing {
-        dir: dir.into(),
-        name,
-    })
+    found.ok_or_else(|| at(dir)(Problem::Missing(name)))
 }
 
 #[cfg(test)]

@@ -1,58 +1,8 @@
 //! Checks of labels: the number of classes decides the size of a model, so a wrong byte in a file of
 //! labels must not.
 
-use std::path::{Path, PathBuf};
-
-/// A label that cannot be right.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum LabelError {
-    /// The configuration has fewer classes.
-    #[error(
-        "{}: item {index} has label {label}, but `task.classes` is {classes} (labels count from 0, \
-         as items do)", file.display()
-    )]
-    Above {
-        /// The file of labels.
-        file: PathBuf,
-        /// Index of the item.
-        index: usize,
-        /// Its label.
-        label: usize,
-        /// Number of classes.
-        classes: usize,
-    },
-    /// Held-out data have a class that the training data lack.
-    #[error(
-        "{}: item {index} has label {label}, but the training data have {classes} classes (set \
-         `task.classes` if that is right; labels count from 0, as items do)", file.display()
-    )]
-    Held {
-        /// The file of labels.
-        file: PathBuf,
-        /// Index of the item.
-        index: usize,
-        /// Its label.
-        label: usize,
-        /// Number of classes.
-        classes: usize,
-    },
-    /// Most labels below the largest one do not occur.
-    #[error(
-        "{}: item {index} has label {label}, but only {found} of the labels up to it occur (copy the \
-         file again, or set `task.classes` = {} if that is right)", file.display(), label + 1
-    )]
-    Sparse {
-        /// The file of labels.
-        file: PathBuf,
-        /// Index of the item.
-        index: usize,
-        /// The largest label.
-        label: usize,
-        /// Number of different labels.
-        found: usize,
-    },
-}
+use super::error::{DataError, Problem, at};
+use std::path::Path;
 
 /// Number of classes of training labels: `classes` if it is given, otherwise one more than the
 /// largest label. Without `classes` at least half of the labels up to the largest must occur, so that
@@ -64,7 +14,7 @@ pub(super) fn count_classes(
     file: &Path,
     labels: &[u16],
     classes: Option<usize>,
-) -> Result<usize, LabelError> {
+) -> Result<usize, DataError> {
     if let Some(classes) = classes {
         check_held(file, labels, classes, true)?;
         return Ok(classes);
@@ -77,15 +27,15 @@ pub(super) fn count_classes(
         .iter()
         .for_each(|&label| there[usize::from(label)] = true);
     let found = there.iter().filter(|there| **there).count();
-    match 2 * found < there.len() {
-        false => Ok(label + 1),
-        true => Err(LabelError::Sparse {
-            file: file.into(),
-            index,
-            label,
-            found,
-        }),
+    if 2 * found >= there.len() {
+        return Ok(label + 1);
     }
+    let sparse = Problem::LabelSparse {
+        index,
+        label,
+        found,
+    };
+    Err(at(file)(sparse))
 }
 
 /// Checks labels against a number of classes, which the configuration gives (`said`) or the training
@@ -98,26 +48,26 @@ pub(super) fn check_held(
     labels: &[u16],
     classes: usize,
     said: bool,
-) -> Result<(), LabelError> {
+) -> Result<(), DataError> {
     let above = |&(_, label): &(usize, u16)| usize::from(label) >= classes;
     let Some((index, label)) = labels.iter().copied().enumerate().find(above) else {
         return Ok(());
     };
-    let (file, label) = (file.to_path_buf(), usize::from(label));
-    Err(match said {
-        true => LabelError::Above {
-            file,
+    let label = usize::from(label);
+    let problem = if said {
+        Problem::LabelAbove {
             index,
             label,
             classes,
-        },
-        false => LabelError::Held {
-            file,
+        }
+    } else {
+        Problem::LabelHeld {
             index,
             label,
             classes,
-        },
-    })
+        }
+    };
+    Err(at(file)(problem))
 }
 
 /// The first item with the largest label.
@@ -134,9 +84,9 @@ mod tests {
     #[test]
     fn a_label_without_a_class_names_file_item_label_and_classes() {
         let file = Path::new("train-labels");
-        assert_eq!(count_classes(file, &[1, 0, 2, 2], None), Ok(3));
-        assert_eq!(count_classes(file, &[1, 0, 2, 2], Some(10)), Ok(10));
-        assert_eq!(count_classes(file, &[], None), Ok(0));
+        assert_eq!(count_classes(file, &[1, 0, 2, 2], None).unwrap(), 3);
+        assert_eq!(count_classes(file, &[1, 0, 2, 2], Some(10)).unwrap(), 10);
+        assert_eq!(count_classes(file, &[], None).unwrap(), 0);
         let line = |labels: &[u16], classes| {
             let found = count_classes(file, labels, classes);
             found.unwrap_err().to_string()
@@ -153,7 +103,7 @@ mod tests {
         );
         assert!(sparse.contains("`task.classes` = 201"), "{sparse}");
         // Half of the labels is enough: some data sets count from one.
-        assert_eq!(count_classes(file, &[1, 3], None), Ok(4));
+        assert_eq!(count_classes(file, &[1, 3], None).unwrap(), 4);
         let held = check_held(file, &[0, 7], 3, false).unwrap_err().to_string();
         assert!(
             held.contains("item 1 has label 7, but the training data have 3 classes"),

@@ -44,7 +44,7 @@ impl ShardKind {
         }
     }
 
-    /// Whether `index` and `of` choose a fixed part.
+    /// Kinds whose `index` and `of` choose a fixed part.
     pub const fn is_numbered(&self) -> bool {
         !matches!(self, Self::Dealt | Self::Own)
     }
@@ -228,13 +228,14 @@ impl Shards {
 
     fn enough_for_ranks(&self, found: usize, needed: usize) -> Result<(), ShardError> {
         let (ranks, needed) = (self.rank.of, needed.max(1));
-        match self.rank.is_alone() || found / ranks as usize >= needed {
-            true => Ok(()),
-            false => Err(ShardError::TooFewForRanks {
+        if self.rank.is_alone() || found / ranks as usize >= needed {
+            Ok(())
+        } else {
+            Err(ShardError::TooFewForRanks {
                 found,
                 ranks,
                 needed,
-            }),
+            })
         }
     }
 

@@ -1,200 +1,12 @@
 //! Text as bytes: one file, or all files of a folder one after the other. The bytes are not
 //! decoded, because a byte-level model accepts any bytes.
 
-use super::first_bytes::{Foreign, MARK, foreign_format};
-use super::parquet::ParquetFileError;
+use super::error::{DEPTH_MAX, DataError, Problem, TEXT_BYTES_MAX, at};
+use super::first_bytes::{MARK, foreign_format};
 use std::fs::{self, File};
-use std::io::{self, Read};
+use std::io::Read;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-
-/// Most bytes of text to read into memory.
-pub const TEXT_BYTES_MAX: u64 = 4 << 30;
-
-/// Greatest depth of nested folders.
-const DEPTH_MAX: usize = 16;
-
-/// What can be done about any record that cannot be read.
-pub(super) const OR_SKIP: &str = "or leave such records out: `task.on_bad_record = \"skip\"`";
-
-/// Why text cannot be used.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum TextError {
-    /// The file or folder is missing or unreadable.
-    #[error("{}: {source}", file.display())]
-    Io {
-        /// The file or folder.
-        file: PathBuf,
-        /// The system's error.
-        source: io::Error,
-    },
-    /// There is no text.
-    #[error("{}: there is no text in it (give a file, or a folder of files)", .0.display())]
-    Empty(PathBuf),
-    /// There is too much text.
-    #[error("{}: more than {TEXT_BYTES_MAX} bytes of text (give a part of it)", .0.display())]
-    TooLarge(PathBuf),
-    /// Folders are nested too deeply, for example by circular links.
-    #[error("{}: folders more than {DEPTH_MAX} deep are not followed", .0.display())]
-    TooDeep(PathBuf),
-    /// The file is not text.
-    #[error("{}: byte {at} is no UTF-8 (convert the file, {OR_SKIP})", file.display())]
-    NotText {
-        /// The file.
-        file: PathBuf,
-        /// Position of the first such byte.
-        at: usize,
-    },
-    /// The tokenizer failed.
-    #[error("{}: the tokenizer cannot encode it ({reason})", file.display())]
-    Encoding {
-        /// The file or folder.
-        file: PathBuf,
-        /// The tokenizer's error.
-        reason: String,
-    },
-    /// A file in a format that is read as text nowhere.
-    #[error("{}: this is {}, not text ({})", file.display(), format.name, format.advice)]
-    Foreign {
-        /// The file.
-        file: PathBuf,
-        /// The format.
-        format: Foreign,
-    },
-    /// Too few tokens for training or held-out data.
-    #[error(
-        "{}: {train} tokens to train on and {held} held out, a window is {window} (give more text, \
-         a smaller `task.context` or another `task.held_out`)", file.display()
-    )]
-    TooFewTokens {
-        /// The file or folder.
-        file: PathBuf,
-        /// Tokens to train on.
-        train: usize,
-        /// Tokens held out.
-        held: usize,
-        /// Tokens of a window.
-        window: usize,
-    },
-    /// A folder with files of two formats.
-    #[error("{}: this is {format}, but {} is {other_format} (give a folder with one format)",
-        file.display(), other.display())]
-    Mixed {
-        /// A file.
-        file: PathBuf,
-        /// Its format.
-        format: &'static str,
-        /// A file of another format.
-        other: PathBuf,
-        /// The format of that file.
-        other_format: &'static str,
-    },
-    /// A column is chosen, but plain text has none.
-    #[error("{}: this is text without columns (leave out `task.column`)", .0.display())]
-    NoColumns(PathBuf),
-    /// A Parquet file cannot be read.
-    #[error(transparent)]
-    Parquet(#[from] ParquetFileError),
-    /// A Parquet file does not have the column with the text.
-    #[error("{0}: `task.column` chooses another")]
-    NoColumn(ParquetFileError),
-    /// A line is not JSON.
-    #[error("{}: line {line} is not a JSON object: {reason} (mend the line, {OR_SKIP})",
-        file.display())]
-    Json {
-        /// The file.
-        file: PathBuf,
-        /// The line, counted from 1.
-        line: u64,
-        /// What is wrong with it.
-        reason: String,
-    },
-    /// A JSON object does not have the text.
-    #[error("{}: line {line} has no `{key}` (it has {known}): `task.column` chooses another, \
-        {OR_SKIP}", file.display())]
-    NoKey {
-        /// The file.
-        file: PathBuf,
-        /// The line, counted from 1.
-        line: u64,
-        /// The key.
-        key: String,
-        /// The keys that the line has.
-        known: String,
-    },
-    /// A row is not text.
-    #[error("{}: row {row} of column `{column}` is not UTF-8 (mend the row, {OR_SKIP})",
-        file.display())]
-    NotTextRow {
-        /// The file.
-        file: PathBuf,
-        /// The column.
-        column: String,
-        /// The row, counted from 0.
-        row: u64,
-    },
-    /// A token that the model does not have.
-    #[error(
-        "{}: {place} has token {token}, the model has tokens from 0 to {} (use the tokenizer \
-         that made them, {OR_SKIP})", file.display(), vocabulary.saturating_sub(1)
-    )]
-    Token {
-        /// The file.
-        file: PathBuf,
-        /// The row or line.
-        place: String,
-        /// The token.
-        token: i64,
-        /// Number of the model's tokens.
-        vocabulary: usize,
-    },
-    /// Tokens where a byte-level model needs text.
-    #[error("{}: {place} has tokens, this model reads text (kind = \"causal-lm\" reads both)",
-        file.display())]
-    Tokens {
-        /// The file.
-        file: PathBuf,
-        /// The row or line.
-        place: String,
-    },
-    /// A part of a large text that has less than a window.
-    #[error("{}: {part} has less than a window of {window} tokens (give more text, or a smaller \
-             `task.context`)", file.display())]
-    NoWindow {
-        /// The file or folder.
-        file: PathBuf,
-        /// The part.
-        part: &'static str,
-        /// Tokens of a window.
-        window: usize,
-    },
-    /// Too few bytes for training and held-out data.
-    #[error("{}: {found} bytes of text, at least {needed} are needed", file.display())]
-    TooShort {
-        /// The file or folder.
-        file: PathBuf,
-        /// Bytes found.
-        found: usize,
-        /// Bytes needed.
-        needed: usize,
-    },
-}
-
-impl TextError {
-    /// Whether one record is wrong, and not the source.
-    pub(crate) const fn is_of_a_record(&self) -> bool {
-        matches!(
-            self,
-            Self::Json { .. }
-                | Self::NoKey { .. }
-                | Self::NotText { .. }
-                | Self::NotTextRow { .. }
-                | Self::Token { .. }
-                | Self::Encoding { .. }
-        )
-    }
-}
 
 /// All bytes of a file, or of all files of a folder and its sub-folders in the order of their
 /// names (as bytes, so that it is the same on every machine), joined by a newline. Names that
@@ -202,15 +14,16 @@ impl TextError {
 ///
 /// # Errors
 /// If a file cannot be read, or there is no text or too much.
-pub(super) fn read_files(path: &Path) -> Result<Vec<u8>, TextError> {
+pub(super) fn read_files(path: &Path) -> Result<Vec<u8>, DataError> {
     let mut text = Vec::new();
     each_document(path, &mut |_, bytes| {
         if !text.is_empty() {
             text.push(b'\n');
         }
-        match text.is_empty() {
-            true => text = bytes,
-            false => text.extend(bytes),
+        if text.is_empty() {
+            text = bytes
+        } else {
+            text.extend(bytes)
         }
         Ok(())
     })?;
@@ -218,31 +31,26 @@ pub(super) fn read_files(path: &Path) -> Result<Vec<u8>, TextError> {
 }
 
 /// Takes a file and its bytes.
-pub(super) type OnDocument<'a> = dyn FnMut(&Path, Vec<u8>) -> Result<(), TextError> + 'a;
+pub(super) type OnDocument<'a> = dyn FnMut(&Path, Vec<u8>) -> Result<(), DataError> + 'a;
 
 /// Calls `f(file, bytes)` for the files of [`read_files`].
 ///
 /// # Errors
 /// As [`read_files`], and those of `f`.
-pub(super) fn each_document(path: &Path, f: &mut OnDocument<'_>) -> Result<(), TextError> {
+pub(super) fn each_document(path: &Path, f: &mut OnDocument<'_>) -> Result<(), DataError> {
     let mut size = 0;
     for file in files_of(path)? {
-        let io = |source| TextError::Io {
-            file: file.clone(),
-            source,
-        };
         let (mut bytes, room) = (Vec::new(), TEXT_BYTES_MAX - size);
-        let read = File::open(&file)
-            .map_err(io)?
-            .take(room + 1)
-            .read_to_end(&mut bytes)
-            .map_err(io)?;
+        let opened = File::open(&file).map_err(at(&file))?;
+        let read = opened.take(room + 1).read_to_end(&mut bytes);
+        let read = read.map_err(at(&file))?;
         if read as u64 > room {
-            return Err(TextError::TooLarge(path.into()));
+            return Err(at(path)(Problem::TooLarge));
         }
         size += read as u64;
         if let Some(format) = foreign_format(&bytes) {
-            return Err(TextError::Foreign { file, format });
+            let needed = "text";
+            return Err(at(&file)(Problem::Foreign { format, needed }));
         }
         if bytes.starts_with(MARK) {
             bytes.drain(..MARK.len());
@@ -250,33 +58,29 @@ pub(super) fn each_document(path: &Path, f: &mut OnDocument<'_>) -> Result<(), T
         f(&file, bytes)?;
     }
     match size {
-        0 => Err(TextError::Empty(path.into())),
+        0 => Err(at(path)(Problem::Empty)),
         _ => Ok(()),
     }
 }
 
 /// The file, or all files of a folder and its sub-folders in the order of their names.
-pub(super) fn files_of(path: &Path) -> Result<Vec<PathBuf>, TextError> {
+pub(super) fn files_of(path: &Path) -> Result<Vec<PathBuf>, DataError> {
     let mut files = Vec::new();
     append(path, &mut files, 0)?;
     Ok(files)
 }
 
-fn append(path: &Path, files: &mut Vec<PathBuf>, depth: usize) -> Result<(), TextError> {
-    let io = |source| TextError::Io {
-        file: path.into(),
-        source,
-    };
+fn append(path: &Path, files: &mut Vec<PathBuf>, depth: usize) -> Result<(), DataError> {
     if depth > DEPTH_MAX {
-        return Err(TextError::TooDeep(path.into()));
+        return Err(at(path)(Problem::TooDeep));
     }
-    if !fs::metadata(path).map_err(io)?.is_dir() {
+    if !fs::metadata(path).map_err(at(path))?.is_dir() {
         files.push(path.into());
         return Ok(());
     }
     let mut names = Vec::new();
-    for entry in fs::read_dir(path).map_err(io)? {
-        names.push(entry.map_err(io)?.file_name());
+    for entry in fs::read_dir(path).map_err(at(path))? {
+        names.push(entry.map_err(at(path))?.file_name());
     }
     names.sort_unstable();
     let seen = names
@@ -314,7 +118,8 @@ mod tests {
         let missing = dir.path().join("novel.txt");
         let error = read_files(&missing).unwrap_err().to_string();
         assert!(error.contains("novel.txt"), "{error}");
-        assert!(matches!(read_files(dir.path()), Err(TextError::Empty(_))));
+        let empty = read_files(dir.path()).unwrap_err();
+        assert!(matches!(empty.problem(), Problem::Empty), "{empty}");
     }
 
     #[test]

@@ -25,9 +25,10 @@ impl Tokens {
     /// # Errors
     /// If there is none, or it is damaged.
     pub fn read(path: &Path) -> Result<Self, ModelDirError> {
-        let file = match path.is_dir() {
-            true => path.join("tokenizer.json"),
-            false => path.to_path_buf(),
+        let file = if path.is_dir() {
+            path.join("tokenizer.json")
+        } else {
+            path.to_path_buf()
         };
         if !file.exists() {
             let reason = "it is missing (`task.tokenizer` takes another file, or \"bytes\")";

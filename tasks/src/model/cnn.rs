@@ -1,9 +1,10 @@
 //! A small convolutional network.
 
+use super::perceptron::zeros;
 use crate::Segments;
 use burn::module::{Initializer, Module};
 use burn::nn::conv::{Conv2d, Conv2dConfig};
-use burn::nn::{Linear, LinearConfig, PaddingConfig2d};
+use burn::nn::{Linear, PaddingConfig2d};
 use burn::tensor::activation::relu;
 use burn::tensor::module::max_pool2d;
 use burn::tensor::ops::MaxPoolOptions;
@@ -41,11 +42,7 @@ impl Cnn {
                 .with_initializer(Initializer::Zeros)
                 .init(device)
         };
-        let linear = |input, output| {
-            LinearConfig::new(input, output)
-                .with_initializer(Initializer::Zeros)
-                .init(device)
-        };
+        let linear = |input, output| zeros(input, output, device);
         Self {
             conv1: conv(channels, CHANNELS[0]),
             conv2: conv(CHANNELS[0], CHANNELS[1]),

@@ -3,7 +3,6 @@
 mod attention;
 mod causal;
 mod cnn;
-mod mlp;
 mod perceptron;
 mod resnet;
 mod transformer;
@@ -14,8 +13,7 @@ pub use causal::{
 };
 pub(crate) use causal::{dropout_of, end_of_text, initial, read_json};
 pub use cnn::{CNN_SIDE_MIN, Cnn};
-pub use mlp::Mlp;
-pub use perceptron::Perceptron;
+pub use perceptron::{Mlp, Perceptron};
 pub use resnet::{ResNet18, ResNetShape};
 pub use transformer::{Block, Transformer, TransformerShape};
 

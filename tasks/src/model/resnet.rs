@@ -36,8 +36,8 @@ pub struct ResNetShape {
 }
 
 impl ResNetShape {
-    /// Whether the first layer has 3 x 3 kernels and keeps the size, as for CIFAR; otherwise it has 7 x 7
-    /// kernels, and its stride and the pooling after it divide the size by 4.
+    /// The form for small images, as for CIFAR: the first layer has 3 x 3 kernels and keeps the size. Otherwise it
+    /// has 7 x 7 kernels, and its stride and the pooling after it divide the size by 4.
     pub fn is_small(&self) -> bool {
         self.height.max(self.width) <= SMALL_SIDE
     }

@@ -2,9 +2,9 @@
 
 use super::{Score, Task};
 use crate::config::{
-    Architecture, BYTES, CausalConfig, CausalModel, ConfigError, DataSource, FreshModel, nearest,
+    Architecture, BYTES, CausalConfig, CausalModel, ConfigError, FreshModel, NO_TEXT, nearest,
 };
-use crate::data::{BadRecords, Feed, Reading, Shards, Tokens};
+use crate::data::{BadRecords, Dataset, Feed, Reading, Shards, Tokens};
 use crate::model::{
     CausalLm, CausalShape, Gpt2Shape, LlamaShape, Lora, ModelDirError, Rope, Stretch, dropout_of,
     end_of_text, initial, read_shape,
@@ -12,7 +12,6 @@ use crate::model::{
 use crate::weights::load_module;
 use crate::{Segments, TaskError, loss};
 use burn::tensor::{Device, Int, Tensor, TensorData};
-use murmurate_protocol::{Blocks, Participants, Pool};
 use murmurate_strategies::{DataReport, TensorSpec};
 use rand_chacha::ChaCha8Rng;
 use std::path::{Path, PathBuf};
@@ -179,15 +178,8 @@ pub(crate) fn reading<'a>(
     tokens: Tokens,
     bad: BadRecords,
 ) -> Result<Reading<'a>, ConfigError> {
-    let DataSource::Path(path) = &config.data else {
-        return Err(ConfigError::Missing {
-            table: "task",
-            key: "data",
-            hint: "no text is bundled: give a text file or a folder of them",
-        });
-    };
     Ok(Reading {
-        path,
+        path: config.data.path(NO_TEXT)?,
         column: config.column.as_deref(),
         end: plan.end,
         vocabulary: plan.shape.vocabulary(),
@@ -261,20 +253,12 @@ impl Task for CausalTask {
         }
     }
 
-    fn deal(&mut self, participants: &Participants) {
-        self.feed.deal(participants);
+    fn dataset(&self) -> Option<&dyn Dataset> {
+        Some(self.feed.dataset())
     }
 
-    fn pool(&self) -> Option<Pool> {
-        self.feed.pool()
-    }
-
-    fn train_blocks(&mut self, blocks: &Blocks) {
-        self.feed.train_blocks(blocks);
-    }
-
-    fn finished_blocks(&self) -> u64 {
-        self.feed.finished_blocks()
+    fn dataset_mut(&mut self) -> Option<&mut dyn Dataset> {
+        Some(self.feed.dataset_mut())
     }
 
     fn samples(&self) -> u64 {
@@ -295,17 +279,6 @@ impl Task for CausalTask {
         let tokens = self.feed.batch(number, self.batch)?;
         let starts: Vec<usize> = (0..tokens.len()).step_by(window).collect();
         Ok(tensors(&tokens, &starts, context, device))
-    }
-
-    fn position(&self) -> Vec<u8> {
-        self.feed.position()
-    }
-
-    fn seek(&mut self, position: &[u8]) -> Result<(), TaskError> {
-        match self.feed.seek(position) {
-            true => Ok(()),
-            false => Err(TaskError::Position),
-        }
     }
 
     fn loss(&self, model: &CausalLm, batch: Self::Batch) -> Tensor<1> {

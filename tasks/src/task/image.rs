@@ -4,13 +4,12 @@ use super::{Score, Task};
 use crate::config::{Augmentation, Classes, DataSource, ImageConfig, ImageModel};
 use crate::data::idx::ImageShape;
 use crate::data::{
-    BadRecords, DECODED_IN_MEMORY_MAX, DataError, Dealt, ImageData, Passes, PictureError,
-    ShardKind, Shards, WantedImages,
+    BadRecords, DECODED_IN_MEMORY_MAX, DataError, Dataset, ImageData, Problem, Shards, Units,
+    WantedImages,
 };
 use crate::model::{CNN_SIDE_MIN, Classifier, Cnn, Mlp, ResNet18, ResNetShape};
-use crate::{Segments, TaskError, init, loss, rng};
+use crate::{Segments, TaskError, loss, rng};
 use burn::tensor::{Device, Int, Tensor, TensorData};
-use murmurate_protocol::Participants;
 use murmurate_strategies::{DataReport, TensorSpec};
 use rand_chacha::ChaCha8Rng;
 use std::sync::Arc;
@@ -98,13 +97,7 @@ pub struct ImageTask {
     plan: ImagePlan,
     augmentation: Augmentation,
     data: ImageData,
-    batch: usize,
-    passes: Passes,
-    /// The same passes, for batches that are decoded ahead.
-    upcoming: Passes,
-    seed: u64,
-    /// Only where the peers divide the images.
-    dealt: Option<Dealt>,
+    units: Units,
     scale: Scale,
     bad: BadRecords,
 }
@@ -130,24 +123,15 @@ impl ImageTask {
         data.keep_shard(shards, 1)?;
         let bad = BadRecords::new(config.on_bad_record);
         data.load(in_memory, &bad)?;
-        let images = data.train.len();
-        let dealt = (shards.kind == ShardKind::Dealt)
-            .then(|| Dealt::new(images, shards.seed, data.train.fingerprint()).for_rank(shards))
-            .transpose()?;
-        let seed = shards.order_seed(seed);
-        let own = dealt.as_ref().map_or(images, Dealt::count);
-        let passes = Passes::new(own, config.batch as usize, seed);
+        let (images, batch) = (data.train.len(), config.batch as usize);
+        let units = Units::new(images, batch, shards, seed, || data.train.fingerprint())?;
         Ok(Self {
-            dealt,
+            units,
             bad,
             augmentation: config.augmentation,
-            batch: config.batch as usize,
-            upcoming: passes.clone(),
-            passes,
             scale: Scale::of(plan.shape),
             plan,
             data,
-            seed,
         })
     }
 
@@ -194,58 +178,33 @@ impl Task for ImageTask {
         let is_scale = tensor.name.ends_with(".weight") && !tensor.name.ends_with("bn2.weight");
         match tensor.shape.len() {
             2.. if !is_output => {
-                init::fan_in(tensor, std::f32::consts::SQRT_2, values, rng);
+                rng::fan_in(tensor, std::f32::consts::SQRT_2, values, rng);
             }
-            1 if is_scale => init::ones(values),
-            _ => init::zeros(values),
+            1 if is_scale => rng::ones(values),
+            _ => rng::zeros(values),
         }
     }
 
-    fn deal(&mut self, participants: &Participants) {
-        let Some(dealt) = &mut self.dealt else { return };
-        if dealt.deal(participants) {
-            self.seed = dealt.order_seed();
-            self.passes = Passes::new(dealt.count(), self.batch, self.seed);
-            self.upcoming = self.passes.clone();
-        }
+    fn dataset(&self) -> Option<&dyn Dataset> {
+        Some(&self.units)
     }
 
-    fn dealt(&self) -> Option<&Dealt> {
-        self.dealt.as_ref()
-    }
-
-    fn dealt_mut(&mut self) -> Option<&mut Dealt> {
-        self.dealt.as_mut()
+    fn dataset_mut(&mut self) -> Option<&mut dyn Dataset> {
+        Some(&mut self.units)
     }
 
     fn samples(&self) -> u64 {
-        self.passes.batch_len() as u64
+        self.units.batch_len() as u64
     }
 
     fn batch(&mut self, number: u64, device: &Device) -> Result<Self::Batch, TaskError> {
-        let count = self.passes.batch_len();
-        let told = self.dealt.as_mut().and_then(|dealt| dealt.next(count, 1));
-        let mut later = told.as_ref().and(self.dealt.clone());
-        let dealt = self.dealt.as_ref();
-        let images = |places: &[u32]| -> Vec<u32> {
-            let image = |place: &u32| dealt.map_or(*place, |dealt| dealt.unit(*place));
-            places.iter().map(image).collect()
-        };
-        let indices = match told {
-            Some(units) => units,
-            None => images(self.passes.batch(number)),
-        };
-        let upcoming = &mut self.upcoming;
-        let mut next = |k: usize| match &mut later {
-            Some(later) => later.next(count, 1),
-            None => Some(images(upcoming.batch(number + 1 + k as u64))),
-        };
+        let wanted = self.units.batch(number);
+        let mut rng = rng::stream(self.units.seed(), rng::BATCHES, number);
         let train = &mut self.data.train;
-        let taken = train.take(&indices, &mut next)?;
+        let taken = train.take(&wanted, &mut self.units.later(number))?;
         if taken.images.is_empty() {
-            return Err(DataError::Picture(PictureError::NoneLeft).into());
+            return Err(DataError::nowhere(Problem::NoneLeft).into());
         }
-        let mut rng = rng::stream(self.seed, rng::BATCHES, number);
         let shift = self.augmentation.shift_px();
         let mut pixels = Vec::with_capacity(taken.pixels.len());
         for image in taken.pixels.chunks_exact(self.plan.shape.area()) {

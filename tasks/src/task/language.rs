@@ -1,12 +1,12 @@
 //! Byte-level language modelling on any text: windows of a peer's range of bytes.
 
 use super::{Score, Task};
-use crate::config::{DataSource, LanguageConfig};
-use crate::data::{BadRecords, Dealt, ShardKind, Shards, TextError, read_text, split_text};
+use crate::config::{LanguageConfig, NO_TEXT};
+use crate::data::{BadRecords, Dataset, Dealt, Problem, Shards, Units, at, read_text, split_text};
 use crate::model::{Transformer, TransformerShape};
-use crate::{Segments, TaskError, init, loss, rng};
+use crate::{Segments, TaskError, loss, rng};
 use burn::tensor::{Device, Int, Tensor, TensorData};
-use murmurate_protocol::{Digest, Participants};
+use murmurate_protocol::Digest;
 use murmurate_strategies::{DataReport, TensorSpec};
 use rand_chacha::ChaCha8Rng;
 use std::ops::Range;
@@ -28,9 +28,8 @@ pub struct LanguageTask {
     batch: usize,
     train: Vec<u8>,
     held: Vec<u8>,
-    seed: u64,
-    /// Only where the peers divide the text.
-    dealt: Option<Dealt>,
+    /// Its blocks of text.
+    units: Units,
     bad: BadRecords,
 }
 
@@ -40,18 +39,7 @@ impl LanguageTask {
     /// # Errors
     /// If the text or the shard is invalid.
     pub fn new(config: &LanguageConfig, seed: u64, shards: &Shards) -> Result<Self, TaskError> {
-        let DataSource::Path(path) = &config.data else {
-            let (key, hint) = (
-                "data",
-                "no text is bundled: give a text file or a folder of them",
-            );
-            return Err(crate::config::ConfigError::Missing {
-                table: "task",
-                key,
-                hint,
-            }
-            .into());
-        };
+        let path = config.data.path(NO_TEXT)?;
         let bad = BadRecords::new(config.on_bad_record);
         let text = read_text(path, config.column.as_deref(), &bad)?;
         let task = Self::of_text(config, &text, seed, shards)?;
@@ -73,28 +61,21 @@ impl LanguageTask {
         if train.len() < window || held.len() < window {
             let share = config.held_out.min(1.0 - config.held_out);
             let needed = (window as f64 / share).ceil() as usize;
-            let file = String::from(config.data.clone()).into();
-            return Err(TextError::TooShort {
-                file,
-                found: text.len(),
-                needed,
-            }
-            .into());
+            let found = text.len();
+            let file = String::from(config.data.clone());
+            return Err(at(file.as_ref())(Problem::TooShort { found, needed }).into());
         }
         let mine = shards.range(train.len(), window)?;
         let blocks = (mine.len() / (BLOCK_WINDOWS * window)).max(1);
-        let dealt = (shards.kind == ShardKind::Dealt)
-            .then(|| {
-                Dealt::new(blocks, shards.seed, Digest::of(&text[mine.clone()])).for_rank(shards)
-            })
-            .transpose()?;
+        let batch = config.batch as usize;
+        let fingerprint = || Digest::of(&text[mine.clone()]);
+        let units = Units::new(blocks, batch, shards, seed, fingerprint)?;
         Ok(Self {
-            dealt,
+            units,
             shape: shape(config),
-            batch: config.batch as usize,
+            batch,
             train: text[mine].to_vec(),
             held: text[held].to_vec(),
-            seed: shards.order_seed(seed),
             bad: BadRecords::default(),
         })
     }
@@ -132,7 +113,7 @@ impl Task for LanguageTask {
     fn initial(&self, tensor: &TensorSpec, values: &mut [f32], rng: &mut ChaCha8Rng) {
         let ends = ["join.weight", "narrow.weight", "output.weight"];
         if ends.iter().any(|end| tensor.name.ends_with(end)) {
-            return init::zeros(values);
+            return rng::zeros(values);
         }
         let table = matches!(tensor.name.as_str(), "embed" | "position");
         let gain = if table {
@@ -140,22 +121,15 @@ impl Task for LanguageTask {
         } else {
             1.0
         };
-        init::fan_in(tensor, gain, values, rng);
+        rng::fan_in(tensor, gain, values, rng);
     }
 
-    fn deal(&mut self, participants: &Participants) {
-        let Some(dealt) = &mut self.dealt else { return };
-        if dealt.deal(participants) {
-            self.seed = dealt.order_seed();
-        }
+    fn dataset(&self) -> Option<&dyn Dataset> {
+        Some(&self.units)
     }
 
-    fn dealt(&self) -> Option<&Dealt> {
-        self.dealt.as_ref()
-    }
-
-    fn dealt_mut(&mut self) -> Option<&mut Dealt> {
-        self.dealt.as_mut()
+    fn dataset_mut(&mut self) -> Option<&mut dyn Dataset> {
+        Some(&mut self.units)
     }
 
     fn samples(&self) -> u64 {
@@ -163,16 +137,13 @@ impl Task for LanguageTask {
     }
 
     fn batch(&mut self, number: u64, device: &Device) -> Result<Self::Batch, TaskError> {
-        let mut rng = rng::stream(self.seed, rng::BATCHES, number);
+        let mut rng = rng::stream(self.units.seed(), rng::BATCHES, number);
         let window = self.shape.context + 1;
         let starts = (self.train.len() - window + 1) as u64;
         let times = BLOCK_WINDOWS as u64;
-        let told = self
-            .dealt
-            .as_mut()
-            .and_then(|dealt| dealt.next(self.batch, times));
+        let told = self.units.of_blocks(self.batch, times);
         let windows = (0..self.batch).map(|row| {
-            let start = match &self.dealt {
+            let start = match self.units.dealt() {
                 Some(dealt) => {
                     let unit = told.as_ref().map(|units| units[row]);
                     start_in(dealt, unit, starts, &mut rng)

@@ -13,8 +13,8 @@ pub use language::LanguageTask;
 pub(crate) use language::shape;
 pub use tabular::{TabularTask, Wanted};
 
-use crate::data::Dealt;
-use crate::init;
+use crate::data::Dataset;
+use crate::rng;
 use crate::{Segments, TaskError};
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};
@@ -62,9 +62,9 @@ pub trait Task: Send {
     /// zeros for the rest.
     fn initial(&self, tensor: &TensorSpec, values: &mut [f32], rng: &mut ChaCha8Rng) {
         match tensor.shape.len() {
-            2.. => init::fan_in(tensor, 1.0, values, rng),
-            _ if tensor.name.ends_with("gamma") => init::ones(values),
-            _ => init::zeros(values),
+            2.. => rng::fan_in(tensor, 1.0, values, rng),
+            _ if tensor.name.ends_with("gamma") => rng::ones(values),
+            _ => rng::zeros(values),
         }
     }
 
@@ -78,39 +78,42 @@ pub trait Task: Send {
         Ok(model)
     }
 
-    /// Says who trains beside this peer. A task whose data is divided among the peers makes its
-    /// batches of its own part from now on. The default is for data that is this peer's own.
-    fn deal(&mut self, participants: &Participants) {
-        let _ = participants;
-    }
-
-    /// The units of this task's data that this peer trains, if the peers divide it and it is here as a
-    /// whole. What follows about blocks is answered by it. The default is for data that they do not divide.
-    fn dealt(&self) -> Option<&Dealt> {
+    /// What the peers divide of this task's data, and where this peer is in it. What follows about
+    /// participants, blocks and positions is answered by it. The default is for data that is this peer's own
+    /// and whose batches follow from their numbers.
+    fn dataset(&self) -> Option<&dyn Dataset> {
         None
     }
 
     /// The same, to change.
-    fn dealt_mut(&mut self) -> Option<&mut Dealt> {
+    fn dataset_mut(&mut self) -> Option<&mut dyn Dataset> {
         None
+    }
+
+    /// Says who trains beside this peer. A task whose data is divided among the peers makes its
+    /// batches of its own part from now on.
+    fn deal(&mut self, participants: &Participants) {
+        if let Some(data) = self.dataset_mut() {
+            data.deal(participants);
+        }
     }
 
     /// The data set, if the peers can divide it in blocks.
     fn pool(&self) -> Option<Pool> {
-        self.dealt().map(Dealt::pool)
+        self.dataset()?.pool()
     }
 
     /// Says which blocks of its pool to train from now on, instead of [`Task::deal`]. Batches then follow
     /// from the blocks, and not from their numbers, and the task has a [position](Task::position).
     fn train_blocks(&mut self, blocks: &Blocks) {
-        if let Some(dealt) = self.dealt_mut() {
-            dealt.train_blocks(blocks);
+        if let Some(data) = self.dataset_mut() {
+            data.train_blocks(blocks);
         }
     }
 
     /// How many of these blocks are finished.
     fn finished_blocks(&self) -> u64 {
-        self.dealt().map_or(0, Dealt::finished)
+        self.dataset().map_or(0, Dataset::finished_blocks)
     }
 
     /// Number of samples in each batch.
@@ -140,7 +143,7 @@ pub trait Task: Send {
     /// Where the next batch is, for tasks that cannot find it by its number alone. Checkpoints keep it.
     /// The default is for tasks that can unless they were told blocks.
     fn position(&self) -> Vec<u8> {
-        self.dealt().map_or(Vec::new(), Dealt::position)
+        self.dataset().map_or(Vec::new(), Dataset::position)
     }
 
     /// Goes to a position that [`Task::position`] gave, perhaps in an earlier process. An empty one is the
@@ -149,8 +152,8 @@ pub trait Task: Send {
     /// # Errors
     /// If it is not a position in this task's data.
     fn seek(&mut self, position: &[u8]) -> Result<(), TaskError> {
-        let fits = match self.dealt_mut() {
-            Some(dealt) => dealt.seek(position),
+        let fits = match self.dataset_mut() {
+            Some(data) => data.seek(position),
             None => position.is_empty(),
         };
         fits.then_some(()).ok_or(TaskError::Position)
@@ -172,7 +175,7 @@ pub trait Task: Send {
         self.loss(model, batch)
     }
 
-    /// What it has found in its data.
+    /// Findings in its data.
     fn data_report(&self) -> Option<Arc<DataReport>> {
         None
     }

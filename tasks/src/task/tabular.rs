@@ -1,12 +1,12 @@
 //! Classification and regression on the rows of a table.
 
 use super::{Score, Task};
-use crate::config::{Classes, ConfigError, DataSource, Objective, TabularConfig};
-use crate::data::{BadRecords, Dealt, Passes, ShardKind, Shards, Table, Targets, WantedTable};
+use crate::config::{Classes, NO_TABLE, Objective, TabularConfig};
+use crate::data::{BadRecords, Dataset, Shards, Table, Targets, Units, WantedTable};
 use crate::model::Perceptron;
-use crate::{Segments, TaskError, init, loss};
+use crate::{Segments, TaskError, loss, rng};
 use burn::tensor::{Device, Int, Tensor, TensorData};
-use murmurate_protocol::{Digest, Participants};
+use murmurate_protocol::Digest;
 use murmurate_strategies::{DataReport, TensorSpec};
 use rand_chacha::ChaCha8Rng;
 use std::sync::Arc;
@@ -25,14 +25,11 @@ pub struct TabularTask {
     held: Vec<u32>,
     layers: usize,
     hidden: usize,
-    batch: usize,
-    passes: Passes,
-    /// Only where the peers divide the rows.
-    dealt: Option<Dealt>,
+    units: Units,
     bad: BadRecords,
 }
 
-/// What rows of a batch should give.
+/// Targets of the rows of a batch.
 #[derive(Clone, Debug)]
 pub enum Wanted {
     /// Classes, `[n]`.
@@ -47,14 +44,7 @@ impl TabularTask {
     /// # Errors
     /// If the configuration, the table or the shard is invalid.
     pub fn new(config: &TabularConfig, seed: u64, shards: &Shards) -> Result<Self, TaskError> {
-        let DataSource::Path(path) = &config.data else {
-            return Err(ConfigError::Missing {
-                table: "task",
-                key: "data",
-                hint: "no table is bundled: give a CSV file or a folder of them",
-            }
-            .into());
-        };
+        let path = config.data.path(NO_TABLE)?;
         let bad = BadRecords::new(config.on_bad_record);
         let table = Table::read(
             path,
@@ -80,20 +70,15 @@ impl TabularTask {
         };
         let mine = shards.samples(&labels, 1)?;
         let train: Vec<u32> = mine.iter().map(|&place| rows[place as usize]).collect();
-        let dealt = (shards.kind == ShardKind::Dealt)
-            .then(|| Dealt::new(train.len(), shards.seed, fingerprint(&table)).for_rank(shards))
-            .transpose()?;
-        let seed = shards.order_seed(seed);
-        let own = dealt.as_ref().map_or(train.len(), Dealt::count);
+        let batch = config.batch as usize;
+        let units = Units::new(train.len(), batch, shards, seed, || fingerprint(&table))?;
         Ok(Self {
-            passes: Passes::new(own, config.batch as usize, seed),
+            units,
             table,
             train,
             held,
             layers: config.layers as usize,
             hidden: config.hidden as usize,
-            batch: config.batch as usize,
-            dealt,
             bad,
         })
     }
@@ -177,44 +162,27 @@ impl Task for TabularTask {
     fn initial(&self, tensor: &TensorSpec, values: &mut [f32], rng: &mut ChaCha8Rng) {
         match tensor.shape.len() {
             2 if !tensor.name.starts_with("output.") => {
-                init::fan_in(tensor, std::f32::consts::SQRT_2, values, rng);
+                rng::fan_in(tensor, std::f32::consts::SQRT_2, values, rng);
             }
-            _ => init::zeros(values),
+            _ => rng::zeros(values),
         }
     }
 
-    fn deal(&mut self, participants: &Participants) {
-        let Some(dealt) = &mut self.dealt else { return };
-        if dealt.deal(participants) {
-            self.passes = Passes::new(dealt.count(), self.batch, dealt.order_seed());
-        }
+    fn dataset(&self) -> Option<&dyn Dataset> {
+        Some(&self.units)
     }
 
-    fn dealt(&self) -> Option<&Dealt> {
-        self.dealt.as_ref()
-    }
-
-    fn dealt_mut(&mut self) -> Option<&mut Dealt> {
-        self.dealt.as_mut()
+    fn dataset_mut(&mut self) -> Option<&mut dyn Dataset> {
+        Some(&mut self.units)
     }
 
     fn samples(&self) -> u64 {
-        self.passes.batch_len() as u64
+        self.units.batch_len() as u64
     }
 
     fn batch(&mut self, number: u64, device: &Device) -> Result<Self::Batch, TaskError> {
-        let count = self.passes.batch_len();
-        let told = self.dealt.as_mut().and_then(|dealt| dealt.next(count, 1));
-        let dealt = self.dealt.as_ref();
-        let place = |place: &u32| dealt.map_or(*place, |dealt| dealt.unit(*place));
-        let places: Vec<u32> = match told {
-            Some(units) => units,
-            None => self.passes.batch(number).iter().map(place).collect(),
-        };
-        let rows: Vec<u32> = places
-            .into_iter()
-            .map(|place| self.train[place as usize])
-            .collect();
+        let units = self.units.batch(number).into_iter();
+        let rows: Vec<u32> = units.map(|unit| self.train[unit as usize]).collect();
         Ok(self.rows(&rows, device))
     }
 

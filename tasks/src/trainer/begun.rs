@@ -1,8 +1,8 @@
 //! The forward pass over the next batch, which may begin while its parameters are still exchanged.
 
-use super::gated::{Begun, Place};
+use super::next::{Begun, Place};
 use super::{BurnTrainer, MODEL, gated};
-use crate::data::{DataError, PictureError};
+use crate::data::{DataError, Problem};
 use crate::{Segments, Task, TaskError};
 use burn::tensor::Tensor;
 use murmurate_strategies::{Gate, TrainError};
@@ -67,7 +67,7 @@ impl<T: Task> BurnTrainer<T> {
         }
     }
 
-    /// Whether gradients can leave one by one. An accumulated or clipped one needs all of them first.
+    /// Gradients can leave one by one, unless they are accumulated or clipped, which needs all of them first.
     pub(super) fn hands_out_in_pieces(&self) -> bool {
         self.task.accumulate() <= 1 && self.task.clip_norm().is_none()
     }
@@ -86,11 +86,11 @@ impl<T: Task> BurnTrainer<T> {
             self.batches += 1;
             match batch {
                 Ok(batch) => return Ok(batch),
-                Err(TaskError::Data(DataError::Picture(PictureError::NoneLeft))) => {}
+                Err(TaskError::Data(error)) if matches!(error.problem(), Problem::NoneLeft) => {}
                 Err(error) => self.met.keep(error)?,
             }
         }
-        Err(DataError::Picture(PictureError::NoneLeft).into())
+        Err(DataError::nowhere(Problem::NoneLeft).into())
     }
 
     /// One forward pass over the next batch.
@@ -99,9 +99,10 @@ impl<T: Task> BurnTrainer<T> {
         let model = self.model.as_ref().expect(MODEL);
         let loss = self.task.segmented_loss(model, batch, segments);
         let value = loss.clone().into_scalar::<f32>();
-        match value.is_finite() {
-            true => Ok((f64::from(value), loss)),
-            false => Err(TrainError::NotFinite),
+        if value.is_finite() {
+            Ok((f64::from(value), loss))
+        } else {
+            Err(TrainError::NotFinite)
         }
     }
 }

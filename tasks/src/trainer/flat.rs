@@ -3,12 +3,14 @@
 //! and back.
 
 use super::inner::Inner;
-use super::tensors::{FLOATS, is_trained};
+use super::transfer::{FLOATS, is_trained};
+use crate::{Task, rng};
 use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
 use burn::optim::GradientsParams;
 use burn::tensor::{Tensor, TensorData};
 use murmurate_protocol::Digest;
 use murmurate_strategies::{Layout, StepControl, TensorSpec};
+use std::ops::Range;
 
 /// Names and shapes of the trained tensors, without reading values. The model must be on an autodiff
 /// device if some of its tensors are frozen.
@@ -60,10 +62,47 @@ impl ModuleVisitor for Names {
 
 /// An operation on each tensor of a model, in the order of the layout.
 pub(crate) trait Edit {
-    /// Whether the operation needs the values of this tensor.
+    /// Chooses the tensors whose values the operation needs.
     fn wants(&self, spec: &TensorSpec) -> bool;
     /// Reads or writes the values.
     fn edit(&mut self, place: usize, spec: &TensorSpec, values: &mut [f32]);
+}
+
+/// Draws the initial values of every tensor.
+pub(super) struct Initial<'a, T> {
+    pub(super) task: &'a T,
+    pub(super) seed: u64,
+}
+
+impl<T: Task> Edit for Initial<'_, T> {
+    fn wants(&self, _: &TensorSpec) -> bool {
+        true
+    }
+
+    fn edit(&mut self, place: usize, spec: &TensorSpec, values: &mut [f32]) {
+        self.task
+            .initial(spec, values, &mut rng::generator(self.seed, place));
+    }
+}
+
+/// Passes the values of a range to a function.
+pub(super) struct Visit<'a> {
+    pub(super) range: Range<usize>,
+    pub(super) f: &'a mut dyn FnMut(usize, &mut [f32]),
+}
+
+impl Edit for Visit<'_> {
+    fn wants(&self, spec: &TensorSpec) -> bool {
+        let tensor = spec.range();
+        tensor.start < self.range.end && self.range.start < tensor.end
+    }
+
+    fn edit(&mut self, _: usize, spec: &TensorSpec, values: &mut [f32]) {
+        let tensor = spec.range();
+        let start = self.range.start.max(tensor.start);
+        let end = self.range.end.min(tensor.end);
+        (self.f)(start, &mut values[start - tensor.start..end - tensor.start]);
+    }
 }
 
 /// Hash of the values of the tensors that are not trained; `None` if all are.
@@ -307,7 +346,7 @@ impl<'a> Handout<'a> {
     }
 
     fn visit(&mut self, model: &impl Module, gradients: Scaled, last: bool) {
-        model.visit(&mut Visit {
+        model.visit(&mut Passing {
             handout: self,
             gradients,
             last,
@@ -316,14 +355,14 @@ impl<'a> Handout<'a> {
     }
 }
 
-struct Visit<'a, 'b> {
+struct Passing<'a, 'b> {
     handout: &'a mut Handout<'b>,
     gradients: Scaled,
     last: bool,
     place: usize,
 }
 
-impl ModuleVisitor for Visit<'_, '_> {
+impl ModuleVisitor for Passing<'_, '_> {
     fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
         if !is_trained(param) {
             return;

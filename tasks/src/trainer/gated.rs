@@ -2,8 +2,7 @@
 //! first used, and here that is when a gate opens. So each layer waits for its own parameters, whatever the
 //! model.
 
-use super::tensors::is_trained;
-use crate::Segments;
+use super::transfer::is_trained;
 use burn::module::{Module, ModuleMapper, Param, ParamMapper};
 use burn::tensor::{Tensor, TensorData};
 use murmurate_strategies::{Gate, Layout};
@@ -12,32 +11,17 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// What a forward pass has computed, and where the data was before it.
-pub(super) struct Begun {
-    pub(super) value: f64,
-    pub(super) loss: Tensor<1>,
-    pub(super) segments: Segments,
-    pub(super) before: Place,
-}
-
-/// Where the next batch is.
-#[derive(Clone)]
-pub(super) struct Place {
-    pub(super) batches: u64,
-    pub(super) position: Vec<u8>,
-}
-
-/// What is known of the parameters that were closed.
+/// Parameters that wait behind gates.
 #[derive(Default)]
 pub(super) struct Closed {
-    /// Whether a gate did not open. Its parameters are as they were.
+    /// Set once a gate did not open. Its parameters are as they were.
     given_up: Arc<AtomicBool>,
     /// burn's mappers of the parameters, in their order.
     mappers: VecDeque<Box<dyn Any>>,
 }
 
 impl Closed {
-    /// Whether a gate did not open.
+    /// A gate did not open: the pass is of no use.
     pub(super) fn is_given_up(&self) -> bool {
         self.given_up.load(Ordering::Relaxed)
     }

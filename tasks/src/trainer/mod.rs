@@ -2,13 +2,11 @@
 //! on flat slices where the host can access the device's memory, otherwise on the device.
 
 mod begun;
-mod edits;
 pub(crate) mod flat;
 mod gated;
 mod inner;
-mod met;
+mod next;
 mod on_device;
-mod tensors;
 mod transfer;
 mod whole;
 
@@ -18,15 +16,14 @@ use burn::optim::{GradientsAccumulator, GradientsParams};
 use burn::tensor::Device;
 pub use whole::{parameters, take_steps};
 
-use edits::{Initial, Visit};
-use gated::Begun;
+use flat::{Initial, Visit};
 use inner::Inner;
-use met::Met;
 use murmurate_protocol::{Blocks, Digest, Evaluation, InnerStep, Participants, Pool, Round};
 use murmurate_strategies::inner::InnerKind;
 use murmurate_strategies::state::{StateError, StateSink, StateSource};
 use murmurate_strategies::{DataReport, Gate, Layout, Proceed};
 use murmurate_strategies::{StepControl, TrainError, TrainReport, Trainer};
+use next::{Begun, Met};
 use std::ops::Range;
 use std::sync::Arc;
 use whole::{Uncorrected, add};
@@ -52,7 +49,7 @@ pub struct BurnTrainer<T: Task> {
     begun: Option<Begun>,
     /// A record of the data that could not be read.
     met: Met,
-    /// Whether the host can access the device's memory.
+    /// The host can access the device's memory.
     in_place: bool,
 }
 
@@ -379,17 +376,17 @@ impl<T: Task> Trainer for BurnTrainer<T> {
             name: POSITION.to_owned(),
             reason: format!("{} bytes instead of 8", bytes.len()),
         })?;
-        let inner = match source.contains(&format!("{INNER}.steps")) {
-            true => {
-                let mut inner = Inner::new(&self.kind, &self.layout, &self.device, self.in_place);
-                inner.load(INNER, &self.layout, source)?;
-                Some(inner)
-            }
-            false => None,
+        let inner = if source.contains(&format!("{INNER}.steps")) {
+            let mut inner = Inner::new(&self.kind, &self.layout, &self.device, self.in_place);
+            inner.load(INNER, &self.layout, source)?;
+            Some(inner)
+        } else {
+            None
         };
-        let place = match source.contains(PLACE) {
-            true => source.bytes(PLACE)?,
-            false => Vec::new(),
+        let place = if source.contains(PLACE) {
+            source.bytes(PLACE)?
+        } else {
+            Vec::new()
         };
         self.task
             .seek(&place)

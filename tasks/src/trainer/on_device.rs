@@ -2,7 +2,7 @@
 //! gradients and moments stay there. Moments are stored in the flat order of the host's optimizers, so
 //! a checkpoint moves from one device to another.
 
-use super::tensors::FLOATS;
+use super::transfer::FLOATS;
 use burn::tensor::{Device, Tensor, TensorData};
 use murmurate_strategies::Layout;
 use murmurate_strategies::inner::{InnerKind, StepRule};
@@ -27,12 +27,8 @@ pub(super) struct OnDevice {
 impl OnDevice {
     /// `None` for an optimizer that needs shapes or whole norms: it works on the host.
     pub(super) fn new(kind: &InnerKind, layout: &Layout, device: &Device) -> Option<Self> {
-        match kind {
-            InnerKind::Sgd { .. } | InnerKind::AdamW { .. } | InnerKind::Signum { .. } => {}
-            InnerKind::Lamb { .. }
-            | InnerKind::Muon { .. }
-            | InnerKind::OneBitAdam { .. }
-            | InnerKind::ZeroOneAdam { .. } => return None,
+        if !["sgd", "adam-w", "signum"].contains(&kind.name()) {
+            return None;
         }
         let tensors = layout.tensors().iter();
         Some(Self {
@@ -80,47 +76,36 @@ impl OnDevice {
         let mut next = || moments.next().unwrap_or_else(zeros);
         let lr = self.kind.lr() as f32 * self.rule.rate as f32;
         let decays = self.rule.decays(&self.places[place]);
-        let decay = |weight_decay: f64| if decays { weight_decay as f32 } else { 0.0 };
-        match self.kind {
-            InnerKind::Sgd {
-                momentum,
-                weight_decay,
-                ..
-            } => {
-                let g = match decay(weight_decay) {
+        let single = |key: &str| self.kind.number(key) as f32;
+        let decay = if decays { single("weight_decay") } else { 0.0 };
+        match self.kind.name() {
+            "sgd" => {
+                let momentum = single("momentum");
+                let g = match decay {
                     0.0 => g,
                     decay => g + x.clone().mul_scalar(decay),
                 };
                 if momentum == 0.0 {
                     return (x - g.mul_scalar(lr), Vec::new());
                 }
-                let v = next().mul_scalar(momentum as f32) + g;
+                let v = next().mul_scalar(momentum) + g;
                 (x - v.clone().mul_scalar(lr), vec![v])
             }
-            InnerKind::AdamW {
-                betas,
-                eps,
-                weight_decay,
-                ..
-            } => {
-                let [beta_1, beta_2] = betas.map(|beta| beta as f32);
+            "adam-w" => {
+                let [beta_1, beta_2] = self.kind.pair("betas").map(|beta| beta as f32);
                 let m = next().mul_scalar(beta_1) + g.clone().mul_scalar(1.0 - beta_1);
                 let v = next().mul_scalar(beta_2) + g.square().mul_scalar(1.0 - beta_2);
                 let step_size = (f64::from(lr) / correction(beta_1, self.steps)) as f32;
                 let root_scale = (1.0 / correction(beta_2, self.steps).sqrt()) as f32;
                 let below = v.clone().sqrt().mul_scalar(root_scale);
-                let way = m.clone().mul_scalar(step_size) / below.add_scalar(eps as f32);
-                let shrink = 1.0 - lr * decay(weight_decay);
+                let way = m.clone().mul_scalar(step_size) / below.add_scalar(single("eps"));
+                let shrink = 1.0 - lr * decay;
                 (x.mul_scalar(shrink) - way, vec![m, v])
             }
-            InnerKind::Signum {
-                momentum,
-                weight_decay,
-                ..
-            } => {
-                let momentum = momentum as f32;
+            "signum" => {
+                let momentum = single("momentum");
                 let m = next().mul_scalar(momentum) + g.mul_scalar(1.0 - momentum);
-                let way = m.clone().sign() + x.clone().mul_scalar(decay(weight_decay));
+                let way = m.clone().sign() + x.clone().mul_scalar(decay);
                 (x - way.mul_scalar(lr), vec![m])
             }
             _ => unreachable!("the other optimizers work on the host"),

@@ -1,11 +1,19 @@
-//! Copies of flat parameters between the host and a device whose memory the host cannot access. Each
-//! value crosses the bus once.
+//! Copies of flat parameters between the host and a device whose memory the host cannot access, and what all
+//! code of the trainer assumes of a model's tensors. Each value crosses the bus once.
 
-use super::tensors::{FLOATS, is_trained};
 use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
 use burn::tensor::{Tensor, TensorData, Transaction};
 use murmurate_strategies::Layout;
 use std::ops::Range;
+
+/// Why a tensor of a model cannot be accessed. This is a bug of the task.
+pub(super) const FLOATS: &str = "parameters are f32: build the model on the device it is given";
+
+/// Tells trained tensors from frozen ones, which are not in the layout: they neither travel nor are they
+/// stored. Devices without autodiff do not know, so there all are trained.
+pub(super) fn is_trained<const D: usize>(param: &Param<Tensor<D>>) -> bool {
+    !param.lazy_device().is_autodiff() || param.val().is_require_grad()
+}
 
 /// Bytes of tensors that are read with one synchronization of the device.
 const AT_ONCE: usize = 256 << 20;

@@ -29,7 +29,7 @@ pub enum ModelFileError {
     Folder {
         /// The folder or its index.
         file: PathBuf,
-        /// What is wrong, and what to do.
+        /// The problem, with advice.
         reason: String,
     },
     /// A tensor of the model is not in the file.

@@ -212,11 +212,10 @@ fn files_of(path: &Path) -> Result<Vec<(PathBuf, Vec<String>)>, ModelFileError> 
     if !single.exists() && index.exists() {
         return listed(path, &index);
     }
-    let reason = match path.join("pytorch_model.bin").exists() {
-        true => {
-            "it has pytorch_model.bin but no safetensors file (save it with `transformers` again)"
-        }
-        false => "it has neither model.safetensors nor model.safetensors.index.json",
+    let reason = if path.join("pytorch_model.bin").exists() {
+        "it has pytorch_model.bin but no safetensors file (save it with `transformers` again)"
+    } else {
+        "it has neither model.safetensors nor model.safetensors.index.json"
     };
     let found = [single, adapter].into_iter().find(|file| file.exists());
     let found = found.ok_or_else(|| folder_error(path, reason))?;
@@ -254,9 +253,10 @@ fn listed(dir: &Path, index: &Path) -> Result<Vec<(PathBuf, Vec<String>)>, Model
 /// If a file cannot be removed.
 pub(crate) fn remove_others(dir: &Path) -> Result<(), ModelFileError> {
     let index = dir.join(INDEX);
-    let shards = match index.exists() {
-        true => listed(dir, &index).unwrap_or_default(),
-        false => Vec::new(),
+    let shards = if index.exists() {
+        listed(dir, &index).unwrap_or_default()
+    } else {
+        Vec::new()
     };
     let adapters = [ADAPTER, "adapter_config.json"].map(|name| dir.join(name));
     let shards = shards.into_iter().map(|(file, _)| file);

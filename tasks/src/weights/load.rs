@@ -1,6 +1,5 @@
 //! From files to models.
 
-use super::names::{candidates, is_derived};
 use super::{ModelFileError, WeightFiles};
 use crate::trainer::flat;
 use burn::module::{Module, ModuleMapper, Param};
@@ -8,6 +7,41 @@ use burn::tensor::{Tensor, TensorData};
 use murmurate_strategies::{Layout, Trainer};
 use std::collections::BTreeSet;
 use std::path::Path;
+
+/// Beginnings that files of a model without its output leave out.
+const PREFIXES: [&str; 2] = ["model.", "transformer."];
+
+/// The name of an adapter's tensor in PEFT's files; `None` for other tensors.
+pub(crate) fn peft_name(name: &str) -> Option<String> {
+    let factors = [(".lora_a.", ".lora_A."), (".lora_b.", ".lora_B.")];
+    let (ours, theirs) = factors.into_iter().find(|(ours, _)| name.contains(ours))?;
+    Some(format!("base_model.model.{}", name.replace(ours, theirs)))
+}
+
+/// Names under which a file may have a tensor of the model, the first one first.
+fn candidates(name: &str) -> impl Iterator<Item = String> {
+    let short = PREFIXES.iter().find_map(|prefix| name.strip_prefix(prefix));
+    let all = [
+        Some(name.to_owned()),
+        peft_name(name),
+        short.map(str::to_owned),
+    ];
+    all.into_iter().flatten()
+}
+
+/// Tensors that a file may have and its model has not: tables that old versions of `transformers` saved, the output of a model that uses its embeddings instead, and the statistics of
+/// batch norm.
+fn is_derived(name: &str, tied: bool) -> bool {
+    let tables = [
+        ".attn.bias",
+        ".attn.masked_bias",
+        ".rotary_emb.inv_freq",
+        ".running_mean",
+        ".running_var",
+        ".num_batches_tracked",
+    ];
+    tables.iter().any(|end| name.ends_with(end)) || (tied && name == "lm_head.weight")
+}
 
 /// Reads the parameters of a layout from a safetensors file, or from a folder as `transformers` and
 /// PEFT write it. The file must have exactly the tensors of the layout, with their shapes, as F32,
@@ -62,7 +96,7 @@ pub fn load_module<M: Module>(model: M, path: &Path) -> Result<M, ModelFileError
 }
 
 fn is_adapter(name: &str) -> bool {
-    super::peft_name(name).is_some()
+    peft_name(name).is_some()
 }
 
 /// The names that tensors of the model have in the files, which must have no others.

@@ -3,12 +3,11 @@
 mod error;
 mod files;
 mod load;
-mod names;
 mod write;
 
 pub use error::ModelFileError;
 pub(crate) use files::{ADAPTER, SINGLE, WeightFiles, no_model_in, remove_others};
 
+pub(crate) use load::peft_name;
 pub use load::{load_model, load_module, read_model};
-pub(crate) use names::peft_name;
 pub use write::{ExtraTensor, write_model, write_model_with};

@@ -84,12 +84,7 @@ fn all(dir: &Path) -> Vec<CausalConfig> {
 }
 
 fn trainer(config: &CausalConfig, seed: u64) -> Box<dyn Trainer> {
-    let inner = InnerKind::AdamW {
-        lr: 5e-3,
-        betas: [0.9, 0.999],
-        eps: 1e-8,
-        weight_decay: 0.01,
-    };
+    let inner = InnerKind::adam_w(5e-3);
     let task = TaskConfig::CausalLm(config.clone());
     build(&task, &inner, &FLEX, seed, &Shards::whole()).unwrap()
 }

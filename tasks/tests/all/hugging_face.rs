@@ -109,12 +109,7 @@ fn trainer(weights: &str, expected: &str, lora: Option<Lora>) -> BurnTrainer<Fix
         weights: fixture(weights),
         expected: Expected::read(expected),
     };
-    let inner = InnerKind::AdamW {
-        lr: 1e-3,
-        betas: [0.9, 0.999],
-        eps: 1e-8,
-        weight_decay: 0.01,
-    };
+    let inner = InnerKind::adam_w(1e-3);
     BurnTrainer::new(task, &inner, &DeviceChoice::Flex, 1).unwrap()
 }
 

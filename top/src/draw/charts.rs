@@ -1,9 +1,7 @@
 //! Small charts of the rounds: loss, accuracy, time, bytes.
 
-use super::head::tenths;
-use super::stack::{self, Part};
-use super::view::View;
-use crate::column::known;
+use super::frame::View;
+use crate::column::{self, known};
 use crate::theme::Tone;
 use murmurate_node::api::Point;
 use murmurate_node::api::words::time;
@@ -21,7 +19,7 @@ const AXIS_ROWS: u16 = 9;
 /// A curve.
 struct Curve {
     name: &'static str,
-    /// What distinguishes it from the others without colours.
+    /// Mark that distinguishes it without colours.
     sign: &'static str,
     marker: Marker,
     of: fn(&Point) -> Option<f64>,
@@ -48,7 +46,15 @@ const ACCURACY: Curve = Curve {
     of: |point| point.accuracy,
 };
 
-/// What the time of a round consists of.
+/// A part of a bar.
+struct Part {
+    name: &'static str,
+    /// Sign of its cells, which distinguishes it without colours.
+    sign: &'static str,
+    of: fn(&Point) -> f64,
+}
+
+/// Parts of a round's time.
 const TIMES: [Part; 4] = [
     Part {
         name: "train",
@@ -72,7 +78,7 @@ const TIMES: [Part; 4] = [
     },
 ];
 
-/// What the bytes of a round consist of.
+/// Parts of a round's bytes.
 const BYTES: [Part; 2] = [
     Part {
         name: "out",
@@ -126,19 +132,14 @@ pub(super) fn square(view: &View<'_>, area: Rect, buffer: &mut Buffer) {
         );
         return reason.render(of_reason, buffer);
     }
-    stack::bars(
-        view,
-        of_bytes,
-        buffer,
-        ("bytes of a round", &BYTES),
-        |value| bytes(value as u64),
-    );
+    let words = |value| bytes(value as u64);
+    bars(view, of_bytes, buffer, "bytes of a round", &BYTES, words);
 }
 
 fn loss(view: &View<'_>, area: Rect, buffer: &mut Buffer) {
     let words = |value: f64| format!("{value:.3}");
-    let both = ("loss", &[TRAINING, HELD_OUT][..], 1.0);
-    curves(view, area, buffer, both, words);
+    let both = [TRAINING, HELD_OUT];
+    curves(view, area, buffer, "loss", &both, 1.0, words);
 }
 
 /// The accuracy, or of a language model the bits per byte of text.
@@ -147,15 +148,23 @@ fn accuracy(view: &View<'_>, area: Rect, buffer: &mut Buffer) {
     match swarm.and_then(|swarm| swarm.daemon.bytes_per_token) {
         Some(bytes) => {
             let each = 1.0 / (LN_2 * bytes);
-            let both = ("bits per byte", &[TRAINING, HELD_OUT][..], each);
-            curves(view, area, buffer, both, |value| format!("{value:.3}"));
+            let (both, words) = ([TRAINING, HELD_OUT], |value| format!("{value:.3}"));
+            curves(view, area, buffer, "bits per byte", &both, each, words);
         }
-        None => curves(view, area, buffer, ("accuracy", &[ACCURACY], 1.0), tenths),
+        None => curves(
+            view,
+            area,
+            buffer,
+            "accuracy",
+            &[ACCURACY],
+            1.0,
+            column::accuracy,
+        ),
     }
 }
 
 fn times(view: &View<'_>, area: Rect, buffer: &mut Buffer) {
-    stack::bars(view, area, buffer, ("time of a round", &TIMES), time);
+    bars(view, area, buffer, "time of a round", &TIMES, time);
 }
 
 /// Curves over rounds, times a factor, below a line with their names and last values.
@@ -163,7 +172,9 @@ fn curves(
     view: &View<'_>,
     area: Rect,
     buffer: &mut Buffer,
-    (title, curves, factor): (&str, &[Curve], f64),
+    title: &str,
+    curves: &[Curve],
+    factor: f64,
     words: impl Fn(f64) -> String,
 ) {
     let points = &view.picture.history.points;
@@ -236,4 +247,78 @@ fn curves(
         .y_axis(of_values)
         .legend_position(None)
         .render(of_chart, buffer);
+}
+
+/// Bars with the names of their parts above and the scale on the left.
+fn bars(
+    view: &View<'_>,
+    area: Rect,
+    buffer: &mut Buffer,
+    title: &str,
+    parts: &[Part],
+    words: impl Fn(f64) -> String,
+) {
+    let [of_title, of_names, of_bars] = Layout::vertical([
+        Constraint::Length(1),
+        Constraint::Length(1),
+        Constraint::Fill(1),
+    ])
+    .areas(area);
+    let points = &view.picture.history.points;
+    let style = |number| view.theme.style(Tone::Curve(number));
+    let last = points.last();
+    let mut heading = vec![Span::styled(
+        title.to_owned(),
+        view.theme.style(Tone::Title),
+    )];
+    let total = |point: &Point| parts.iter().map(|part| (part.of)(point)).sum::<f64>();
+    if let Some(last) = last {
+        heading.push(Span::raw(format!("  {}", words(total(last)))));
+    }
+    Line::from(heading).render(of_title, buffer);
+    let names = parts.iter().enumerate().flat_map(|(number, part)| {
+        let value = match last.filter(|_| area.width >= 66) {
+            Some(last) => format!(" {} {} ", part.name, words((part.of)(last))),
+            None => format!(" {} ", part.name),
+        };
+        [Span::styled(part.sign, style(number)), Span::raw(value)]
+    });
+    Line::from_iter(names).render(of_names, buffer);
+    // The scale is that of the rounds that are shown, so that an unusual one passes.
+    let shown = points.len().min(usize::from(of_bars.width));
+    let points = &points[points.len() - shown..];
+    let totals = points.iter().map(total).filter(|total| total.is_finite());
+    let Some(high) = totals.reduce(f64::max) else {
+        let empty = Line::styled("nothing measured yet", view.theme.style(Tone::Quiet));
+        return empty.render(of_bars, buffer);
+    };
+    let scale = words(high);
+    let left = u16::try_from(scale.chars().count()).unwrap_or(0) + 1;
+    Line::raw(scale).render(of_bars, buffer);
+    let shown = points
+        .len()
+        .min(usize::from(of_bars.width.saturating_sub(left)));
+    // The newest round stands on the right.
+    let first = of_bars.right() - u16::try_from(shown).unwrap_or(0);
+    for (x, point) in (first..).zip(&points[points.len() - shown..]) {
+        for (row, y) in (of_bars.top()..of_bars.bottom()).rev().enumerate() {
+            // A round that is short beside the others is still there.
+            let middle = match row {
+                0 => 0.5 * total(point).min(high / f64::from(of_bars.height)),
+                _ => (row as f64 + 0.5) / f64::from(of_bars.height) * high,
+            };
+            if let Some(number) = part_at(parts, point, middle) {
+                buffer.set_string(x, y, parts[number].sign, style(number));
+            }
+        }
+    }
+}
+
+/// The part of a bar at a height; none above it.
+fn part_at(parts: &[Part], point: &Point, height: f64) -> Option<usize> {
+    let mut top = 0.0;
+    parts.iter().position(|part| {
+        top += (part.of)(point);
+        height < top
+    })
 }

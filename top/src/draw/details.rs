@@ -1,7 +1,7 @@
 //! All that is known about one daemon of the table.
 
-use super::view::View;
-use super::{events, table, texts};
+use super::frame::{View, flowed};
+use super::{events, table};
 use crate::column::{STRIP_MAX, accuracy, known, lag, lost, sign};
 use crate::row::Row;
 use crate::theme::Tone;
@@ -50,7 +50,7 @@ pub(super) fn peer(view: &View<'_>, row: &Row, area: Rect, buffer: &mut Buffer) 
             totals.counted, totals.partly, totals.left_out, totals.absent
         ));
     }
-    let flowed = texts::flowed(&figures, area.width, 3);
+    let flowed = flowed(&figures, area.width, 3);
     lines.extend(flowed.into_iter().map(Line::raw));
     let mut strip = table::strip_of(view, row, STRIP_MAX);
     let used = MEANINGS

@@ -1,6 +1,6 @@
 //! The last events, the newest at the bottom.
 
-use super::view::View;
+use super::frame::View;
 use crate::theme::Tone;
 use murmurate_node::events::{Entry, utc};
 use ratatui::buffer::Buffer;
@@ -65,9 +65,10 @@ pub(super) fn line<'a>(view: &View<'_>, entry: &Entry) -> Line<'a> {
     } else {
         String::new()
     };
-    let (sign, tone) = match entry.kind.is_trouble() {
-        true => ("! ", Tone::Bad),
-        false => ("", Tone::Plain),
+    let (sign, tone) = if entry.kind.is_trouble() {
+        ("! ", Tone::Bad)
+    } else {
+        ("", Tone::Plain)
     };
     let text = format!(
         "{at} {of}round {} {sign}{}",

@@ -1,8 +1,7 @@
 //! The parts above the table: which daemon, what its round does, the most important figures.
 
-use super::texts::{flowed, wrapped};
-use super::view::{Origin, View};
-use crate::column::known;
+use super::frame::{Origin, View, flowed, wrapped};
+use crate::column::{accuracy, known};
 use crate::row::{PeerState, Row};
 use crate::theme::Tone;
 use murmurate_node::api::words::{percent, short, time};
@@ -31,9 +30,10 @@ pub(super) fn title(view: &View<'_>, area: Rect, buffer: &mut Buffer) {
     if let Some(swarm) = &view.picture.swarm {
         let me = &swarm.daemon;
         let name = view.picture.name(&me.peer);
-        let name = match name == short(&me.peer) {
-            true => format!("daemon {name}"),
-            false => format!("{name} ({})", short(&me.peer)),
+        let name = if name == short(&me.peer) {
+            format!("daemon {name}")
+        } else {
+            format!("{name} ({})", short(&me.peer))
         };
         let words = [me.run.as_str(), &name, &me.preset, &me.version];
         for word in words.iter().filter(|word| !word.is_empty()) {
@@ -60,9 +60,10 @@ pub(super) fn title(view: &View<'_>, area: Rect, buffer: &mut Buffer) {
 
 /// An age in words. Tenths of a second say nothing to people, and would change in every frame.
 fn seconds(age: f64) -> String {
-    match age < 120.0 {
-        true => format!("{age:.0} s"),
-        false => time(age),
+    if age < 120.0 {
+        format!("{age:.0} s")
+    } else {
+        time(age)
     }
 }
 
@@ -117,7 +118,7 @@ pub(super) fn banner(view: &View<'_>) -> Option<(String, Tone)> {
     }
 }
 
-/// What the round does in two lines, and what to do in a third one.
+/// The verdict on the round in two lines, and the remedy in a third one.
 pub(super) fn verdict(view: &View<'_>, area: Rect, buffer: &mut Buffer) {
     let Some(swarm) = &view.picture.swarm else {
         return;
@@ -209,7 +210,7 @@ pub(super) fn figures(view: &View<'_>, rows: &[Row], area: Rect, buffer: &mut Bu
     Paragraph::new(lines).render(area, buffer);
 }
 
-/// What an evaluation on held-out data has found, in the unit of the task.
+/// Figures of an evaluation on held-out data, in the unit of the task.
 fn held_out(me: &DaemonView) -> Vec<String> {
     let found = me.evaluation.unwrap_or_default();
     let fixed = |value: f64| format!("{value:.3}");
@@ -218,13 +219,8 @@ fn held_out(me: &DaemonView) -> Vec<String> {
             format!("perplexity {}", known(found.perplexity, fixed)),
             format!("bits per byte {}", known(found.bits_per_byte, fixed)),
         ],
-        None => vec![format!("accuracy {}", known(found.accuracy, tenths))],
+        None => vec![format!("accuracy {}", known(found.accuracy, accuracy))],
     }
-}
-
-/// A share in percent, with tenths.
-pub(super) fn tenths(share: f64) -> String {
-    format!("{:.1} %", 100.0 * share)
 }
 
 /// My contribution in one line.

@@ -4,15 +4,12 @@
 mod charts;
 mod details;
 mod events;
-mod foot;
+mod frame;
 mod head;
-mod help;
-mod stack;
+mod keys;
 mod table;
-mod texts;
-mod view;
 
-pub(crate) use view::{Moment, Origin, View};
+pub(crate) use frame::{Moment, Origin, View};
 
 use crate::row::Row;
 use crate::theme::{Theme, Tone};
@@ -58,18 +55,19 @@ pub(crate) fn draw(view: &View<'_>, area: Rect, buffer: &mut Buffer) {
     .areas(area);
     head::title(view, title, buffer);
     if let Some((text, tone)) = banner {
-        texts::fill(buffer, notice, view.theme.style(tone));
+        frame::fill(buffer, notice, view.theme.style(tone));
         Line::styled(text, view.theme.style(tone)).render(notice, buffer);
     }
     head::verdict(view, verdict, buffer);
     head::figures(view, &rows, figures, buffer);
-    match area.width >= WIDE {
-        true => wide(view, &shown, body, buffer),
-        false => narrow(view, &shown, body, buffer),
+    if area.width >= WIDE {
+        wide(view, &shown, body, buffer)
+    } else {
+        narrow(view, &shown, body, buffer)
     }
-    foot::keys(view, foot, buffer);
+    keys::foot(view, foot, buffer);
     if view.choice.help {
-        help::popup(view.theme, area, buffer);
+        keys::help(view.theme, area, buffer);
     }
 }
 
@@ -102,7 +100,7 @@ fn wide(view: &View<'_>, shown: &[&Row], area: Rect, buffer: &mut Buffer) {
         Constraint::Fill(2),
     ])
     .areas(area);
-    texts::rule(buffer, gap);
+    frame::rule(buffer, gap);
     let least = 2 * chart_rows(left.height / 2);
     let table_rows = table::rows_for(shown).min(left.height.saturating_sub(least));
     let parts = [Constraint::Length(table_rows), Constraint::Fill(1)];

@@ -1,6 +1,6 @@
 //! The table of the daemons.
 
-use super::view::View;
+use super::frame::View;
 use crate::column::{COLUMNS, Column, STRIP, STRIP_MAX, sign};
 use crate::row::{PeerState, Row};
 use crate::theme::Tone;

@@ -1,8 +1,8 @@
 //! Daemons that answer, answer badly, or do not answer.
 
 use super::{answers, recorded};
+use crate::AskError;
 use crate::app::Source;
-use crate::client::AskError;
 use crate::feed::{Feed, News};
 use crate::once::Still;
 use crate::target::Target;

@@ -1,7 +1,7 @@
 //! Links in the pages that mdBook made: each leads to a file of the book, and to an anchor in it.
 
 use super::markdown::normal;
-use crate::failure::Failure;
+use crate::command::Failure;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;

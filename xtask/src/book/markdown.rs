@@ -15,9 +15,10 @@ pub(super) fn relinked(text: &str, mut new: impl FnMut(&str) -> Option<String>) 
         match piece {
             Piece::Text(text) => out += text,
             Piece::Link { words, target } => {
-                let to = match is_relative(target) {
-                    true => new(target),
-                    false => Some(target.to_owned()),
+                let to = if is_relative(target) {
+                    new(target)
+                } else {
+                    Some(target.to_owned())
                 };
                 match to {
                     Some(to) => out += &format!("[{words}]({to})"),

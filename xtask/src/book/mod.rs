@@ -6,9 +6,7 @@
 mod html;
 mod markdown;
 
-use crate::command::{output, run};
-use crate::failure::Failure;
-use crate::paths::target;
+use crate::command::{Failure, output, run, target};
 use crate::tool::Tool;
 use markdown::{links, normal, relinked};
 use std::collections::BTreeSet;

@@ -16,9 +16,7 @@ mod expected;
 mod page;
 mod session;
 
-use crate::command::{output, run};
-use crate::failure::Failure;
-use crate::paths::{murmurate, root, target};
+use crate::command::{Failure, murmurate, output, root, run, target};
 use page::{Page, Step};
 use session::Session;
 use std::fs;

@@ -1,8 +1,8 @@
 //! The steps of a page: commands to run, files to write, and what must be printed.
 
-use crate::failure::Failure;
+use crate::command::Failure;
 
-/// What is done with a page, each step with the line that it begins at.
+/// The steps of a page, each with the line that it begins at.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Page {
     pub(super) needs: Option<String>,

@@ -2,9 +2,7 @@
 
 use super::expected::missing;
 use super::page::Step;
-use crate::command::succeeds;
-use crate::failure::Failure;
-use crate::paths::{root, target};
+use crate::command::{Failure, root, succeeds, target};
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::os::unix::process::CommandExt;
@@ -59,7 +57,7 @@ impl Session {
         })
     }
 
-    /// Whether a command succeeds.
+    /// Runs a command; true if it succeeds.
     pub(super) fn succeeds(&mut self, command: &str) -> Result<bool, Failure> {
         let mut terminal = self.start(command, "")?;
         Ok(ended(&mut terminal)?.success())

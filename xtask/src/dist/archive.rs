@@ -1,8 +1,7 @@
 //! Archives with the same bytes on every machine, and checksums.
 
 use super::release::Release;
-use crate::command::{needs, output, run};
-use crate::failure::Failure;
+use crate::command::{Failure, needs, output, run};
 use std::fs;
 use std::path::Path;
 
@@ -27,9 +26,10 @@ pub(super) fn tar(
         "--mode=u=rwX,go=rX",
     ];
     let how = ["--format=gnu", "--sort=name", &mtime];
-    let compressed: &[&str] = match file.ends_with("gz") {
-        true => &["--use-compress-program=gzip -9n"],
-        false => &[],
+    let compressed: &[&str] = if file.ends_with("gz") {
+        &["--use-compress-program=gzip -9n"]
+    } else {
+        &[]
     };
     let what = ["-C", &parent, "-cf", &file, "--"];
     run(tar, &[&how[..], &owner, compressed, &what, names].concat())

@@ -1,9 +1,7 @@
 //! The binary of a release. For Linux it is linked by zig against an old C library, so that it runs wherever
 //! that one or a newer one is.
 
-use crate::command::{needs, output, run, run_with, succeeds};
-use crate::failure::Failure;
-use crate::paths::target;
+use crate::command::{Failure, needs, output, run, run_with, succeeds, target};
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -89,9 +87,10 @@ pub(super) fn build(triple: &str) -> Result<Binary, Failure> {
         let tools = python(&["cargo-zigbuild==0.24.1", "ziglang==0.17.1"])?;
         let path = std::env::var("PATH").unwrap_or_default();
         let path = format!("{}:{path}", tools.display());
-        let oldest = match triple.ends_with("-gnu") {
-            true => format!("{triple}.{OLDEST}"),
-            false => triple.to_owned(),
+        let oldest = if triple.ends_with("-gnu") {
+            format!("{triple}.{OLDEST}")
+        } else {
+            triple.to_owned()
         };
         let zig = tools.join("cargo-zigbuild");
         run_with(

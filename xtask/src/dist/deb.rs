@@ -3,8 +3,7 @@
 use super::binary::{Binary, VERSION};
 use super::files::{NOTICES, SHELLS, completions, manual};
 use super::release::{Release, copy};
-use crate::command::{needs, output, run, run_with};
-use crate::failure::Failure;
+use crate::command::{Failure, needs, output, run, run_with};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;

@@ -3,9 +3,7 @@
 use super::archive;
 use super::binary::{Binary, OLDEST, VERSION, python};
 use super::release::{Release, copy};
-use crate::command::{output, run, run_with};
-use crate::failure::Failure;
-use crate::paths::root;
+use crate::command::{Failure, output, root, run, run_with};
 use std::fs;
 use std::path::Path;
 

@@ -4,8 +4,7 @@ use super::archive;
 use super::binary::VERSION;
 use super::files::NOTICES;
 use super::release::{Release, copy};
-use crate::command::{needs, output, run, run_with};
-use crate::failure::Failure;
+use crate::command::{Failure, needs, output, run, run_with};
 use std::fs;
 use std::path::Path;
 
@@ -92,7 +91,7 @@ fn debian(release: &Release, arch: &str, to: &Path) -> Result<(), Failure> {
     run_with("mmdebstrap", &[&left_out[..], &what].concat(), &variables)
 }
 
-/// What a container starts, and as whom. As in deploy/docker/Dockerfile.
+/// The program of a container, and its user. As in deploy/docker/Dockerfile.
 fn configure(arch: &str, created: &str, image: &str) -> Result<(), Failure> {
     let set = format!(
         "--os=linux --architecture={arch} --created={created} --config.user=10001:10001 \

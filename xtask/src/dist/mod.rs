@@ -11,16 +11,14 @@ mod release;
 #[cfg(test)]
 mod tests;
 
-use crate::command::{output, run, run_with};
-use crate::failure::Failure;
-use crate::paths::root;
+use crate::command::{Failure, output, root, run, run_with};
 use crate::tool::Tool;
 use binary::{Binary, VERSION};
 use release::Release;
 use std::fs;
 use std::path::Path;
 
-/// What can be made.
+/// The items of a release.
 const ITEMS: &[Item] = &[
     Item::packed(
         "tarball",
@@ -54,7 +52,7 @@ const PACK_MIB: u64 = 1 << 10;
 struct Item {
     name: &'static str,
     what: &'static str,
-    /// Whether the binary goes into it.
+    /// The binary goes into it.
     packs: bool,
     make: Make,
 }
@@ -83,7 +81,7 @@ impl Item {
     }
 }
 
-/// What is asked for.
+/// The items that are asked for.
 #[derive(Default)]
 struct Options<'a> {
     items: Vec<&'static Item>,

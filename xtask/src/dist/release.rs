@@ -1,13 +1,11 @@
-//! What all items of a release have in common: their folders, the machines that they are for, and the binary.
+//! The parts that all items of a release share: their folders, the machines that they are for, and the binary.
 
 use super::binary::Binary;
-use crate::command::{host, output};
-use crate::failure::Failure;
-use crate::paths::target;
+use crate::command::{Failure, host, output, target};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What all items of a release have in common.
+/// The parts that all items of a release share.
 pub(super) struct Release {
     /// Where the files go.
     pub(super) out: PathBuf,

@@ -1,10 +1,10 @@
-//! What a release promises, tried on small files.
+//! Promises of a release, tried on small files.
 
 use super::binary::Glibc;
 use super::files::stamped;
 use super::release::Release;
 use super::{Options, archive, room};
-use crate::paths::target;
+use crate::command::target;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};

@@ -8,7 +8,6 @@ mod window;
 use std::time::{Duration, Instant};
 
 use super::filters::{LossMeter, MaxBandwidth, MinRtt};
-use super::phase::Phase;
 use super::sampler::{LostFlight, RateSample};
 
 /// Startup ends if three rounds grow the bandwidth by less than this factor (section 5.3.1.2).
@@ -32,6 +31,25 @@ const SHORTEST_MODEL_RTT: Duration = Duration::from_millis(5);
 const LOSS_EVIDENCE_PACKETS: u64 = 8;
 /// Packets which may always be in flight (`MinPipeCwnd`).
 const MIN_WINDOW_PACKETS: u64 = 4;
+
+/// The phase of the controller (draft-ietf-ccwg-bbr, section 3.3).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Phase {
+    /// Searches for the bandwidth by exponential growth.
+    Startup,
+    /// Empties the queue that Startup made.
+    Drain,
+    /// Sends below the bandwidth until the queue of the last probe is empty.
+    Down,
+    /// Sends at the bandwidth.
+    Cruise,
+    /// Sends at the bandwidth for one round without the short-term bounds, before a probe.
+    Refill,
+    /// Sends above the bandwidth to find out whether there is more.
+    Up,
+    /// Sends little, so that the queue empties and the minimum round-trip time can be measured.
+    ProbeRtt,
+}
 
 /// The state machine: bandwidth, minimum round-trip time, bounds, and the resulting window.
 #[derive(Debug, Clone)]
@@ -231,7 +249,7 @@ impl Machine {
         min + (min / 8).max(QUEUE_JITTER)
     }
 
-    /// Whether every sample of this round saw a queue. While the round is young, the previous one
+    /// Every sample of this round saw a queue. While the round is young, the previous one
     /// is used.
     fn queue_stands(&self) -> bool {
         let seen = if self.round_samples >= 8 || self.last_round_min_rtt == Duration::MAX {
@@ -313,7 +331,7 @@ impl Machine {
         }
     }
 
-    /// Whether Startup made a queue, which means that the pipe is full although the bandwidth still
+    /// Startup made a queue, which means that the pipe is full although the bandwidth still
     /// grows.
     fn startup_queued(&self) -> bool {
         self.round > 1 && self.round_samples >= 8 && self.round_min_rtt > self.queue_threshold()
@@ -328,7 +346,7 @@ impl Machine {
         }
     }
 
-    /// Whether a probe is over: a full round at the higher rate found a queue without more
+    /// The end of a probe: a full round at the higher rate found a queue without more
     /// bandwidth, or several rounds found neither.
     fn probe_over(&mut self, rounds: u64) -> bool {
         if rounds < 2 {

@@ -37,7 +37,6 @@
 
 mod filters;
 mod machine;
-mod phase;
 mod sampler;
 
 use std::any::Any;
@@ -49,7 +48,7 @@ use quinn::congestion::{Controller, ControllerFactory, ControllerMetrics};
 use quinn_proto::RttEstimator;
 
 use self::machine::Machine;
-pub use self::phase::Phase;
+pub use self::machine::Phase;
 use self::sampler::DeliverySampler;
 
 /// Packets in flight before the first acknowledgement, as in other QUIC stacks. quinn paces them.

@@ -50,7 +50,7 @@ pub(super) struct RateSample {
     pub(super) newly_acked: u64,
     /// Time since the newest packet was sent.
     pub(super) rtt: Duration,
-    /// Whether the sender had nothing to send during the interval. Then the rate is a lower bound.
+    /// The sender had nothing to send during the interval. Then the rate is a lower bound.
     pub(super) app_limited: bool,
 }
 

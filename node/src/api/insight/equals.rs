@@ -15,7 +15,7 @@ const ROUNDS_MAX: usize = 4096;
 /// Daemons that are compared.
 const PEERS_MAX: usize = 512;
 
-/// What is known of one other daemon.
+/// Comparison with one other daemon.
 #[derive(Clone, Copy, Debug, Default)]
 struct Compared {
     /// The number of its vitals that were looked at last.
@@ -116,7 +116,7 @@ impl Compared {
     }
 }
 
-/// Whether a daemon trains, in this phase or beside it.
+/// A daemon trains, in this phase or beside it.
 const fn takes_part(phase: Phase) -> bool {
     use Phase::{Apply, Exchange, Settle, Train};
     matches!(phase, Train | Exchange | Apply | Settle)

@@ -1,7 +1,6 @@
 //! What each round cost: time, bytes and results. The newest rounds are kept one by one, older ones
 //! thinner and thinner.
 
-use super::counters::Counters;
 use super::ledger::RoundResult;
 use murmurate_protocol::{Phase, Time};
 use serde::{Deserialize, Serialize};
@@ -10,6 +9,25 @@ use std::collections::VecDeque;
 /// Points that are kept. Beyond that, every second of the older half goes: of the rounds with an evaluation,
 /// which are few, and of the others.
 pub(super) const POINTS_MAX: usize = 4096;
+
+/// The counters of a daemon at one moment, without what takes time to measure.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Figures {
+    /// Inner steps in all, including earlier lives.
+    pub inner_steps: u64,
+    /// Samples in all, including earlier lives.
+    pub samples: u64,
+    /// Seconds spent in inner steps.
+    pub train_s: f64,
+    /// Mean training loss of the last round.
+    pub loss: Option<f64>,
+    /// Bytes sent on the wire.
+    pub bytes_sent: u64,
+    /// Bytes received from the wire.
+    pub bytes_received: u64,
+    /// Linked peers.
+    pub peers: u64,
+}
 
 /// One round.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -37,7 +55,7 @@ pub struct Point {
     pub bytes_sent: u64,
     /// Bytes received from the wire.
     pub bytes_received: u64,
-    /// How the round ended, where that is known.
+    /// End of the round, where that is known.
     pub result: Option<RoundResult>,
     /// The peers that it waited for the longest, each with seconds.
     pub waited_for: Vec<(String, f64)>,
@@ -66,7 +84,7 @@ impl History {
     }
 
     /// Adds an evaluation of the parameters at the start of a round.
-    pub(super) fn evaluated(&mut self, round: u64, (loss, accuracy): (f64, Option<f64>)) {
+    pub(super) fn evaluated(&mut self, round: u64, loss: f64, accuracy: Option<f64>) {
         // Parameters that no round of this life led to have no point.
         let mut newest_first = self.points.iter_mut().rev();
         if let Some(point) = newest_first.find(|point| point.round + 1 == round) {
@@ -84,16 +102,6 @@ impl History {
         let skipped = self.points.len().saturating_sub(rounds);
         self.points.iter().skip(skipped)
     }
-
-    /// The number of rounds that are kept.
-    pub fn len(&self) -> usize {
-        self.points.len()
-    }
-
-    /// Whether no round has ended.
-    pub fn is_empty(&self) -> bool {
-        self.points.is_empty()
-    }
 }
 
 /// The round that is under way.
@@ -103,7 +111,7 @@ pub(super) struct Open {
     pub(super) wait_s: f64,
     exchange_s: f64,
     exchanging: Option<Time>,
-    before: Counters,
+    before: Figures,
 }
 
 impl Open {
@@ -117,7 +125,7 @@ impl Open {
     }
 
     /// The round ended: its point, and begins the next one.
-    pub(super) fn end(&mut self, now: Time, round: u64, seconds: f64, after: Counters) -> Point {
+    pub(super) fn end(&mut self, now: Time, round: u64, seconds: f64, after: &Figures) -> Point {
         self.phase(now, Phase::Settle);
         let before = self.before;
         let point = Point {
@@ -128,12 +136,12 @@ impl Open {
             wait_s: self.wait_s,
             exchange_s: (self.exchange_s - self.wait_s).max(0.0),
             loss: after.loss,
-            bytes_sent: after.sent.saturating_sub(before.sent),
-            bytes_received: after.received.saturating_sub(before.received),
+            bytes_sent: after.bytes_sent.saturating_sub(before.bytes_sent),
+            bytes_received: after.bytes_received.saturating_sub(before.bytes_received),
             ..Point::default()
         };
         *self = Self {
-            before: after,
+            before: *after,
             ..Self::default()
         };
         point

@@ -9,7 +9,7 @@ pub(super) const INCIDENTS_MAX: usize = 256;
 /// Bytes of an incident's words that are kept.
 const WORDS_MAX: usize = 256;
 
-/// What kind of incident it was.
+/// Kind of an incident.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IncidentKind {
     /// A peer lied.
@@ -33,7 +33,7 @@ pub enum IncidentKind {
 /// One incident.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Incident {
-    /// What kind.
+    /// Its kind.
     pub kind: IncidentKind,
     /// In which round.
     pub round: u64,

@@ -16,7 +16,7 @@ const PEERS_MAX: usize = 64;
 /// Peers with totals; more than a group, because members change.
 const TOTALS_MAX: usize = 512;
 
-/// How a round ended at this daemon.
+/// End of a round at this daemon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RoundResult {
@@ -36,7 +36,7 @@ pub enum RoundResult {
     Skipped,
 }
 
-/// What happened to one peer's contribution to a round.
+/// Fate of one peer's contribution to a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Standing {
@@ -59,7 +59,7 @@ pub enum Standing {
 /// One peer's contribution to a round.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Share {
-    /// What happened to it.
+    /// Its fate.
     pub standing: Standing,
     /// Its weight (samples), where it counted.
     pub weight: f64,
@@ -67,16 +67,27 @@ pub struct Share {
     pub share: f64,
 }
 
+impl Share {
+    /// A contribution that is in no result.
+    const fn without_weight(standing: Standing) -> Self {
+        Self {
+            standing,
+            weight: 0.0,
+            share: 0.0,
+        }
+    }
+}
+
 /// One round.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RoundEntry {
     /// The round.
     pub round: u64,
-    /// How it ended; none while it is under way.
+    /// Its end; none while it is under way.
     pub result: Option<RoundResult>,
     /// Unix time of its end, seconds.
     pub unix_s: Option<f64>,
-    /// Whether this daemon finished its training of the round.
+    /// This daemon finished its training of the round.
     pub trained: bool,
     /// Where neighbours mix: how many peers' parameters came in.
     pub inputs: Option<u32>,
@@ -98,7 +109,7 @@ pub struct PeerTotals {
     pub absent: u64,
 }
 
-/// What was seen of the round that is under way.
+/// Observations of the round that is under way.
 #[derive(Clone, Debug, Default)]
 struct OpenRound {
     round: u64,
@@ -147,7 +158,7 @@ impl Ledger {
         &self.totals
     }
 
-    /// How a round ended.
+    /// The end of a round.
     pub(super) fn result_of(&self, round: u64) -> Option<RoundResult> {
         self.round(round)?.result
     }
@@ -178,12 +189,12 @@ impl Ledger {
                 let trained = self.close_unfinished(from.0);
                 for round in oldest..to.0 {
                     let trained = trained && round == from.0;
-                    self.missed((round, RoundResult::Skipped), trained, false, now);
+                    self.missed(round, RoundResult::Skipped, trained, false, now);
                 }
             }
             Event::Replayed { round, kept } => {
                 let trained = self.close_unfinished(round.0);
-                self.missed((round.0, RoundResult::Replayed), trained, *kept, now);
+                self.missed(round.0, RoundResult::Replayed, trained, *kept, now);
             }
             _ => {}
         }
@@ -215,7 +226,7 @@ impl Ledger {
         }
     }
 
-    /// What the round came to.
+    /// The entry of a round that has ended.
     fn close(&self, open: OpenRound, now: Time) -> RoundEntry {
         let result = match (open.decided, open.void, open.mixed) {
             (0, 0, Some(_)) => Some(RoundResult::Mixed),
@@ -227,20 +238,17 @@ impl Ledger {
         let total: f64 = open.counted.values().map(|(w, n)| w * *n as f64).sum();
         let mut peers = BTreeMap::new();
         for (peer, (weight, shards)) in &open.counted {
-            let standing = match *shards == open.shards && open.void == 0 {
-                true => Standing::Counted,
-                false => Standing::Partly,
+            let standing = if *shards == open.shards && open.void == 0 {
+                Standing::Counted
+            } else {
+                Standing::Partly
             };
-            let share = weight * *shards as f64 / total.max(f64::MIN_POSITIVE);
-            let weight = *weight;
-            peers.insert(
-                peer.to_hex(),
-                Share {
-                    standing,
-                    weight,
-                    share,
-                },
-            );
+            let shared = Share {
+                standing,
+                weight: *weight,
+                share: weight * *shards as f64 / total.max(f64::MIN_POSITIVE),
+            };
+            peers.insert(peer.to_hex(), shared);
         }
         let rest = match (result, open.shards) {
             (Some(RoundResult::Void), _) => Standing::NoResult,
@@ -249,11 +257,7 @@ impl Ledger {
             _ => Standing::LeftOut,
         };
         for peer in open.members.iter().take(PEERS_MAX) {
-            let left_out = Share {
-                standing: rest,
-                weight: 0.0,
-                share: 0.0,
-            };
+            let left_out = Share::without_weight(rest);
             peers.entry(peer.to_hex()).or_insert(left_out);
         }
         RoundEntry {
@@ -273,22 +277,11 @@ impl Ledger {
     }
 
     /// A round was decided without this daemon; `kept` where its training stays on top of the result.
-    fn missed(
-        &mut self,
-        (round, result): (u64, RoundResult),
-        trained: bool,
-        kept: bool,
-        now: Time,
-    ) {
+    fn missed(&mut self, round: u64, result: RoundResult, trained: bool, kept: bool, now: Time) {
         let standing = match (trained, kept) {
             (true, true) => Standing::Kept,
             (true, false) => Standing::LeftOut,
             (false, _) => Standing::Absent,
-        };
-        let mine = Share {
-            standing,
-            weight: 0.0,
-            share: 0.0,
         };
         self.push(RoundEntry {
             round,
@@ -296,7 +289,7 @@ impl Ledger {
             unix_s: Some(now.as_secs_f64()),
             trained,
             inputs: None,
-            peers: BTreeMap::from([(self.me.clone(), mine)]),
+            peers: BTreeMap::from([(self.me.clone(), Share::without_weight(standing))]),
         });
     }
 

@@ -2,7 +2,6 @@
 //! each round cost. Everything has a bound, comes from this daemon's own events and clock, and decides
 //! nothing.
 
-mod counters;
 mod equals;
 mod history;
 mod incidents;
@@ -10,11 +9,10 @@ mod ledger;
 mod outages;
 mod waits;
 
-pub use counters::Counters;
 pub use equals::Equals;
 #[cfg(test)]
 use history::POINTS_MAX;
-pub use history::{History, Point};
+pub use history::{Figures, History, Point};
 #[cfg(test)]
 use incidents::INCIDENTS_MAX;
 pub use incidents::{Incident, IncidentKind, Incidents};
@@ -29,16 +27,16 @@ use murmurate_protocol::{Event, PeerId, Phase, Time, Wait, Waiting};
 use std::collections::BTreeMap;
 use waits::WaitedFor;
 
-/// What a daemon remembers of its rounds.
+/// Memory of a daemon's rounds.
 #[derive(Clone, Debug)]
 pub struct Insight {
     /// Whose contributions counted.
     pub ledger: Ledger,
-    /// What each round cost.
+    /// Cost of each round.
     pub history: History,
-    /// What went wrong.
+    /// Incidents of the last rounds.
     pub incidents: Incidents,
-    /// What goes wrong still.
+    /// Troubles that last.
     pub outages: Outages,
     /// Daemons that train the same as this one.
     pub equals: Equals,
@@ -71,8 +69,8 @@ impl Insight {
         self.incidents.differs(peer, keys);
     }
 
-    /// Takes an event of the peer; `counters` are the daemon's after it.
-    pub fn observe(&mut self, now: Time, event: &Event, counters: Counters) {
+    /// Takes an event of the peer; `figures` are the daemon's after it.
+    pub fn observe(&mut self, now: Time, event: &Event, figures: &Figures) {
         self.ledger.observe(now, event);
         self.incidents.observe(event);
         self.outages.observe(event);
@@ -90,7 +88,7 @@ impl Insight {
             }
             Event::RoundEnded { round, seconds, .. } => {
                 let slow = self.waited_for.take();
-                let point = self.open.end(now, round.0, *seconds, counters);
+                let point = self.open.end(now, round.0, *seconds, figures);
                 self.spent.0 += point.wait_s;
                 self.spent.1 += point.exchange_s;
                 let result = self.ledger.result_of(round.0);
@@ -101,8 +99,8 @@ impl Insight {
                 });
             }
             Event::Evaluated { round, evaluation } => {
-                let found = (evaluation.loss, evaluation.accuracy);
-                self.history.evaluated(round.0, found);
+                let history = &mut self.history;
+                history.evaluated(round.0, evaluation.loss, evaluation.accuracy);
             }
             _ => {}
         }
@@ -126,7 +124,7 @@ impl Insight {
     }
 }
 
-/// Whether a wait is for other peers to be as far as this one, and not for bytes on their way.
+/// A wait is for other peers to be as far as this one, and not for bytes on their way.
 const fn is_for_others(wait: Wait) -> bool {
     matches!(
         wait,

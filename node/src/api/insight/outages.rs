@@ -22,9 +22,9 @@ pub struct Failure {
 /// Files of the daemon's directory that were lost or changed, and what follows from that.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Altered {
-    /// What is so.
+    /// The loss or change.
     pub text: String,
-    /// What to do, in a sentence.
+    /// The remedy in a sentence.
     pub action: String,
     /// The last round in which it matters; none if it does as long as the daemon runs.
     pub until: Option<u64>,
@@ -51,7 +51,7 @@ impl Altered {
     }
 }
 
-/// What is not over yet.
+/// Troubles that are not over yet.
 #[derive(Clone, Debug, Default)]
 pub struct Outages {
     round: u64,
@@ -59,13 +59,13 @@ pub struct Outages {
     pub refused: BTreeMap<String, (Refusal, f64)>,
     /// The last failure of this daemon's own work; none once a whole round went well.
     pub failed: Option<Failure>,
-    /// Whether the last checkpoint could not be written.
+    /// The last checkpoint could not be written.
     pub unsaved: bool,
     /// Daemons that contribute nothing, with the round in which they get another chance.
     pub idle: BTreeMap<String, u64>,
     /// Daemons that lied and are members still.
     pub lied: BTreeMap<String, String>,
-    /// Whether the sides of a swarm that was split are being merged.
+    /// The sides of a swarm that was split are being merged.
     pub merging: bool,
     /// Files that were lost or changed.
     pub altered: Vec<Altered>,
@@ -94,7 +94,7 @@ impl Outages {
         }
     }
 
-    /// Whether members refuse this daemon because it is none.
+    /// Members refuse this daemon because it is none.
     pub(crate) fn is_thrown_out(&self) -> bool {
         let out = |refusal: &Refusal| matches!(refusal, Refusal::Revoked | Refusal::Banned);
         self.refused.values().any(|(refusal, _)| out(refusal))

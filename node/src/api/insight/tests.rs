@@ -18,7 +18,7 @@ fn insight() -> Insight {
 
 fn tell(insight: &mut Insight, ms: u64, events: &[Event]) {
     for event in events {
-        insight.observe(at(ms), event, Counters::default());
+        insight.observe(at(ms), event, &Figures::default());
     }
 }
 
@@ -201,7 +201,7 @@ fn a_long_history_is_bounded_and_keeps_its_ends() {
             round,
             ..Point::default()
         });
-        assert!(history.len() <= POINTS_MAX);
+        assert!(history.points().count() <= POINTS_MAX);
     }
     let rounds: Vec<u64> = history.points().map(|p| p.round).collect();
     assert_eq!((rounds[0], rounds[rounds.len() - 1]), (0, 99_999));
@@ -222,11 +222,14 @@ fn a_long_history_keeps_its_evaluations() {
         });
         // It comes after the next round has begun.
         if round % 6 == 1 {
-            history.evaluated(round, (0.5, None));
+            history.evaluated(round, 0.5, None);
         }
     }
     let evaluated = |of: &Point| of.eval_loss.is_some();
-    let older: Vec<&Point> = history.points().take(history.len() / 2).collect();
+    let older: Vec<&Point> = history
+        .points()
+        .take(history.points().count() / 2)
+        .collect();
     let share = older.iter().filter(|p| evaluated(p)).count() as f64 / older.len() as f64;
     assert!((0.12..0.22).contains(&share), "of six rounds one: {share}");
 }
@@ -266,7 +269,7 @@ fn incidents_are_bounded_and_a_repeated_one_pushes_out_no_other() {
         round: murmurate_protocol::Round(round),
         what,
     };
-    let mut tell = |event: &Event| insight.observe(Time::ZERO, event, Counters::default());
+    let mut tell = |event: &Event| insight.observe(Time::ZERO, event, &Figures::default());
     tell(&lied(0, "once".to_owned()));
     (1..1000).for_each(|round| tell(&lied(round, "again".to_owned())));
     tell(&lied(1000, "x".repeat(10_000)));
@@ -276,7 +279,7 @@ fn incidents_are_bounded_and_a_repeated_one_pushes_out_no_other() {
     assert!(longest.unwrap() <= 256);
     for round in 0..1000 {
         let event = lied(round, round.to_string());
-        insight.observe(Time::ZERO, &event, Counters::default());
+        insight.observe(Time::ZERO, &event, &Figures::default());
     }
     assert_eq!(insight.incidents.all().count(), INCIDENTS_MAX);
 }

@@ -19,7 +19,7 @@ const STEP_MAX: Duration = Duration::from_secs(1);
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct WaitNow {
-    /// What is waited for: the word of a [`Wait`](murmurate_protocol::Wait).
+    /// Kind of the wait: the word of a [`Wait`](murmurate_protocol::Wait).
     pub what: String,
     /// The fragment that waits.
     pub fragment: u16,

@@ -6,8 +6,8 @@
 use super::{MetricsFormat, metrics_text};
 use crate::api::status::{NatStatus, PeerStatus};
 use crate::api::{
-    Basis, EvaluationStatus, LinkStatus, Memory, PredictedStatus, RoundStatus, ServingStatus,
-    Status, WaitStatus,
+    Basis, EvaluationStatus, LinkStatus, Memory, PredictedStatus, Presence, RoundStatus,
+    ServingStatus, Status, WaitStatus,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -48,7 +48,7 @@ fn full() -> String {
         ..LinkStatus::default()
     };
     let peer = PeerStatus {
-        linked: true,
+        presence: Presence::Linked,
         link: Some(link),
         ..PeerStatus::default()
     };

@@ -1,14 +1,14 @@
 //! The process as every Prometheus client describes it, under the usual names (`process_...`).
 
-use super::values::{count, set};
+use super::page::Page;
 use crate::api::Memory;
-use prometheus_client::registry::Registry;
+use crate::api::memory::field;
 use rustix::process::{Resource, getrlimit};
 use rustix::time::{ClockId, clock_gettime};
 
-/// What the system says about this process. What it does not say is left out.
+/// Facts of this process from the system. Those that it does not tell are left out.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Process {
+struct Process {
     cpu_s: f64,
     threads: Option<f64>,
     virtual_bytes: Option<f64>,
@@ -19,7 +19,7 @@ pub(super) struct Process {
 
 impl Process {
     /// Measures this process now.
-    pub(super) fn measure() -> Self {
+    fn measure() -> Self {
         let cpu = clock_gettime(ClockId::ProcessCPUTime);
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
         // Reading the directory opens one more.
@@ -28,7 +28,7 @@ impl Process {
         Self {
             cpu_s: cpu.tv_sec as f64 + cpu.tv_nsec as f64 * 1e-9,
             threads: field(&status, "Threads:"),
-            virtual_bytes: field(&status, "VmSize:").map(|kib| kib * 1024.0),
+            virtual_bytes: field(&status, "VmSize:").map(|kib: f64| kib * 1024.0),
             started_unix_s: started_unix_s(),
             files,
             files_max: getrlimit(Resource::Nofile).current.map(|max| max as f64),
@@ -36,40 +36,17 @@ impl Process {
     }
 }
 
-/// Registers the metrics, whose names get the prefix `process`.
-pub(super) fn register(registry: &mut Registry, process: &Process, memory: &Memory) {
-    let help = "User and system CPU time";
-    count(registry, "cpu_seconds", help, process.cpu_s);
+/// Adds the metrics, whose names get the prefix `process`.
+pub(super) fn add(page: &mut Page, memory: &Memory) {
+    let process = Process::measure();
+    page.seconds("cpu_seconds", process.cpu_s);
     let rss = memory.rss_bytes.map(|bytes| bytes as f64);
-    set(
-        registry,
-        [
-            ("resident_memory_bytes", "Resident memory", rss),
-            (
-                "virtual_memory_bytes",
-                "Virtual memory",
-                process.virtual_bytes,
-            ),
-            (
-                "start_time_seconds",
-                "Unix time at which the process started",
-                process.started_unix_s,
-            ),
-            ("open_fds", "Open file descriptors", process.files),
-            (
-                "max_fds",
-                "Largest number of open file descriptors",
-                process.files_max,
-            ),
-            ("threads", "Threads", process.threads),
-        ],
-    );
-}
-
-/// The number at the beginning of a line of `/proc/self/status`.
-fn field(text: &str, key: &str) -> Option<f64> {
-    let rest = text.lines().find_map(|line| line.strip_prefix(key))?;
-    rest.split_whitespace().next()?.parse().ok()
+    page.measure("resident_memory_bytes", rss);
+    page.measure("virtual_memory_bytes", process.virtual_bytes);
+    page.measure("start_time_seconds", process.started_unix_s);
+    page.measure("open_fds", process.files);
+    page.measure("max_fds", process.files_max);
+    page.measure("threads", process.threads);
 }
 
 /// When the process started: field 22 of `/proc/self/stat`, in ticks since the machine did.
@@ -79,7 +56,7 @@ fn started_unix_s() -> Option<f64> {
     let (_, after_name) = stat.rsplit_once(')')?;
     let ticks: f64 = after_name.split_whitespace().nth(19)?.parse().ok()?;
     let machine = std::fs::read_to_string("/proc/stat").ok()?;
-    let boot = field(&machine, "btime ")?;
+    let boot: f64 = field(&machine, "btime ")?;
     Some(boot + ticks / rustix::param::clock_ticks_per_second() as f64)
 }
 

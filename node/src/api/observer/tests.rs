@@ -94,7 +94,7 @@ fn a_round_is_told_in_full() {
     );
     assert_eq!(status.evaluation.unwrap().accuracy, Some(0.9));
     let peer = &status.peers[&b.to_hex()];
-    assert!(peer.linked && peer.suspected && peer.round == Some(2));
+    assert!(peer.is_linked() && peer.suspected && peer.round == Some(2));
     assert_eq!(status.digest.unwrap(), digest.to_hex());
 }
 
@@ -227,7 +227,7 @@ fn a_peer_that_left_is_told_from_one_whose_link_is_lost() {
     }
     let left = |observer: &mut Observer, peer: PeerId| {
         let peer = &observer.status(at(2)).peers[&peer.to_hex()];
-        (peer.linked, peer.left)
+        (peer.is_linked(), peer.presence == Presence::Left)
     };
     assert_eq!(left(&mut observer, a), (false, false));
     assert_eq!(left(&mut observer, b), (false, true));

@@ -46,10 +46,9 @@ fn swarm(now: f64, seen: &[SeenVitals], goal: Target) -> Swarm {
         round: 9,
         ..Status::default()
     };
-    for (peer, linked) in [(BOB, true), (CAROL, false)] {
+    for (peer, presence) in [(BOB, Presence::Linked), (CAROL, Presence::Left)] {
         let known = PeerStatus {
-            linked,
-            left: !linked,
+            presence,
             round: Some(8),
             ..PeerStatus::default()
         };

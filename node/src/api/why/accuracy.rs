@@ -34,6 +34,17 @@ struct Cause {
     action: Option<String>,
 }
 
+impl Cause {
+    /// A cause that no peer is to blame for, and that nothing is to be done about.
+    const fn new(sentence: String) -> Self {
+        Self {
+            sentence,
+            peer: None,
+            action: None,
+        }
+    }
+}
+
 pub(super) fn answer(facts: &Facts<'_>, round: Option<u64>, peer: Option<&str>) -> Answer {
     let evaluated = facts.insight.history.points();
     let evaluated: Vec<&Point> = evaluated.filter(|p| p.accuracy.is_some()).collect();
@@ -44,16 +55,13 @@ pub(super) fn answer(facts: &Facts<'_>, round: Option<u64>, peer: Option<&str>) 
         );
     };
     let answer = Answer::new(Topic::Accuracy, last.round);
-    let falls = shown.windows(2).filter_map(|pair| match pair {
+    let mut falls = shown.windows(2).filter_map(|pair| match pair {
         [before, after] => Some(Fall { before, after }),
         _ => None,
     });
     let found = match round {
-        Some(round) => falls
-            .into_iter()
-            .find(|fall| fall.before.round < round && round <= fall.after.round),
+        Some(round) => falls.find(|fall| fall.has(round)),
         None => falls
-            .into_iter()
             .filter(|fall| fall.depth() > NOISE)
             .max_by(|a, b| a.depth().total_cmp(&b.depth())),
     };
@@ -112,8 +120,9 @@ fn explain(facts: &Facts<'_>, fall: Fall<'_>, last: &Point, peer: Option<&str>) 
         action = action.or(cause.action);
     }
     let now = last.accuracy.unwrap_or_default();
+    let over = now >= was - NOISE;
     if last.round > after.round {
-        let verb = if now >= was - NOISE {
+        let verb = if over {
             "has recovered"
         } else {
             "is still lower"
@@ -124,17 +133,16 @@ fn explain(facts: &Facts<'_>, fall: Fall<'_>, last: &Point, peer: Option<&str>) 
             last.round
         ));
     }
-    let over = now >= was - NOISE;
-    match (over, action) {
-        (false, Some(action)) => answer.act(action),
-        (false, None) => answer.act(
-            "Evaluate for some more rounds; if it does not recover, lower `strategy.inner.lr`.",
-        ),
-        (true, _) => answer,
+    if over {
+        return answer;
     }
+    answer.act(action.unwrap_or_else(|| {
+        "Evaluate for some more rounds; if it does not recover, lower `strategy.inner.lr`."
+            .to_owned()
+    }))
 }
 
-/// What may explain a fall, the gravest first.
+/// Possible causes of a fall, the gravest first.
 fn all_causes(facts: &Facts<'_>, fall: Fall<'_>) -> Vec<Cause> {
     let mut causes = incidents(facts, fall);
     causes.extend(results(facts, fall));
@@ -160,36 +168,27 @@ fn of_incident(facts: &Facts<'_>, incident: &Incident) -> Option<Cause> {
     let peer = incident.peer.clone();
     let who = peer.as_deref().map(|peer| described(facts, peer));
     let who = who.unwrap_or_default();
-    let revoke = peer.as_deref().map(|peer| {
+    let sentence = match kind {
+        IncidentKind::Lied => format!("In round {round}, {who} lied: {words}."),
+        IncidentKind::BrokeRule => format!("In round {round}, {who} broke a rule: {words}."),
+        IncidentKind::Absent => format!(
+            "From round {round} on, rounds went on without {who}, which contributed nothing."
+        ),
+        IncidentKind::Merged => format!(
+            "Round {round} merged a swarm that was split: {words}. Their mean may be worse than either."
+        ),
+        IncidentKind::TookState => {
+            format!("This daemon took over the state of others that opens round {round}.")
+        }
+        IncidentKind::Refused | IncidentKind::RefusedBy | IncidentKind::Differs => return None,
+    };
+    let is_foul = matches!(kind, IncidentKind::Lied | IncidentKind::BrokeRule);
+    let action = peer.as_deref().filter(|_| is_foul).map(|peer| {
         format!(
             "Find out what daemon {} runs; `murmurate revoke` throws it out.",
             short(peer)
         )
     });
-    let (sentence, action) = match kind {
-        IncidentKind::Lied => (format!("In round {round}, {who} lied: {words}."), revoke),
-        IncidentKind::BrokeRule => (
-            format!("In round {round}, {who} broke a rule: {words}."),
-            revoke,
-        ),
-        IncidentKind::Absent => (
-            format!(
-                "From round {round} on, rounds went on without {who}, which contributed nothing."
-            ),
-            None,
-        ),
-        IncidentKind::Merged => (
-            format!(
-                "Round {round} merged a swarm that was split: {words}. Their mean may be worse than either."
-            ),
-            None,
-        ),
-        IncidentKind::TookState => (
-            format!("This daemon took over the state of others that opens round {round}."),
-            None,
-        ),
-        IncidentKind::Refused | IncidentKind::RefusedBy | IncidentKind::Differs => return None,
-    };
     Some(Cause {
         sentence,
         peer,
@@ -210,11 +209,13 @@ fn results(facts: &Facts<'_>, fall: Fall<'_>) -> Vec<Cause> {
         let rounds = if void.len() == 1 { "Round" } else { "Rounds" };
         let round = &void[0];
         causes.push(Cause {
-            sentence: format!("{rounds} {} had no result of a group.", listed(&void)),
-            peer: None,
             action: Some(format!(
                 "Ask `murmurate why round --round {round}` what failed."
             )),
+            ..Cause::new(format!(
+                "{rounds} {} had no result of a group.",
+                listed(&void)
+            ))
         });
     }
     let usual = before(facts, fall)
@@ -226,13 +227,9 @@ fn results(facts: &Facts<'_>, fall: Fall<'_>) -> Vec<Cause> {
     if let Some((count, round)) =
         fewest.filter(|(count, _)| count + 1 < usual || 2 * count <= usual)
     {
-        causes.push(Cause {
-            sentence: format!(
-                "Round {round} had {count} contributions, where there were up to {usual} before."
-            ),
-            peer: None,
-            action: None,
-        });
+        causes.push(Cause::new(format!(
+            "Round {round} had {count} contributions, where there were up to {usual} before."
+        )));
     }
     causes
 }
@@ -244,7 +241,7 @@ fn before<'a>(facts: &Facts<'a>, fall: Fall<'_>) -> impl Iterator<Item = &'a Rou
         .take(USUAL_ROUNDS)
 }
 
-/// How many peers are in the result of a round.
+/// Number of peers in the result of a round.
 fn contributors(entry: &RoundEntry) -> usize {
     entry
         .peers
@@ -265,14 +262,13 @@ fn newcomers(facts: &Facts<'_>, fall: Fall<'_>) -> Vec<Cause> {
         for (peer, share) in &entry.peers {
             if share.share > 0.0 && !known.contains(peer) && told.insert(peer) {
                 causes.push(Cause {
-                    sentence: format!(
+                    peer: Some(peer.clone()),
+                    ..Cause::new(format!(
                         "Round {} was the first in a while with a contribution of {}: {} of the result.",
                         entry.round,
                         described(facts, peer),
                         percent(share.share)
-                    ),
-                    peer: Some(peer.clone()),
-                    action: None,
+                    ))
                 });
             }
         }
@@ -286,18 +282,17 @@ fn learning_rate(facts: &Facts<'_>, fall: Fall<'_>) -> Option<Cause> {
     let (was, is) = (at(fall.before.round), at(fall.after.round));
     let changed = (was - is).abs() > 0.01 * was.abs().max(is.abs());
     changed.then(|| Cause {
-        sentence: format!(
-            "The schedule changed the learning rate from {was:.3} to {is:.3} times the configured one."
-        ),
-        peer: None,
         action: (is > was).then(|| "Lower `strategy.inner.lr`, or warm up for longer.".to_owned()),
+        ..Cause::new(format!(
+            "The schedule changed the learning rate from {was:.3} to {is:.3} times the configured one."
+        ))
     })
 }
 
-/// Whether training itself got worse, or only the evaluation.
+/// Training itself got worse, or only the evaluation did.
 fn training_loss(fall: Fall<'_>) -> Option<Cause> {
     let (was, is) = (fall.before.loss?, fall.after.loss?);
-    let sentence = match is {
+    Some(Cause::new(match is {
         is if !is.is_finite() => "The training loss is no number any more.".to_owned(),
         is if is > RISEN * was.abs() && is > was => {
             format!("The training loss of this daemon rose as well, from {was:.3} to {is:.3}.")
@@ -306,12 +301,7 @@ fn training_loss(fall: Fall<'_>) -> Option<Cause> {
             "The training loss of this daemon did not rise ({was:.3}, then {is:.3}): look at the data, or \
              at what other daemons contribute."
         ),
-    };
-    Some(Cause {
-        sentence,
-        peer: None,
-        action: None,
-    })
+    }))
 }
 
 /// Where daemons do not agree on parameters, what the others say of theirs.
@@ -329,17 +319,13 @@ fn others(facts: &Facts<'_>) -> Option<Cause> {
         said.iter().copied().reduce(f64::min)?,
         said.iter().copied().reduce(f64::max)?,
     );
-    Some(Cause {
-        sentence: format!(
-            "With this method each daemon has parameters of its own: this one is at {}, {} others say {} to {}.",
-            percent_fine(own),
-            said.len(),
-            percent_fine(low),
-            percent_fine(high)
-        ),
-        peer: None,
-        action: None,
-    })
+    Some(Cause::new(format!(
+        "With this method each daemon has parameters of its own: this one is at {}, {} others say {} to {}.",
+        percent_fine(own),
+        said.len(),
+        percent_fine(low),
+        percent_fine(high)
+    )))
 }
 
 /// A share with one digit after the point: falls are small.

@@ -5,16 +5,16 @@ use crate::api::status::Status;
 use crate::api::{About, Claims};
 use serde::{Deserialize, Serialize};
 
-/// What is asked.
+/// Subject of a question.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Topic {
-    /// What the round waits for.
+    /// The wait of the round.
     #[default]
     Round,
     /// Whose contribution counted.
     Contribution,
-    /// What takes the time of a round.
+    /// The time of a round.
     Slow,
     /// Why the accuracy fell.
     Accuracy,
@@ -24,7 +24,7 @@ pub enum Topic {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Question {
-    /// What about.
+    /// The subject.
     pub what: Topic,
     /// About which round; without one, the present or the last one.
     pub round: Option<u64>,
@@ -36,7 +36,7 @@ pub struct Question {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Answer {
-    /// What about.
+    /// The subject.
     pub what: Topic,
     /// The round that it is about.
     pub round: u64,
@@ -44,11 +44,11 @@ pub struct Answer {
     pub peers: Vec<String>,
     /// The explanation.
     pub sentences: Vec<String>,
-    /// What to do.
+    /// The remedy.
     pub action: String,
 }
 
-/// What there is to do where nothing is wrong.
+/// The remedy where nothing is wrong.
 pub(super) const NOTHING: &str = "Nothing to do.";
 
 /// The same where rounds could be faster.
@@ -56,7 +56,7 @@ pub(super) const FASTER: &str =
     "Nothing is wrong; `murmurate why slow` says what would make rounds faster.";
 
 impl Answer {
-    /// Whether there is something to do.
+    /// There is something to do.
     pub fn asks_to_act(&self) -> bool {
         !matches!(self.action.as_str(), "" | NOTHING | FASTER)
     }
@@ -86,16 +86,16 @@ impl Answer {
     }
 }
 
-/// What an answer is made of.
+/// Facts that answers are made of.
 #[derive(Clone, Copy, Debug)]
 pub struct Facts<'a> {
     /// The status now.
     pub status: &'a Status,
-    /// What the daemon remembers.
+    /// Memory of the daemon's rounds.
     pub insight: &'a Insight,
-    /// What other daemons say of themselves.
+    /// Claims of other daemons.
     pub claims: &'a Claims,
-    /// What the daemon knew about itself at its start.
+    /// Facts about the daemon from its start.
     pub about: &'a About,
     /// Unix time, seconds.
     pub now: f64,

@@ -39,9 +39,10 @@ pub(super) fn answer(facts: &Facts<'_>, round: Option<u64>, peer: Option<&str>) 
 
 /// Whose contribution, as the subject of a sentence.
 fn whose(facts: &Facts<'_>, peer: &str) -> String {
-    match peer == facts.status.peer {
-        true => "your contribution".to_owned(),
-        false => format!("the contribution of {}", described(facts, peer)),
+    if peer == facts.status.peer {
+        "your contribution".to_owned()
+    } else {
+        format!("the contribution of {}", described(facts, peer))
     }
 }
 

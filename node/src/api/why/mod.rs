@@ -53,9 +53,10 @@ fn answer_with_ids(facts: &Facts<'_>, question: &Question) -> Answer {
     };
     let answer = led_by(troubles(facts), answer, peer.as_ref());
     let present = question.what == Topic::Round && answer.action == NOTHING;
-    match present && slow::answer(facts, None).asks_to_act() {
-        true => answer.act(FASTER),
-        false => answer,
+    if present && slow::answer(facts, None).asks_to_act() {
+        answer.act(FASTER)
+    } else {
+        answer
     }
 }
 

@@ -110,7 +110,7 @@ fn refusals(facts: &Facts<'_>, mut answer: Answer) -> Answer {
     )
 }
 
-/// What a pause is, and who ends it.
+/// A pause, and who ends it.
 fn of_pause(facts: &Facts<'_>) -> Answer {
     let round = facts.status.round;
     let since = facts.status.control.paused_from.unwrap_or(round);
@@ -121,7 +121,7 @@ fn of_pause(facts: &Facts<'_>) -> Answer {
         .act("Wait for the owner of the run, who ends the pause with `murmurate control resume`.")
 }
 
-/// Whether the round waits for one peer.
+/// The round's wait for one peer.
 fn about(facts: &Facts<'_>, peer: &str) -> Answer {
     let mut waits = facts.insight.waiting.iter();
     let round = facts.status.round;
@@ -134,12 +134,12 @@ fn about(facts: &Facts<'_>, peer: &str) -> Answer {
     }
 }
 
-/// What a daemon does that waits for no other.
+/// The work of a daemon that waits for no other.
 fn without_wait(facts: &Facts<'_>) -> Answer {
     let status = facts.status;
     let round = status.round;
     let answer = Answer::new(Topic::Round, round);
-    let alone = linked(facts) == 0 && status.phase != "join";
+    let alone = facts.status.linked() == 0 && status.phase != "join";
     let answer = answer.say(match Phase::of_word(&status.phase) {
         Some(Phase::New) => "The daemon has not begun.".to_owned(),
         Some(Phase::Join) => "The daemon has not begun its first round: it looks for others.".to_owned(),
@@ -155,20 +155,11 @@ fn without_wait(facts: &Facts<'_>) -> Answer {
         Some(Phase::Finished) => format!("All {} rounds are complete.", status.rounds),
         _ => "The daemon leaves.".to_owned(),
     });
-    match alone && Phase::of_word(&status.phase) == Some(Phase::Train) {
-        true => answer.say("No other daemon is here; others can join at any time."),
-        false => answer,
+    if alone && Phase::of_word(&status.phase) == Some(Phase::Train) {
+        answer.say("No other daemon is here; others can join at any time.")
+    } else {
+        answer
     }
-}
-
-/// How many peers are linked.
-fn linked(facts: &Facts<'_>) -> usize {
-    facts
-        .status
-        .peers
-        .values()
-        .filter(|peer| peer.linked)
-        .count()
 }
 
 fn of_wait(facts: &Facts<'_>, wait: &WaitNow) -> Answer {
@@ -184,17 +175,15 @@ fn of_wait(facts: &Facts<'_>, wait: &WaitNow) -> Answer {
         (_, "") => format!("Round {round} waits for other daemons"),
         (_, who) => format!("Round {round} waits for {who}"),
     };
+    let (lack, sequel) = lack_and_sequel(facts, wait);
     let answer = Answer::new(Topic::Round, round)
         .names(&wait.peers)
-        .say(format!("{awaited}: {}.", what_is_missing(facts, wait)))
+        .say(format!("{awaited}: {lack}."))
         .say(format!("It has waited {}.", time(waited)))
-        .say(match left > 0.0 {
-            true => format!(
-                "The deadline is in {}; then {}.",
-                time(left),
-                then(facts, wait)
-            ),
-            false => format!("The deadline has passed; {}.", then(facts, wait)),
+        .say(if left > 0.0 {
+            format!("The deadline is in {}; then {sequel}.", time(left))
+        } else {
+            format!("The deadline has passed; {sequel}.")
         });
     match action(facts, wait, waited) {
         Some(action) => answer.act(action),
@@ -202,91 +191,97 @@ fn of_wait(facts: &Facts<'_>, wait: &WaitNow) -> Answer {
     }
 }
 
-/// What a wait lacks.
-fn what_is_missing(facts: &Facts<'_>, wait: &WaitNow) -> String {
-    let fixed = match Wait::of_word(&wait.what) {
-        Some(Wait::Peers) => "a run begins when enough daemons are here",
-        Some(Wait::State) => "it takes over the present state from others, and goes on from it",
-        Some(Wait::Group) if !wait.peers.is_empty() && wait.peers.len() == 1 => {
-            "it has not ended its training of the round"
-        }
-        Some(Wait::Group) if !wait.peers.is_empty() => {
-            "they have not ended their training of the round"
-        }
-        Some(Wait::Group) if linked(facts) == 0 => return no_daemon_is_linked(facts),
-        Some(Wait::Group) => "the daemons that are ready agree on who is in it",
-        Some(Wait::Contributions) => "contributions have not arrived",
-        Some(Wait::Agreement) => "sums or votes have not arrived",
-        Some(Wait::Repair) => "a daemon failed, and others do its part of the round again",
-        Some(Wait::Results) => "results of other columns have not arrived",
-        Some(Wait::Partners) => "parameters of neighbours have not arrived",
-        Some(Wait::Center) => "parameters have not come back from the servers that own them",
-        Some(Wait::Lead) => "too many rounds behind",
-        None => "an answer has not arrived",
+/// The missing part of a wait, and the sequel to its deadline.
+fn lack_and_sequel(facts: &Facts<'_>, wait: &WaitNow) -> (&'static str, String) {
+    let (lack, sequel) = match Wait::of_word(&wait.what) {
+        Some(Wait::Group) => return (group_lacks(facts, wait), group_without(facts, wait)),
+        Some(Wait::Peers) => (
+            "a run begins when enough daemons are here",
+            "training begins with the daemons that are here",
+        ),
+        Some(Wait::State) => (
+            "it takes over the present state from others, and goes on from it",
+            "another daemon is asked",
+        ),
+        Some(Wait::Contributions) => (
+            "contributions have not arrived",
+            "the round goes on without these contributions",
+        ),
+        Some(Wait::Agreement) => (
+            "sums or votes have not arrived",
+            "others do the missing part again",
+        ),
+        Some(Wait::Repair) => (
+            "a daemon failed, and others do its part of the round again",
+            "others do the missing part again",
+        ),
+        Some(Wait::Results) => (
+            "results of other columns have not arrived",
+            "other rows are asked",
+        ),
+        Some(Wait::Partners) => (
+            "parameters of neighbours have not arrived",
+            "the round mixes what has arrived",
+        ),
+        Some(Wait::Center) => (
+            "parameters have not come back from the servers that own them",
+            "other owners are asked, or the parameters are left as they are",
+        ),
+        Some(Wait::Lead) => ("too many rounds behind", "training goes on"),
+        None => ("an answer has not arrived", "the round goes on"),
     };
-    fixed.to_owned()
+    (lack, sequel.to_owned())
 }
 
-/// Why a daemon without a link has no group yet.
-fn no_daemon_is_linked(facts: &Facts<'_>) -> String {
-    match facts.about.agreement.signs() {
-        false => "no other daemon is linked".to_owned(),
-        true => "no other daemon is linked, and with `agreement.liars` above 0 a lost daemon counts for a minute"
-            .to_owned(),
+/// The missing part of the round's group.
+fn group_lacks(facts: &Facts<'_>, wait: &WaitNow) -> &'static str {
+    match wait.peers.len() {
+        1 => "it has not ended its training of the round",
+        2.. => "they have not ended their training of the round",
+        0 if facts.status.linked() > 0 => "the daemons that are ready agree on who is in it",
+        0 if facts.about.agreement.signs() => {
+            "no other daemon is linked, and with `agreement.liars` above 0 a lost daemon counts for a minute"
+        }
+        0 => "no other daemon is linked",
     }
 }
 
-/// What follows the deadline.
-fn then(facts: &Facts<'_>, wait: &WaitNow) -> String {
-    let fixed = match Wait::of_word(&wait.what) {
-        Some(Wait::Peers) => "training begins with the daemons that are here",
-        Some(Wait::State) => "another daemon is asked",
-        Some(Wait::Group) => return group_without(facts, wait),
-        Some(Wait::Contributions) => "the round goes on without these contributions",
-        Some(Wait::Agreement | Wait::Repair) => "others do the missing part again",
-        Some(Wait::Results) => "other rows are asked",
-        Some(Wait::Partners) => "the round mixes what has arrived",
-        Some(Wait::Center) => "other owners are asked, or the parameters are left as they are",
-        Some(Wait::Lead) => "training goes on",
-        None => "the round goes on",
-    };
-    fixed.to_owned()
-}
-
-/// What happens when a group forms without those that are awaited. It needs a quorum of those that take part.
+/// Prospect of a group without those that are awaited. It needs a quorum of those that take part.
 fn group_without(facts: &Facts<'_>, wait: &WaitNow) -> String {
     let peers = &facts.status.peers;
-    let here = 1 + linked(facts);
+    let here = 1 + facts.status.linked();
     let awaited = wait.peers.iter();
-    let missing = awaited.filter(|peer| peers.get(*peer).is_some_and(|p| p.linked));
+    let missing = awaited.filter(|peer| peers.get(*peer).is_some_and(PeerStatus::is_linked));
     let ready = here.saturating_sub(missing.count());
     let agreement = &facts.about.agreement;
-    let seats = match agreement.signs() {
-        false => here,
-        true => {
-            here + peers
-                .values()
-                .filter(|peer| counts_still(facts, peer))
-                .count()
-        }
+    let seats = if agreement.signs() {
+        here + peers
+            .values()
+            .filter(|peer| counts_still(facts, peer))
+            .count()
+    } else {
+        here
     };
     let needed = agreement.quorum_of(seats);
-    match ready >= needed {
-        true => format!("the round goes on with {ready} of {seats}"),
-        false => format!(
+    if ready >= needed {
+        format!("the round goes on with {ready} of {seats}")
+    } else {
+        format!(
             "{ready} of {seats} are too few for a result, which needs {needed}: this daemon trains on until more \
              are ready"
-        ),
+        )
     }
 }
 
-/// Whether a peer that is gone counts as a member still, in a run that survives liars.
+/// A peer that is gone counts as a member still, in a run that survives liars.
 fn counts_still(facts: &Facts<'_>, peer: &PeerStatus) -> bool {
     let wait = LOST_MEMBER_WAIT.as_secs_f64();
-    peer.lost_unix_s.is_some_and(|at| facts.now - at < wait)
+    peer.presence
+        .lost_unix_s()
+        .is_some_and(|at| facts.now - at < wait)
 }
 
-/// What a person can do about a wait; nothing if it is as long as usual.
+/// A person's remedy for a wait; none if it is as long as usual.
 fn action(facts: &Facts<'_>, wait: &WaitNow, waited: f64) -> Option<String> {
     let points: Vec<&Point> = facts.insight.history.last(USUAL_ROUNDS).collect();
     let usual = points.iter().map(|p| p.wait_s).sum::<f64>() / points.len().max(1) as f64;
@@ -297,7 +292,11 @@ fn action(facts: &Facts<'_>, wait: &WaitNow, waited: f64) -> Option<String> {
             "Start the other daemons, or check the addresses given with --join.".to_owned()
         });
     };
-    let linked = facts.status.peers.get(peer).is_some_and(|p| p.linked);
+    let linked = facts
+        .status
+        .peers
+        .get(peer)
+        .is_some_and(PeerStatus::is_linked);
     let name = short(peer);
     match (linked, unusual) {
         (false, _) => Some(format!(
@@ -312,7 +311,7 @@ fn action(facts: &Facts<'_>, wait: &WaitNow, waited: f64) -> Option<String> {
     }
 }
 
-/// What a round that is over came to.
+/// Cost and result of a round that is over.
 fn past(facts: &Facts<'_>, round: u64) -> Answer {
     let answer = Answer::new(Topic::Round, round);
     let mut points = facts.insight.history.points();
@@ -350,7 +349,7 @@ fn past(facts: &Facts<'_>, round: u64) -> Answer {
     answer
 }
 
-/// How a round ended.
+/// The end of a round in a sentence.
 const fn result_words(result: RoundResult) -> &'static str {
     match result {
         RoundResult::Decided => "It was decided.",

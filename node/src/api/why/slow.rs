@@ -2,6 +2,7 @@
 
 use super::answer::{Answer, Facts, Topic};
 use super::words::{described, percent, rate, short, time};
+use crate::api::PeerStatus;
 use crate::api::insight::Point;
 
 /// Rounds that are looked at.
@@ -47,7 +48,7 @@ pub(super) fn answer(facts: &Facts<'_>, peer: Option<&str>) -> Answer {
     if let Some((name, seconds)) = named.filter(|(_, s)| **s > 0.0) {
         let share = seconds / all.max(f64::MIN_POSITIVE);
         let known = facts.status.peers.get(name);
-        let linked = known.is_some_and(|known| known.linked);
+        let linked = known.is_some_and(PeerStatus::is_linked);
         // Between two daemons a slow link is that of both.
         let comparable = facts.status.peers.len() > 1 || wait >= exchange;
         let stands_out = share >= STANDS_OUT && comparable;
@@ -85,7 +86,7 @@ pub(super) fn answer(facts: &Facts<'_>, peer: Option<&str>) -> Answer {
     }
 }
 
-/// What is known of a link, in brackets.
+/// Rate, distance and path of a link, in brackets.
 fn link(facts: &Facts<'_>, peer: &str) -> String {
     let Some(known) = facts.status.peers.get(peer) else {
         return String::new();
@@ -102,8 +103,9 @@ fn link(facts: &Facts<'_>, peer: &str) -> String {
         Some(relay) => format!("{} through daemon {}", path.kind, short(relay)),
         None => path.kind.clone(),
     }));
-    match words.is_empty() {
-        true => String::new(),
-        false => format!(" ({})", words.join(", ")),
+    if words.is_empty() {
+        String::new()
+    } else {
+        format!(" ({})", words.join(", "))
     }
 }

@@ -7,7 +7,7 @@ mod situations;
 
 use super::*;
 use crate::api::status::PathStatus;
-use crate::api::{About, Claims, ControlStatus, Counters, PeerStatus};
+use crate::api::{About, Claims, ControlStatus, Figures, PeerStatus, Presence};
 use crate::net::SeenVitals;
 use murmurate_protocol::vitals::{DaemonName, Vitals};
 use murmurate_protocol::{
@@ -40,7 +40,7 @@ impl Case {
         };
         for (peer, round) in [(CAROL, round.saturating_sub(2)), (BOB, round)] {
             let known = PeerStatus {
-                linked: true,
+                presence: Presence::Linked,
                 round: Some(round),
                 ..PeerStatus::default()
             };
@@ -67,7 +67,7 @@ impl Case {
 
     fn tell(&mut self, events: &[Event]) {
         for event in events {
-            self.insight.observe(at(1000), event, Counters::default());
+            self.insight.observe(at(1000), event, &Figures::default());
         }
     }
 
@@ -128,7 +128,7 @@ fn a_hanging_round_names_who_is_missing_since_when_and_until_when() {
 fn a_wait_for_a_peer_without_a_link_says_what_to_check() {
     let mut case = Case::new("exchange", 41);
     let carol = case.status.peers.get_mut(&CAROL.to_hex()).unwrap();
-    carol.linked = false;
+    carol.presence = Presence::Away;
     case.waits(Wait::Contributions, &[CAROL]);
     let answer = case.ask(Topic::Round, None, None);
     assert!(answer.sentences[0].contains("not linked, last seen in round 39"));
@@ -288,9 +288,9 @@ fn a_peer_whose_bytes_are_late_is_blamed_and_not_the_codec() {
         phase,
     };
     case.insight
-        .observe(at(0), &phase(Phase::Exchange), Counters::default());
+        .observe(at(0), &phase(Phase::Exchange), &Figures::default());
     case.insight
-        .observe(at(8000), &phase(Phase::Apply), Counters::default());
+        .observe(at(8000), &phase(Phase::Apply), &Figures::default());
     case.tell(&events);
     let answer = case.ask(Topic::Slow, None, None);
     assert!(
@@ -423,7 +423,7 @@ fn only_a_peer_that_is_slower_than_the_others_is_blamed() {
     events.retain(|event| !matches!(event, Event::Waited { .. }));
     for (ms, phase) in [(0, Phase::Exchange), (8000, Phase::Apply)] {
         case.insight
-            .observe(at(ms), &round_0(phase), Counters::default());
+            .observe(at(ms), &round_0(phase), &Figures::default());
     }
     case.tell(&events);
     let answer = case.ask(Topic::Slow, None, None);
@@ -432,7 +432,7 @@ fn only_a_peer_that_is_slower_than_the_others_is_blamed() {
     assert!(answer.action.contains("more inner steps"), "{answer:?}");
     // A daemon that is gone has no work that could be less.
     let mut case = Case::new("exchange", 1);
-    case.status.peers.get_mut(&BOB.to_hex()).unwrap().linked = false;
+    case.status.peers.get_mut(&BOB.to_hex()).unwrap().presence = Presence::Away;
     let waits = |since| Waiting {
         wait: Wait::Group,
         fragment: FragmentId(0),

@@ -18,18 +18,18 @@ const MISSED_S: f64 = 86_400.0;
 /// Peers that a sentence names.
 const NAMED_MAX: usize = 4;
 
-/// How a member that is out gets in again.
+/// The way back in for a member that is out.
 const NEW_INVITE: &str = "Ask the owner of the run, or a member with the role admit, for a new invite, and enter \
                           with it in a new directory: `murmurate run --dir NEW --invite FILE`.";
 
-/// What to do about two daemons with one identity.
+/// Remedy for two daemons with one identity.
 const ONE_IDENTITY: &str = "Stop one of the two; a copied directory enters the run as a new member in a new \
                             directory: `murmurate run --dir NEW --invite FILE`.";
 
-/// What to do where this daemon's own work fails.
+/// Remedy where this daemon's own work fails.
 pub(super) const MEND: &str = "Mend what the message names; the log of this daemon says more.";
 
-/// What to do about two daemons that train the same.
+/// Remedy for two daemons that train the same.
 pub(crate) const SAME_DATA_ACTION: &str = "Give each daemon data of its own: in a loop of your own ask \
                                            `swarm.shard` after `attach`, otherwise leave `shards.kind` at \
                                            \"dealt\", or give each another `shards.index`.";
@@ -43,11 +43,12 @@ pub(crate) fn trains_the_same(peer: &str, [first, second]: [u64; 2]) -> String {
     )
 }
 
-/// What is wrong now, the gravest first.
+/// Present troubles, the gravest first.
 pub(crate) fn troubles(facts: &Facts<'_>) -> Vec<Trouble> {
-    let mut found = vec![
+    let single = [
         refused(facts),
-        isolated(facts),
+        // One that misses all daemons misses each of them.
+        isolated(facts).or_else(|| lost(facts)),
         elsewhere(facts),
         failing(facts),
         unsaved(facts),
@@ -56,23 +57,18 @@ pub(crate) fn troubles(facts: &Facts<'_>) -> Vec<Trouble> {
         silent(facts),
         idle(facts),
     ];
-    // One that misses all daemons misses each of them.
-    if found[1].is_none() {
-        found.push(lost(facts));
-    }
-    found.extend(equal(facts).map(Some));
-    found.extend(lied(facts).map(Some));
-    found.extend(altered(facts).map(Some));
-    let mut found: Vec<Trouble> = found.into_iter().flatten().collect();
+    let found = single.into_iter().flatten();
+    let found = found.chain(equal(facts)).chain(lied(facts));
+    let mut found: Vec<Trouble> = found.chain(altered(facts)).collect();
     found.sort_by_key(|trouble| trouble.kind);
     found
 }
 
-/// What the daemon is, in one word: what is grave, or else what it does.
+/// State of the daemon in one word: a grave trouble, or else its work.
 pub(crate) fn state(facts: &Facts<'_>, troubles: &[Trouble]) -> &'static str {
     let grave = troubles.first().filter(|trouble| trouble.kind.is_grave());
     let status = facts.status;
-    let alone = status.peers.values().all(|peer| !peer.linked);
+    let alone = status.linked() == 0;
     match (grave, phase(facts)) {
         (Some(trouble), _) => trouble.kind.word(),
         (None, Some(Phase::New | Phase::Join) | None) => "starting",
@@ -90,30 +86,10 @@ fn phase(facts: &Facts<'_>) -> Option<Phase> {
     Phase::of_word(&facts.status.phase)
 }
 
-/// Whether the daemon takes part in no round any more.
+/// The daemon takes part in no round any more.
 fn is_over(facts: &Facts<'_>) -> bool {
     use Phase::{Finished, Leaving, Left};
     matches!(phase(facts), Some(Finished | Leaving | Left))
-}
-
-fn trouble(
-    kind: TroubleKind,
-    peers: &[String],
-    text: String,
-    action: impl Into<String>,
-) -> Trouble {
-    Trouble {
-        kind,
-        since_unix_s: None,
-        peers: peers.to_vec(),
-        text,
-        action: action.into(),
-    }
-}
-
-fn since(mut trouble: Trouble, unix_s: f64) -> Trouble {
-    trouble.since_unix_s = Some(unix_s);
-    trouble
 }
 
 /// Some peers by name.
@@ -142,13 +118,14 @@ fn refused(facts: &Facts<'_>) -> Option<Trouble> {
         "Daemon {} refuses this daemon since {ago}: {what}. What this daemon trains is of no use to the run.",
         short(first)
     );
-    Some(since(trouble(kind, &peers, text, NEW_INVITE), *since_s))
+    let found = Trouble::new(kind, text, NEW_INVITE).of(peers);
+    Some(found.since(*since_s))
 }
 
 /// Daemons that took part, are gone, and did not leave in order; those that are gone longest first.
 fn lost_peers(facts: &Facts<'_>) -> Vec<(String, f64)> {
     let peers = facts.status.peers.iter();
-    let lost = peers.filter_map(|(id, known)| Some((id.clone(), known.lost_unix_s?)));
+    let lost = peers.filter_map(|(id, known)| Some((id.clone(), known.presence.lost_unix_s()?)));
     let mut lost: Vec<_> = lost.filter(|(_, at)| facts.now - at < MISSED_S).collect();
     lost.sort_by(|a, b| a.1.total_cmp(&b.1));
     lost
@@ -157,7 +134,7 @@ fn lost_peers(facts: &Facts<'_>) -> Vec<(String, f64)> {
 fn isolated(facts: &Facts<'_>) -> Option<Trouble> {
     let begun = !matches!(phase(facts), Some(Phase::New | Phase::Join) | None);
     let lost = lost_peers(facts);
-    let linked = facts.status.peers.values().any(|peer| peer.linked);
+    let linked = facts.status.linked() > 0;
     let met_none = facts.status.peers.values().all(|peer| peer.round.is_none());
     if facts.insight.outages.is_thrown_out() {
         // Why it has no links is known.
@@ -174,12 +151,7 @@ fn isolated(facts: &Facts<'_>) -> Option<Trouble> {
             "This daemon trains alone: it has reached no other daemon of the run since it started.";
         let action = "Check that the others run and that this machine can reach them, or give an address with \
                       --join; `murmurate doctor` tries them.";
-        return Some(trouble(
-            TroubleKind::Isolated,
-            &peers,
-            text.to_owned(),
-            action,
-        ));
+        return Some(Trouble::new(TroubleKind::Isolated, text, action));
     };
     let text = format!(
         "This daemon is cut off since {}: it has no link to {}. What it trains reaches no other daemon.",
@@ -188,18 +160,15 @@ fn isolated(facts: &Facts<'_>) -> Option<Trouble> {
     );
     let action = "Check the network of this machine, and that the others run; it links with them again by \
                   itself.";
-    Some(since(
-        trouble(TroubleKind::Isolated, &peers, text, action),
-        *last,
-    ))
+    let found = Trouble::new(TroubleKind::Isolated, text, action);
+    Some(found.of(peers).since(*last))
 }
 
 fn elsewhere(facts: &Facts<'_>) -> Option<Trouble> {
     let at = facts.insight.outages.elsewhere?;
     let text = "This identity runs elsewhere: another daemon has the same identity.key, and the others take the two \
                 for one.";
-    let found = trouble(TroubleKind::Elsewhere, &[], text.to_owned(), ONE_IDENTITY);
-    Some(since(found, at))
+    Some(Trouble::new(TroubleKind::Elsewhere, text, ONE_IDENTITY).since(at))
 }
 
 fn failing(facts: &Facts<'_>) -> Option<Trouble> {
@@ -209,21 +178,20 @@ fn failing(facts: &Facts<'_>) -> Option<Trouble> {
         "This daemon's own work failed in round {}: {what}.",
         failed.round
     );
-    Some(trouble(TroubleKind::Failing, &[], text, MEND))
+    Some(Trouble::new(TroubleKind::Failing, text, MEND))
 }
 
 fn unsaved(facts: &Facts<'_>) -> Option<Trouble> {
-    let before = facts
-        .insight
-        .outages
-        .unsaved
-        .then_some(facts.status.saved_round)?;
+    if !facts.insight.outages.unsaved {
+        return None;
+    }
+    let before = facts.status.saved_round;
     let intact = before.map(|round| format!("; that of round {round} is intact"));
     let intact = intact.unwrap_or_default();
     let text = format!("The last checkpoint could not be written{intact}.");
     let action = "Free space on the disk of the daemon's directory, and check that it can be written; the daemon \
                   tries again.";
-    Some(trouble(TroubleKind::Unsaved, &[], text, action))
+    Some(Trouble::new(TroubleKind::Unsaved, text, action))
 }
 
 /// The last rounds for which something holds, newest first.
@@ -248,8 +216,8 @@ fn no_result(facts: &Facts<'_>) -> Option<Trouble> {
     );
     let action = "Send less (a codec such as int8), train longer between exchanges, or raise \
                   `strategy.deadlines.initial_ms` at all daemons.";
-    let found = trouble(TroubleKind::NoResult, &[], text, action);
-    Some(since(found, first.unix_s.unwrap_or(facts.now)))
+    let found = Trouble::new(TroubleKind::NoResult, text, action);
+    Some(found.since(first.unix_s.unwrap_or(facts.now)))
 }
 
 /// Seconds for which a daemon may take over rounds instead of taking part before that is called a trouble.
@@ -282,8 +250,8 @@ fn left_out(facts: &Facts<'_>) -> Option<Trouble> {
     );
     let action = "Give this daemon fewer inner steps, or a fixed time for training; `murmurate why slow` shows \
                   what takes its time.";
-    let found = trouble(TroubleKind::LeftOut, &[], text, action);
-    Some(since(found, first.unix_s.unwrap_or(facts.now)))
+    let found = Trouble::new(TroubleKind::LeftOut, text, action);
+    Some(found.since(first.unix_s.unwrap_or(facts.now)))
 }
 
 fn lost(facts: &Facts<'_>) -> Option<Trouble> {
@@ -294,31 +262,28 @@ fn lost(facts: &Facts<'_>) -> Option<Trouble> {
     let (name, at) = lost.first().map(|(peer, at)| (short(peer), *at))?;
     let peers: Vec<String> = lost.into_iter().map(|(peer, _)| peer).collect();
     let text = format!("Rounds go on without {}.", named(facts, &peers));
-    let action = match is_over(facts) {
-        true => {
-            format!("If daemon {name} should have the result, start it again while this one stays.")
-        }
-        false => format!(
+    let action = if is_over(facts) {
+        format!("If daemon {name} should have the result, start it again while this one stays.")
+    } else {
+        format!(
             "If daemon {name} should take part, check that it runs and that this machine can reach it; if not, \
              `murmurate revoke {name}` says so to all."
-        ),
+        )
     };
-    Some(since(
-        trouble(TroubleKind::PeersLost, &peers, text, action),
-        at,
-    ))
+    let found = Trouble::new(TroubleKind::PeersLost, text, action);
+    Some(found.of(peers).since(at))
 }
 
 fn silent(facts: &Facts<'_>) -> Option<Trouble> {
     let peers = facts.status.peers.iter();
-    let silent = peers.filter(|(_, known)| known.suspected && known.linked);
+    let silent = peers.filter(|(_, known)| known.suspected && known.is_linked());
     let silent: Vec<String> = silent.map(|(peer, _)| peer.clone()).collect();
     let name = short(silent.first().filter(|_| !is_over(facts))?);
     let text = format!("Rounds go on without {}.", named(facts, &silent));
     let action = format!(
         "Look at the machine of daemon {name}: it is linked, but silent (stopped, swapping or overloaded?)."
     );
-    Some(trouble(TroubleKind::PeersSilent, &silent, text, action))
+    Some(Trouble::new(TroubleKind::PeersSilent, text, action).of(silent))
 }
 
 fn idle(facts: &Facts<'_>) -> Option<Trouble> {
@@ -329,15 +294,14 @@ fn idle(facts: &Facts<'_>) -> Option<Trouble> {
         named(facts, &idle)
     );
     let action = format!("Run `murmurate why` at daemon {name}: its own log says more.");
-    Some(trouble(TroubleKind::PeersIdle, &idle, text, action))
+    Some(Trouble::new(TroubleKind::PeersIdle, text, action).of(idle))
 }
 
 fn equal<'a>(facts: &'a Facts<'_>) -> impl Iterator<Item = Trouble> + 'a {
     let equal = facts.insight.equals.all().filter(move |_| !is_over(facts));
     equal.map(|(peer, rounds)| {
         let text = format!("{}.", trains_the_same(peer, rounds));
-        let peers = std::slice::from_ref(peer);
-        trouble(TroubleKind::PeersEqual, peers, text, SAME_DATA_ACTION)
+        Trouble::new(TroubleKind::PeersEqual, text, SAME_DATA_ACTION).of(vec![peer.clone()])
     })
 }
 
@@ -345,7 +309,7 @@ fn altered<'a>(facts: &'a Facts<'_>) -> impl Iterator<Item = Trouble> + 'a {
     let all = facts.insight.outages.altered.iter();
     all.map(|altered| {
         let text = format!("{}.", altered.text);
-        trouble(TroubleKind::Altered, &[], text, &*altered.action)
+        Trouble::new(TroubleKind::Altered, text, &*altered.action)
     })
 }
 
@@ -357,6 +321,6 @@ fn lied<'a>(facts: &'a Facts<'_>) -> impl Iterator<Item = Trouble> + 'a {
         let action = format!(
             "Find out what daemon {name} runs; `murmurate revoke {name}` throws it out of a closed run."
         );
-        trouble(TroubleKind::PeersLied, std::slice::from_ref(peer), text, action)
+        Trouble::new(TroubleKind::PeersLied, text, action).of(vec![peer.clone()])
     })
 }

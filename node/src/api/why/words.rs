@@ -33,11 +33,13 @@ pub(super) fn described(facts: &Facts<'_>, peer: &str) -> String {
     let Some(known) = facts.status.peers.get(peer) else {
         return format!("{name} (unknown here)");
     };
-    let mut words = vec![if known.linked { "linked" } else { "not linked" }.to_owned()];
+    let linked = known.is_linked();
+    let mut words = vec![if linked { "linked" } else { "not linked" }.to_owned()];
     if let Some(round) = known.round {
-        words.push(match known.linked {
-            true => format!("in round {round}"),
-            false => format!("last seen in round {round}"),
+        words.push(if linked {
+            format!("in round {round}")
+        } else {
+            format!("last seen in round {round}")
         });
     }
     if known.suspected {

@@ -1,14 +1,13 @@
 //! Passes a question on to a daemon of this machine, and its answer back as it comes.
 
+use crate::api::{AskError, Connection};
 use axum::body::Body;
-use axum::http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, HOST};
-use axum::http::{HeaderMap, HeaderName, Request, StatusCode};
+use axum::http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE};
+use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
-use hyper::client::conn::http1;
-use hyper_util::rt::TokioIo;
+use hyper::body::Incoming;
 use std::net::SocketAddr;
 use std::time::Duration;
-use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 /// How long a daemon may take to begin its answer.
@@ -18,7 +17,7 @@ const ANSWER_WAIT: Duration = Duration::from_secs(3);
 const ASKED: [&str; 1] = ["api/v1/"];
 
 /// What a browser that follows events says that it saw last.
-const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
+const LAST_EVENT: &str = "last-event-id";
 
 /// The answer of the daemon at `address`, or why there is none.
 pub(super) async fn ask(
@@ -31,20 +30,23 @@ pub(super) async fn ask(
         return (StatusCode::NOT_FOUND, "only /api/v1 is passed on\n").into_response();
     }
     let question = query.map_or(String::new(), |query| format!("?{query}"));
-    let mut request = Request::get(format!("/{path}{question}")).header(HOST, address.to_string());
-    for name in [ACCEPT, LAST_EVENT] {
-        if let Some(value) = headers.get(&name) {
-            request = request.header(name, value);
-        }
+    let question = format!("/{path}{question}");
+    if let Err(error) = question.parse::<Uri>() {
+        return (StatusCode::BAD_REQUEST, format!("{error}\n")).into_response();
     }
-    let answer = match request.body(Body::empty()) {
-        Ok(request) => timeout(ANSWER_WAIT, send(address, request)).await,
-        Err(error) => return (StatusCode::BAD_REQUEST, format!("{error}\n")).into_response(),
+    let passed_on = [ACCEPT.as_str(), LAST_EVENT];
+    let head = passed_on.map(|name| Some((name, headers.get(name)?.as_bytes())));
+    let head: Vec<(&str, &[u8])> = head.into_iter().flatten().collect();
+    let answer = async {
+        let mut connection = Connection::open(address.to_string(), ANSWER_WAIT).await?;
+        connection.send("GET", &question, &head, "").await
     };
-    match answer {
-        Ok(Ok(answer)) => answer,
-        Ok(Err(reason)) => failed(&reason),
-        Err(_) => failed("the daemon does not answer"),
+    match timeout(ANSWER_WAIT, answer).await {
+        Ok(Ok(answer)) => shown(answer),
+        Ok(Err(AskError::Unreachable { reason, .. } | AskError::Foreign { reason, .. })) => {
+            failed(&reason)
+        }
+        Ok(Err(_)) | Err(_) => failed("the daemon does not answer"),
     }
 }
 
@@ -52,24 +54,11 @@ fn failed(reason: &str) -> Response {
     (StatusCode::BAD_GATEWAY, format!("{reason}\n")).into_response()
 }
 
-async fn send(address: SocketAddr, request: Request<Body>) -> Result<Response, String> {
-    let words = |error: &dyn std::fmt::Display| error.to_string();
-    let stream = TcpStream::connect(address).await.map_err(|e| words(&e))?;
-    let connected = http1::handshake(TokioIo::new(stream)).await;
-    let (mut sender, connection) = connected.map_err(|e| words(&e))?;
-    // It ends with the answer, or when the browser no longer wants it.
-    tokio::spawn(async move {
-        if let Err(error) = connection.await {
-            tracing::debug!(%error, "a daemon's answer ended early");
-        }
-    });
-    let answer = sender.send_request(request).await.map_err(|e| words(&e))?;
-    let (head, body) = answer.into_parts();
-    let mut passed_on = Response::builder().status(head.status);
-    for name in [CONTENT_TYPE, CACHE_CONTROL] {
-        if let Some(value) = head.headers.get(&name) {
-            passed_on = passed_on.header(name, value);
-        }
-    }
-    passed_on.body(Body::new(body)).map_err(|e| words(&e))
+/// The answer without what concerns only its connection.
+fn shown(answer: axum::http::Response<Incoming>) -> Response {
+    let (mut head, body) = answer.into_parts();
+    let kept = [CONTENT_TYPE, CACHE_CONTROL];
+    let kept = kept.map(|name| Some((name.clone(), head.headers.remove(&name)?)));
+    head.headers = HeaderMap::from_iter(kept.into_iter().flatten());
+    Response::from_parts(head, Body::new(body))
 }

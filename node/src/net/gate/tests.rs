@@ -13,8 +13,12 @@ use crate::net::{NetConfig, NetEvent, from_libp2p};
 use futures::StreamExt;
 use futures::io::{AsyncReadExt, AsyncWriteExt};
 use libp2p::Stream;
+use libp2p::core::Transport as _;
+use libp2p::core::muxing::StreamMuxerBox;
+use libp2p::core::transport::Boxed;
 use libp2p::identity::Keypair;
 use libp2p::swarm::SwarmEvent;
+use murmurate_net::quic;
 use murmurate_protocol::wire::{self, MembershipMessage, Reason, WireVersion, WireVersions};
 use murmurate_protocol::{Digest, FragmentId, GroupTag, PeerId, Proof, Round, Saying, Signature};
 use murmurate_trust::gate::{Message, answer, ask};
@@ -310,6 +314,16 @@ async fn a_stranger_opens_nothing_and_is_closed_within_five_seconds() {
     }
 }
 
+/// The transport of a stranger, without our checks.
+fn stock_transport(keys: &Keypair) -> Boxed<(libp2p::PeerId, StreamMuxerBox)> {
+    let admits = |_: &libp2p::PeerId, _: quic::Kind| true;
+    let made = quic::Endpoint::new(quic::Config::default(), keys, Arc::new(admits));
+    let (_, transport) = made.unwrap();
+    transport
+        .map(|(peer, muxer), _| (peer, StreamMuxerBox::new(muxer)))
+        .boxed()
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_stranger_learns_no_address_and_no_protocol_of_members() {
     use libp2p::swarm::NetworkBehaviour;
@@ -324,7 +338,8 @@ async fn a_stranger_learns_no_address_and_no_protocol_of_members() {
     let run = crate::net::behaviour::kad_protocol(&birds().run().id);
     let mut swarm = SwarmBuilder::with_new_identity()
         .with_tokio()
-        .with_quic()
+        .with_other_transport(stock_transport)
+        .unwrap()
         .with_behaviour(|keys| Stock {
             identify: identify::Behaviour::new(identify::Config::new(
                 "x".to_owned(),
@@ -376,7 +391,8 @@ async fn a_relay_of_members_carries_for_no_stranger() {
     let a = started(config, TestStore::default()).await;
     let mut swarm = SwarmBuilder::with_new_identity()
         .with_tokio()
-        .with_quic()
+        .with_other_transport(stock_transport)
+        .unwrap()
         .with_relay_client(noise::Config::new, yamux::Config::default)
         .unwrap()
         .with_behaviour(|_, relay| relay)

@@ -12,9 +12,9 @@
 //!
 //! **Source:** Lamport 2001, "Paxos Made Simple", section 2.2.
 
-use super::ballot::{Ballot, ShardVersion, Versions};
-use super::signed::Testimony;
-use super::value::vote_of;
+use super::ballot::{Ballot, ShardVersion, Versions, vote_of};
+use super::message::Promise;
+use super::testimony::Testimony;
 use crate::{Digest, Members, PeerId};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -42,6 +42,16 @@ impl Votes {
     }
 }
 
+/// A ballot that this peer coordinates.
+#[derive(Debug)]
+pub(super) struct Coordination {
+    pub(super) ballot: Ballot,
+    pub(super) promises: BTreeMap<usize, Promise>,
+    /// Whether the plan is made. Promises that come later change nothing: the members may already
+    /// have voted on it.
+    pub(super) planned: bool,
+}
+
 /// What was promised, voted and decided.
 #[derive(Debug)]
 pub(super) struct Agreement {
@@ -58,12 +68,17 @@ pub(super) struct Agreement {
     pub(super) decided: Option<(u8, Versions)>,
     /// The peer that said so, where this peer did not count the votes itself.
     pub(super) told_by: Option<PeerId>,
+    pub(super) coordination: Option<Coordination>,
+    /// A coordinator's question, answered once this peer's reductions are done.
+    pub(super) asked: Option<(PeerId, Ballot)>,
+    /// The last ballot whose results were waited for after its contributions.
+    pub(super) extended: u8,
     /// What was signed, where the group survives liars. Then votes are counted there.
     pub(super) signed: Option<Box<Testimony>>,
 }
 
 impl Agreement {
-    pub(super) fn new(first: Ballot) -> Self {
+    pub(super) fn new(first: Ballot, signed: Option<Box<Testimony>>) -> Self {
         Self {
             ballot: first,
             promised: first,
@@ -72,7 +87,10 @@ impl Agreement {
             names: BTreeMap::new(),
             decided: None,
             told_by: None,
-            signed: None,
+            coordination: None,
+            asked: None,
+            extended: 0,
+            signed,
         }
     }
 
@@ -142,10 +160,17 @@ impl Agreement {
         all.find(|(value, _)| !self.names.contains_key(value))
     }
 
-    /// A peer that knows the decision says what it is.
-    pub(super) fn told(&mut self, by: PeerId, ballot: u8, versions: Versions) {
-        self.decided = Some((ballot, versions));
-        self.told_by = Some(by);
+    /// Whether this peer coordinates this ballot or a higher one already.
+    pub(super) fn coordinates(&self, ballot: Ballot) -> bool {
+        let current = self.coordination.as_ref();
+        current.is_some_and(|coordination| coordination.ballot >= ballot)
+    }
+
+    /// The members that have promised in a ballot that this peer coordinates and has no plan for
+    /// yet; `None` where there is no such ballot.
+    pub(super) fn promised_so_far(&self) -> Option<Members> {
+        let open = self.coordination.as_ref().filter(|c| !c.planned)?;
+        Some(open.promises.keys().copied().collect())
     }
 
     /// The members that voted for these versions in any ballot.

@@ -1,5 +1,8 @@
 //! What members of a group vote on, and what a repair asks for.
+//!
+//! The value that members vote for.
 
+use crate::wire::canonical;
 use crate::{Attempt, Digest, Members, PeerId};
 use serde::{Deserialize, Serialize};
 
@@ -59,4 +62,15 @@ pub enum ShardPlan {
         /// The successor.
         owner: PeerId,
     },
+}
+
+/// What a vote names where members do not sign and there are many shards.
+pub(super) fn vote_of(versions: &[ShardVersion]) -> Digest {
+    Digest::of(&canonical(&("murmurate vote", versions)))
+}
+
+/// The value that stands for versions in a group with this digest; no versions stand for a void
+/// round.
+pub fn value_of(group: &Digest, versions: &[ShardVersion]) -> Digest {
+    Digest::of(&canonical(&("murmurate value", group, versions)))
 }

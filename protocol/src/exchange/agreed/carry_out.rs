@@ -8,13 +8,22 @@
 //!
 //! Members forward aggregates that they did not make. So the owner of a shard tells all others its
 //! version, and no member keeps or forwards another one.
+//!
+//! What arrives along a schedule: values of other members, aggregates that other members than their
+//! owner forward, and the announcements of the owners.
 
+use super::ballot::ShardVersion;
 use super::fragment::FragmentRound;
-use super::pipeline::{Pipeline, Work};
+use super::message::FragmentMessage;
+use super::pipeline::{Came, Pipeline, Work};
 use super::state::Task;
 use crate::core::context::Context;
+use crate::exchange::{Arrived, broke};
 use crate::schedule::Role;
-use crate::{Done, Members, Order, Part, SliceId, StoreId, WorkError};
+use crate::{
+    Attempt, Digest, Done, Members, Order, Part, PeerError, PeerId, SliceId, StoreId, Wait,
+    WorkError,
+};
 
 impl FragmentRound {
     /// Whether ballot zero follows a schedule and is still on.
@@ -90,29 +99,19 @@ impl FragmentRound {
         work.set = values
             .iter()
             .fold(Members::NONE, |all, (set, ..)| all | *set);
-        if self.scope.weight(
-            values
-                .iter()
-                .fold(Members::NONE, |all, (set, ..)| all | *set),
-        ) <= 0.0
-        {
-            self.pipeline_failed();
+        let scope = &self.scope;
+        if scope.weight(work.set) <= 0.0 {
+            pipeline.failed = true;
             return;
         }
-        let input = |(set, member, stage)| {
-            (
-                self.scope.value(shard, member, stage),
-                self.scope.weight(set),
-            )
-        };
-        let inputs = values.into_iter().map(input).collect();
-        let order = cx.order(Order::Reduce {
-            fragment: self.scope.fragment,
+        let input = |(set, member, stage)| (scope.value(shard, member, stage), scope.weight(set));
+        let order = Order::Reduce {
+            fragment: scope.fragment,
             shard,
-            of: self.scope.of,
-            inputs,
-        });
-        self.reduction.tasks.insert(order, Task::Fold(shard));
+            of: scope.of,
+            inputs: values.into_iter().map(input).collect(),
+        };
+        self.order(cx, order, Task::Fold(shard));
     }
 
     pub(super) fn pipeline_failed(&mut self) {
@@ -147,8 +146,7 @@ impl FragmentRound {
             _ if !open => {}
             (Task::Fold(shard), Done::Combined) => {
                 let (store, slice, of) = (StoreId::Shard(shard), name, self.scope.of);
-                let order = cx.order(Order::Encode { store, slice, of });
-                self.reduction.tasks.insert(order, Task::Value(shard));
+                self.order(cx, Order::Encode { store, slice, of }, Task::Value(shard));
             }
             (Task::Fold(shard), Done::Failed(WorkError::BadSlice { slice, reason, .. }))
                 if self.scope.group.index(slice.origin).is_some() =>
@@ -224,5 +222,214 @@ impl FragmentRound {
         let holds = |shard| self.fitting(shard).is_some();
         let pipeline = self.pipeline.as_ref();
         pipeline.is_some_and(|pipeline| pipeline.is_broken(self.hopeful, holds))
+    }
+
+    /// The next value is encoded.
+    pub(super) fn next_stage(
+        &mut self,
+        cx: &mut Context,
+        shard: u16,
+        bytes: u64,
+        digest: Option<Digest>,
+    ) {
+        let me = cx.me();
+        let Some(pipeline) = &mut self.pipeline else {
+            return;
+        };
+        let owner = pipeline.program.owner(shard);
+        let role = pipeline.program.role(shard);
+        let ends = role.map(|r| (r.ends, r.stages.len()));
+        let work = &mut pipeline.works[usize::from(shard)];
+        (work.busy, work.sent, work.bytes) = (false, false, Some(bytes));
+        work.stage += 1;
+        let (set, stage) = (work.set, work.stage);
+        let Some(digest) = digest.filter(|_| ends == Some((true, stage))) else {
+            return;
+        };
+        let meta = self.scope.mean_meta(bytes, set);
+        if owner == self.scope.group.me {
+            let version = ShardVersion {
+                owner: me,
+                attempt: Attempt::FIRST,
+                contributors: set,
+                digest,
+            };
+            let reduced = FragmentMessage::Reduced { shard, version };
+            self.scope.send_all(cx, &reduced);
+            self.work(shard, |work| work.told = Some(version));
+        }
+        self.work(shard, |work| {
+            work.came = Some(Came {
+                from: me,
+                meta,
+                members: set,
+                digest,
+            })
+        });
+        self.check_aggregate(cx, shard);
+    }
+
+    /// An aggregate and its owner's announcement are here: forwarded if they match, dropped
+    /// otherwise.
+    fn check_aggregate(&mut self, cx: &mut Context, shard: u16) {
+        let Some(pipeline) = &mut self.pipeline else {
+            return;
+        };
+        let (program, open) = (pipeline.program.clone(), pipeline.open);
+        let work = &mut pipeline.works[usize::from(shard)];
+        let (Some(told), Some(came)) = (work.told, work.came) else {
+            return;
+        };
+        work.came = None;
+        let slice = self.scope.aggregate(shard, &told);
+        let Came { from, meta, .. } = came;
+        if (told.digest, told.contributors) != (came.digest, came.members) {
+            self.transfers.slices.remove(&slice);
+            cx.order(Order::Release { slice });
+            // A forwarded aggregate may differ because its owner announced other bytes than it
+            // made. It is unknown which of the two lied, so only an owner that sent it itself is
+            // accused.
+            let maker = self.scope.group.index(from);
+            let maker = maker.filter(|_| from == slice.origin && from != cx.me());
+            if let Some(index) = maker {
+                let what = "an aggregate that differs from its owner's announcement";
+                cx.accuse(from, what.to_owned());
+                self.give_up(Members::one(index));
+            }
+            self.pipeline_failed();
+            return;
+        }
+        self.hold(shard, told);
+        let serves = program.role(shard).map_or(&[][..], |role| &role.serves);
+        for member in serves {
+            if open && self.hopeful.has(*member) {
+                self.push(cx, self.scope.group.peer(*member), slice, meta);
+            }
+        }
+    }
+
+    /// The owner of a shard announces its version.
+    pub(super) fn on_reduced(
+        &mut self,
+        cx: &mut Context,
+        from: PeerId,
+        shard: u16,
+        version: ShardVersion,
+    ) -> Result<(), PeerError> {
+        let pipeline = self.pipeline.as_ref().filter(|_| shard < self.scope.of);
+        let owner = pipeline.map(|pipeline| self.scope.group.peer(pipeline.program.owner(shard)));
+        let members = version.contributors;
+        let known = !members.is_empty() && members.is_within(self.scope.group.all());
+        if owner != Some(from)
+            || version.owner != from
+            || version.attempt != Attempt::FIRST
+            || !known
+        {
+            return broke("an announcement of another member's reduction");
+        }
+        let mut other = false;
+        self.work(shard, |work| {
+            other = *work.told.get_or_insert(version) != version;
+        });
+        if other {
+            return broke("two versions of one shard under one name");
+        }
+        self.check_aggregate(cx, shard);
+        self.advance(cx);
+        Ok(())
+    }
+
+    /// A partial sum, or an aggregate of ballot zero, arrived from the member with this index. It is the mean of
+    /// `members`.
+    pub(super) fn pipeline_arrived(
+        &mut self,
+        cx: &mut Context,
+        arrived: Arrived,
+        index: usize,
+        members: Members,
+    ) -> Result<(), PeerError> {
+        let Arrived {
+            from,
+            slice,
+            meta,
+            digest,
+        } = arrived;
+        let Some(pipeline) = &self.pipeline else {
+            return broke("a slice of a schedule that the plan does not have");
+        };
+        let Some(role) = pipeline.program.role(slice.shard) else {
+            return broke("a slice of a schedule that has no such shard");
+        };
+        if slice.part == Part::Aggregate {
+            let owner = self.scope.group.peer(pipeline.program.owner(slice.shard));
+            if role.server != Some(index) || slice.origin != owner {
+                return broke("an aggregate from a member that does not hand it on");
+            }
+            let Some(digest) = digest else {
+                return broke("an aggregate without a digest");
+            };
+            if self.transfers.slices.insert(slice) {
+                self.work(slice.shard, |work| {
+                    work.came = Some(Came {
+                        from,
+                        meta,
+                        members,
+                        digest,
+                    })
+                });
+                self.check_aggregate(cx, slice.shard);
+            }
+        } else {
+            let sources = role.stages.iter().flat_map(|stage| &stage.from);
+            let mut named = sources.filter(|s| (s.member, s.value) == (index, slice.attempt.0));
+            let fits = named.any(|source| members.has(index) && members.is_within(source.set));
+            if !fits {
+                return broke("a partial sum that the schedule does not have");
+            }
+            self.transfers.slices.insert(slice);
+            self.pipeline_came(cx, index, slice, members);
+        }
+        self.advance(cx);
+        Ok(())
+    }
+
+    /// A value of another member is here.
+    pub(super) fn pipeline_came(
+        &mut self,
+        cx: &mut Context,
+        index: usize,
+        slice: SliceId,
+        set: Members,
+    ) {
+        let source = (index, slice.attempt.0);
+        let pipeline = self.pipeline.as_ref();
+        let role = pipeline.and_then(|r| r.program.role(slice.shard));
+        let mut sources = role.iter().flat_map(|r| &r.stages).flat_map(|s| &s.from);
+        if !sources.any(|s| (s.member, s.value) == source) {
+            return;
+        }
+        let mut first = false;
+        self.work(slice.shard, |work| {
+            first = !work.arrived.contains_key(&source);
+            work.arrived.entry(source).or_insert(set);
+        });
+        if first {
+            let waited = cx.now.since(self.since);
+            cx.deadlines
+                .record(Wait::Contributions, slice.origin, waited);
+        }
+    }
+
+    /// Members whose value is next in the schedule.
+    pub(super) fn missing_in_pipeline(&self) -> Members {
+        let Some(pipeline) = &self.pipeline else {
+            return Members::NONE;
+        };
+        let works = (0u16..).zip(&pipeline.works);
+        let missing = works.filter_map(|(shard, work)| {
+            let role = pipeline.program.role(shard)?;
+            Some(work.missing(role, self.hopeful))
+        });
+        missing.flatten().collect()
     }
 }

@@ -2,17 +2,14 @@
 
 use super::message::Scoped;
 use crate::core::context::Context;
-use crate::exchange::broke;
+use crate::exchange::{Arrived, broke};
 use crate::limits::{EARLY_MESSAGES_MAX, EARLY_MESSAGES_PER_PEER_MAX};
-use crate::{Digest, FragmentId, Order, PeerError, PeerId, Round, SliceId, SliceMeta};
-
-/// A slice with its sender, header and digest.
-pub(in crate::exchange) type EarlySlice = (PeerId, SliceId, SliceMeta, Option<Digest>);
+use crate::{FragmentId, Order, PeerError, PeerId, Round, SliceId};
 
 /// Slices and messages that came early.
 #[derive(Debug, Default)]
 pub(in crate::exchange) struct Early {
-    slices: Vec<EarlySlice>,
+    slices: Vec<Arrived>,
     messages: Vec<(PeerId, Scoped)>,
 }
 
@@ -39,15 +36,21 @@ impl Early {
     pub(in crate::exchange) fn keep_slice(
         &mut self,
         cx: &mut Context,
-        early: EarlySlice,
+        early: Arrived,
         most: usize,
     ) -> Result<bool, PeerError> {
-        let (from, slice, ..) = early;
-        if let Some(again) = self.slices.iter_mut().find(|(_, s, ..)| *s == slice) {
+        let Arrived { from, slice, .. } = early;
+        if let Some(again) = self.slices.iter_mut().find(|early| early.slice == slice) {
             *again = early;
             return Ok(false);
         }
-        if self.slices.iter().filter(|(f, ..)| *f == from).count() < most {
+        if self
+            .slices
+            .iter()
+            .filter(|early| early.from == from)
+            .count()
+            < most
+        {
             self.slices.push(early);
             return Ok(true);
         }
@@ -59,11 +62,9 @@ impl Early {
     pub(in crate::exchange) fn take_slices(
         &mut self,
         due: impl Fn(Round, FragmentId) -> bool,
-    ) -> Vec<EarlySlice> {
-        let slices = &mut self.slices;
-        slices
-            .extract_if(.., |(_, s, ..)| due(s.round, s.fragment))
-            .collect()
+    ) -> Vec<Arrived> {
+        let due = |early: &mut Arrived| due(early.slice.round, early.slice.fragment);
+        self.slices.extract_if(.., due).collect()
     }
 
     /// Takes out the messages of rounds and fragments that begin.
@@ -71,15 +72,13 @@ impl Early {
         &mut self,
         due: impl Fn(Round, FragmentId) -> bool,
     ) -> Vec<(PeerId, Scoped)> {
-        let messages = &mut self.messages;
-        messages
-            .extract_if(.., |(_, m)| due(m.round, m.fragment))
-            .collect()
+        let due = |(_, m): &mut (PeerId, Scoped)| due(m.round, m.fragment);
+        self.messages.extract_if(.., due).collect()
     }
 
     /// A peer is gone, and its slices are for a group in which it would be.
     pub(in crate::exchange) fn drop_of(&mut self, cx: &mut Context, peer: PeerId) {
-        self.retain_slices(cx, |(from, ..)| *from != peer, |_| false);
+        self.retain_slices(cx, |early| early.from != peer, |_| false);
     }
 
     /// The round is over. Bytes that are `held` under the same name for something else stay.
@@ -89,7 +88,7 @@ impl Early {
         held: impl Fn(&SliceId) -> bool,
     ) {
         let round = cx.round;
-        self.retain_slices(cx, |(_, slice, ..)| slice.round > round, held);
+        self.retain_slices(cx, |early| early.slice.round > round, held);
         self.messages.retain(|(_, message)| message.round > round);
     }
 
@@ -103,13 +102,13 @@ impl Early {
     pub(in crate::exchange) fn retain_slices(
         &mut self,
         cx: &mut Context,
-        wanted: impl Fn(&EarlySlice) -> bool,
+        wanted: impl Fn(&Arrived) -> bool,
         held: impl Fn(&SliceId) -> bool,
     ) {
         self.slices.retain(|early| {
             let keep = wanted(early);
-            if !keep && !held(&early.1) {
-                cx.order(Order::Release { slice: early.1 });
+            if !keep && !held(&early.slice) {
+                cx.order(Order::Release { slice: early.slice });
             }
             keep
         });

@@ -1,12 +1,39 @@
 //! Which peers count when a group forms: pure functions of the view and of what the ready peers
 //! said. `grouping` decides who is in the group.
+//!
+//! Partial all-reduce: a round continues with the first `enough` peers that are ready and those
+//! that arrive within the grace period. Late peers take over the round's result, keep what they
+//! trained on top, and take part in the next round. Only forming the group ends sooner; any agreed
+//! exchange follows.
+//!
+//! Cost: none of its own. A round takes as long as its `enough`-th fastest peer and the grace, not
+//! as long as the slowest; every late peer costs its helper the bytes of the decided aggregates
+//! once more. The grace period is fixed by the plan, or twice the median lateness: of the `Ready`
+//! messages that arrived after enough others, as each peer measures it by itself. The proposer's
+//! period ends the wait for all, and none is longer than the deadline of the group.
+//!
+//! Fewer than a majority of the run never form a group, whatever `enough` says: two disjoint groups
+//! of one round would leave two anchors. So this is eager-SGD's majority collective, with a count
+//! and a grace, and not Prague's or WAGMA's small groups, which mix parameters and agree on
+//! nothing.
+//!
+//! **Source:** Chen et al. 2016, "Revisiting Distributed Synchronous SGD" (backup workers); Li et
+//! al. 2020, "Taming unbalanced training workloads in deep learning with partial collective
+//! operations" (eager-SGD).
+//!
+//! Whose turn it is to propose a group, and when: after a group that failed another member proposes, and
+//! attempts wait longer and longer.
+//!
+//! Peers that say that a round continues without this one. A single one may lie: as many must say it
+//! as leave one that does not.
 
 use crate::core::context::Context;
 use crate::core::seats::SEAT_ROUNDS;
-use crate::limits::{ABSENT_ROUNDS_MAX, LOST_MEMBER_WAIT};
-use crate::{Digest, PeerId, Remote, Round, Time, Wait};
+use crate::core::timers::Timer;
+use crate::limits::{ABSENT_ROUNDS_MAX, GROUP_MEMBERS_MAX, LOST_MEMBER_WAIT};
+use crate::{Digest, Grace, PeerId, Remote, Round, Time, Wait};
 use core::time::Duration;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Live peers that are waited for.
 pub(super) fn settled(cx: &Context) -> impl Iterator<Item = PeerId> {
@@ -169,4 +196,131 @@ fn active(cx: &Context, ready: Vec<PeerId>) -> Vec<PeerId> {
     let drawn = |id: &PeerId| cx.plan.draws(cx.round, *id);
     let active: Vec<PeerId> = ready.iter().copied().filter(drawn).collect();
     if active.is_empty() { ready } else { active }
+}
+
+/// Whether a round has enough ready peers, and how long the others are still waited for.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Enough {
+    /// Since when there are enough, and when the wait for the others ends.
+    reached: Option<(Time, Time)>,
+}
+
+impl Enough {
+    /// This number of peers is ready. Once enough are, the others are waited for a little longer
+    /// and no more: they are late, not suspected.
+    pub(super) fn ready(&mut self, cx: &mut Context, count: usize) {
+        let quorum = cx.plan.synchronization.quorum;
+        let enough = usize::from(quorum.enough);
+        if enough > 0 && self.reached.is_none() && count >= enough {
+            let grace = match quorum.grace {
+                Grace::Fixed(grace) => grace,
+                Grace::Adaptive => cx.deadlines.grace(),
+            };
+            let until = cx.wait(Wait::Group, grace).min(cx.now + grace);
+            self.reached = Some((cx.now, until));
+            cx.timers.set(Timer::Exchange, until);
+        }
+    }
+
+    /// Whether there are enough, and the others have had their time.
+    pub(super) fn is_over(self, cx: &Context) -> bool {
+        self.reached.is_some_and(|(_, until)| until <= cx.now)
+    }
+
+    /// Another peer is ready. If enough were ready before it, this measures its lateness.
+    pub(super) fn record_lateness(self, cx: &mut Context) {
+        if let Some((since, _)) = self.reached {
+            cx.deadlines.record_lateness(cx.now.since(since));
+        }
+    }
+}
+
+/// The turns of one round.
+#[derive(Debug, Default)]
+pub(super) struct Turns {
+    /// Members whose turn is over: in this attempt, and in this round where members sign.
+    over: BTreeSet<PeerId>,
+    /// Before then no group is formed, because attempts failed.
+    pause: Time,
+    /// When those that are missing are given up.
+    deadline: Time,
+}
+
+impl Turns {
+    /// All have their turn again.
+    pub(super) fn forget(&mut self) {
+        self.over.clear();
+    }
+
+    /// An attempt begins, after others that failed. Gives the time of the next look.
+    pub(super) fn begin(&mut self, cx: &Context, failed: u64, deadline: Time) -> Time {
+        if !signs(cx) {
+            self.over.clear();
+        }
+        let pause = match failed {
+            _ if !signs(cx) => Duration::ZERO,
+            0 | 1 => Duration::ZERO,
+            failed => cx.deadlines.answer() / 8 * (1 << (failed - 2).min(4)),
+        };
+        (self.pause, self.deadline) = (cx.now + pause, deadline);
+        match pause.is_zero() {
+            true => deadline,
+            false => self.pause.min(deadline),
+        }
+    }
+
+    /// Whether no group is formed yet.
+    pub(super) fn pauses(&self, now: Time) -> bool {
+        now < self.pause
+    }
+
+    /// Whether this is a look before those that are missing are given up.
+    pub(super) fn only_paused(&self, now: Time) -> bool {
+        now < self.deadline
+    }
+
+    /// When those that are missing are given up.
+    pub(super) const fn deadline(&self) -> Time {
+        self.deadline
+    }
+
+    /// The turn of a member is over.
+    pub(super) fn over(&mut self, proposer: Option<PeerId>) {
+        self.over.extend(proposer);
+    }
+
+    /// What a member proposes is refused here, so it is another one's turn.
+    pub(super) fn refuse(&mut self, cx: &Context, proposer: PeerId) {
+        if signs(cx) {
+            self.over.insert(proposer);
+        }
+    }
+
+    /// Whether a member's turn is over.
+    pub(super) fn is_over(&self, peer: PeerId) -> bool {
+        self.over.contains(&peer)
+    }
+}
+
+/// Who said so in the round that this peer is in, and whether its state differs too.
+#[derive(Debug, Default)]
+pub(super) struct Tellers {
+    round: Round,
+    said: BTreeMap<PeerId, bool>,
+}
+
+impl Tellers {
+    /// Counts a linked peer's word. Returns whether the state differs once enough say that the round
+    /// continues without this peer. What fewer say is decided by what this peer hears from all: by
+    /// their anchors, or at the deadline by the rounds that they have ended.
+    pub(super) fn believed(&mut self, cx: &Context, teller: PeerId, resync: bool) -> Option<bool> {
+        let liars = cx.plan.liars_of(electorate(cx, 0).min(GROUP_MEMBERS_MAX));
+        if self.round != cx.round {
+            self.round = cx.round;
+            self.said.clear();
+        }
+        self.said.insert(teller, resync);
+        let differs = self.said.values().filter(|resync| **resync).count();
+        (self.said.len() > liars).then_some(differs > liars)
+    }
 }

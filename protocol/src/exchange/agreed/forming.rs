@@ -1,24 +1,24 @@
 //! What follows from forming a group: the round begins, or continues without this peer. For a
 //! moment peers may have different groups of one round; here they return to one.
+//!
+//! What follows from a meeting of branches: they are merged in a round, or each goes on.
 
 use super::Agreed;
-use super::early::EarlySlice;
+use super::decision::proven;
 use super::electorate::{electorate, signs};
-use super::formed::Formed;
 use super::fragment::FragmentRound;
-use super::group::Group;
-use super::message::{FormingMessage, Member, Scoped};
-use super::proven::proven;
-use super::ready::Ready;
+use super::group::{Formed, Group, Surroundings};
+use super::grouping::Ready;
+use super::meeting::Head;
+use super::member::Member;
+use super::message::{FormingMessage, Scoped};
 use super::sealed::Proposal;
 use super::signed_message::Seat;
-use super::whereabouts::Surroundings;
 use crate::core::context::Context;
 use crate::core::timers::Timer;
-use crate::exchange::broke;
-use crate::exchange::{Ending, Outcome};
+use crate::exchange::{Arrived, Ending, Outcome, broke};
 use crate::limits::GROUP_MEMBERS_MAX;
-use crate::{Event, GroupTag, Members, PeerError, PeerId, Round};
+use crate::{Base, Event, GroupTag, Members, PeerError, PeerId, Round};
 
 impl Agreed {
     pub(super) fn formed(&mut self, cx: &mut Context, formed: Formed) {
@@ -67,17 +67,17 @@ impl Agreed {
         }
         let (round, tag) = (cx.round, group.tag);
         let belongs = |r: Round, of: Option<GroupTag>| r > round || (r == round && of == Some(tag));
-        let due = |(_, slice, meta, _): &EarlySlice| belongs(slice.round, meta.tag.group());
+        let due = |early: &Arrived| belongs(early.slice.round, early.meta.tag.group());
         self.early.retain_slices(cx, due, |_| false);
         self.early
             .retain_messages(|m| belongs(m.round, Some(m.group)));
         // The link of a member may have gone down before the proposal arrived.
         let linked = |peer: PeerId| cx.view.get(peer).is_some_and(|remote| remote.linked);
         let gone = group.others().filter(|(_, peer)| !linked(*peer));
-        self.lost = gone.map(|(index, _)| index).collect();
+        self.fragments.lost = gone.map(|(index, _)| index).collect();
         self.declined = Members::NONE;
         if group.sealed.is_some() {
-            for (_, peer) in group.others() {
+            for peer in group.other_peers() {
                 let group = group.tag;
                 cx.send(peer, FormingMessage::Joined { round, group });
             }
@@ -98,9 +98,9 @@ impl Agreed {
         if !self.has_joined(cx) {
             return;
         }
-        for fragment_round in &mut self.fragment_rounds {
-            if fragment_round.may_sign() {
-                fragment_round.advance(cx);
+        for fragment in &mut self.fragments.all {
+            if fragment.may_sign() {
+                fragment.advance(cx);
             }
         }
     }
@@ -109,29 +109,24 @@ impl Agreed {
     pub(super) fn leave_unless_joined(&mut self, cx: &mut Context) {
         let sealed = self.group.as_ref().is_some_and(|g| g.sealed.is_some());
         let overdue = |b: &FragmentRound| !b.over() && b.due() <= cx.now;
-        if sealed && !self.has_joined(cx) && self.fragment_rounds.iter().any(overdue) {
+        if sealed && !self.has_joined(cx) && self.fragments.all.iter().any(overdue) {
             self.leave_group(cx);
         }
     }
 
     /// Gives up a group in which this peer has signed nothing, and tries the round again.
     fn leave_group(&mut self, cx: &mut Context) {
-        for mut fragment_round in std::mem::take(&mut self.fragment_rounds) {
-            fragment_round.stop_waiting(cx);
-            fragment_round.release(cx, &[]);
-        }
+        self.fragments.release(cx);
         cx.timers.stop(Timer::Exchange);
         if let Some(left) = self.group.take() {
             let (round, group, ready) = (cx.round, left.tag, false);
-            for (_, peer) in left.others() {
-                cx.send(
-                    peer,
-                    FormingMessage::Left {
-                        round,
-                        group,
-                        ready,
-                    },
-                );
+            let left_by = FormingMessage::Left {
+                round,
+                group,
+                ready,
+            };
+            for peer in left.other_peers() {
+                cx.send(peer, left_by.clone());
             }
             self.grouping.left.insert(group);
         }
@@ -141,9 +136,10 @@ impl Agreed {
     /// A fragment has no ballot left. The round is tried again in another group, or, where a part of it is
     /// applied, taken over from the others.
     pub(super) fn try_again(&mut self, cx: &mut Context) {
-        let other = self.group.as_ref().and_then(|group| group.others().next());
+        let other = self.group.as_ref();
+        let other = other.and_then(|group| group.other_peers().next());
         match other.filter(|_| self.begun()) {
-            Some((_, teller)) => {
+            Some(teller) => {
                 cx.timers.stop(Timer::Exchange);
                 let resync = true;
                 self.outcome = Some(Outcome::Behind { teller, resync });
@@ -207,7 +203,7 @@ impl Agreed {
     fn begun(&self) -> bool {
         let begun =
             |b: &FragmentRound| matches!(b.ending, Some(Ending::Apply(_) | Ending::Gather(_)));
-        self.fragment_rounds.iter().any(begun)
+        self.fragments.all.iter().any(begun)
     }
 
     pub(super) fn proposed(
@@ -290,15 +286,15 @@ impl Agreed {
         };
         self.declined |= Members::one(index);
         let left = group.len() - self.declined.count();
-        let fragments = &self.fragment_rounds;
+        let fragments = &self.fragments.all;
         let decided = |b: &FragmentRound| b.over() || b.agreement.decided.is_some();
         if self.outcome.is_some() {
             return;
         }
         if group.decides(left) {
             // It brings nothing to this group.
-            self.lost |= Members::one(index);
-            self.share_losses(cx);
+            self.fragments.lost |= Members::one(index);
+            self.fragments.share_losses(cx);
             return;
         }
         // Those that lie may say that they have left, and sign on in this group.
@@ -335,5 +331,147 @@ impl Agreed {
         let resync = resync || self.begun();
         cx.timers.stop(Timer::Exchange);
         self.outcome = Some(Outcome::Behind { teller, resync });
+    }
+
+    /// Stops for a merge.
+    pub(super) fn meet_branches(&mut self, cx: &mut Context) {
+        self.outcome = None;
+        self.no_group = false;
+        self.alone = None;
+        let formed = self.grouping.meeting.begin(cx);
+        self.brought_together(cx, formed);
+    }
+
+    /// A meeting goes on, or has ended in this way.
+    pub(super) fn brought_together(&mut self, cx: &mut Context, formed: Formed) {
+        match formed {
+            Formed::Waiting => {}
+            Formed::Group(group) => {
+                cx.this_life.newcomer = false;
+                for (_, peer) in group.others() {
+                    if let Some(remote) = cx.view.get_mut(peer) {
+                        remote.settle();
+                        remote.grouped = Some(cx.round);
+                    }
+                }
+                self.start(cx, *group);
+            }
+            Formed::Outcome(outcome) => self.outcome = Some(outcome),
+            Formed::NoGroup | Formed::Alone => {
+                self.grouping.meeting.end(cx, true);
+                self.not_merged(cx);
+                self.outcome = Some(Outcome::Alone);
+            }
+        }
+    }
+
+    /// A peer is gone while a group is formed, of an ordinary round or of a merge.
+    pub(super) fn gone_from_forming(&mut self, cx: &mut Context, peer: PeerId) {
+        let formed = self.grouping.meeting.gone(cx, peer);
+        self.brought_together(cx, formed);
+        let formed = self.grouping.gone(cx, peer);
+        self.formed(cx, formed);
+    }
+
+    /// A deadline of the forming of a group has passed.
+    pub(super) fn forming_timeout(&mut self, cx: &mut Context) {
+        if self.grouping.active() {
+            let formed = self.grouping.timeout(cx);
+            self.formed(cx, formed);
+        } else if self.grouping.meeting.active() {
+            let formed = self.grouping.meeting.timeout(cx);
+            self.brought_together(cx, formed);
+        }
+    }
+
+    fn not_merged(&mut self, cx: &mut Context) {
+        let round = cx.round;
+        cx.view.split.failed(round);
+        let given_up = cx.view.split.mergeable().is_none();
+        cx.emit(Event::NotMerged { round, given_up });
+        cx.sort_sides();
+    }
+
+    /// A message about a merge, or one of another branch that means nothing in this one: none of the
+    /// latter is left.
+    pub(super) fn about_a_merge(
+        &mut self,
+        cx: &mut Context,
+        from: PeerId,
+        message: &FormingMessage,
+    ) -> bool {
+        match message {
+            FormingMessage::Meet {
+                round,
+                anchor,
+                branch,
+            } => {
+                let head = Head {
+                    round: *round,
+                    anchor: *anchor,
+                    branch: **branch,
+                };
+                let formed = self.grouping.meeting.met(cx, from, head);
+                self.brought_together(cx, formed);
+                self.stop_forming(cx);
+                true
+            }
+            FormingMessage::Merge { round, term, sides } => {
+                let formed = self
+                    .grouping
+                    .meeting
+                    .proposed(cx, from, (*round, *term), sides);
+                self.brought_together(cx, formed);
+                true
+            }
+            FormingMessage::Decline { .. } => false,
+            FormingMessage::Ready { round, .. } => {
+                // It goes on with rounds of its branch.
+                if *round >= cx.round || cx.view.is_apart(from) {
+                    let formed = self.grouping.meeting.goes_on(cx, from);
+                    self.brought_together(cx, formed);
+                }
+                cx.view.is_apart(from)
+            }
+            _ => cx.view.is_apart(from),
+        }
+    }
+
+    /// Gives up forming an ordinary group when branches are to be merged first.
+    pub(super) fn stop_forming(&mut self, cx: &mut Context) {
+        if self.grouping.active() && self.grouping.meeting.due(cx) {
+            self.formed(cx, Formed::Alone);
+        }
+    }
+
+    /// A round has ended. If it was to merge branches: whether it has.
+    pub(super) fn end_merge(&mut self, cx: &mut Context) {
+        self.grouping.meeting.end(cx, false);
+        let Some(group) = self.group.as_ref().filter(|group| group.merges()) else {
+            return;
+        };
+        let merged = |f: &FragmentRound| f.told && matches!(f.ending, Some(Ending::Merge(_)));
+        let fragments = &self.fragments.all;
+        let whole = fragments.len() == cx.plan.fragments.len();
+        if !(whole && fragments.iter().all(merged)) {
+            self.grouping.meeting.forget();
+            self.not_merged(cx);
+            return;
+        }
+        let members = group.members.iter().map(|member| member.peer).collect();
+        let (sides, round, digest) = (group.sides.clone(), cx.round, cx.anchor());
+        let weight = sides.iter().map(|(_, weight)| weight).sum();
+        let base = Base {
+            round: round.next(),
+            anchor: digest,
+        };
+        cx.view.split.merged(base, &members, weight);
+        cx.sort_sides();
+        self.grouping.meeting.forget();
+        cx.emit(Event::Merged {
+            round,
+            digest,
+            sides,
+        });
     }
 }

@@ -1,25 +1,32 @@
 //! One fragment's exchange in one group: what is where, and what happens next.
 //!
-//! Other files continue the work: `reduce` (contributions in, aggregates out), `carry_out` and
-//! `handed_on` (the same along a schedule), `agree` (votes), `repair` and `coordinate` (ballots
-//! above zero, which replace missing shards). The state that these share is in `state`,
-//! `agreement`, `ballots`, `duty` and `pipeline`.
+//! Other files continue the work: `transfer` (slices on their way), `reduce` (contributions in, aggregates out),
+//! `gathered` (contributions as they are, and what members say of them), `carry_out` (along a schedule), `vote`,
+//! `repair` (ballots above zero, which replace missing shards) and `signed` (votes and ballots where members may
+//! lie). The state that these share is in `state`, `agreement` and `pipeline`.
 
 use super::agreement::Agreement;
-use super::ballot::ShardVersion;
-use super::ballots::Ballots;
-use super::duty::Duty;
+use super::ballot::{Ballot, ShardVersion};
+use super::group::Group;
+use super::owners::{owners, parts};
 use super::pipeline::Pipeline;
-use super::scope::Scope;
-use super::state::{FragmentStage, Reduction, Target, Transfers};
+use super::scope::{Scope, Within};
+use super::state::{Duty, FragmentStage, Reduction, Target, Task, Transfers};
+use super::testimony::Testimony;
 use crate::core::context::Context;
 use crate::exchange::Ending;
-use crate::{Event, Members, Order, PeerId, Settlement, Time, Wait};
-use std::collections::BTreeMap;
+use crate::schedule::Program;
+use crate::{
+    Attempt, Event, ExchangeKind, FragmentId, Members, Order, Passes, PeerId, Round, Settlement,
+    SliceId, Time, Wait,
+};
+use core::time::Duration;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// One fragment's exchange in one group, from the contributions to the decision.
 #[derive(Debug)]
-pub(super) struct FragmentRound {
+pub(in crate::exchange) struct FragmentRound {
     pub(super) scope: Scope,
     pub(super) stage: FragmentStage,
     /// Members that are still waited for.
@@ -35,28 +42,186 @@ pub(super) struct FragmentRound {
     /// The version of each shard that the current ballot is about.
     pub(super) targets: Vec<Target>,
     pub(super) agreement: Agreement,
-    pub(super) ballots: Ballots,
     pub(super) transfers: Transfers,
-    pub(super) ending: Option<Ending>,
+    pub(in crate::exchange) ending: Option<Ending>,
     /// A peer that knows more, when decided slices can no longer be found.
-    pub(super) missed: Option<PeerId>,
-    /// Whether the peer has been told how it ended.
+    pub(in crate::exchange) missed: Option<PeerId>,
+    /// Set once the peer has been told how it ended.
     pub(super) told: bool,
 }
 
 impl FragmentRound {
+    /// Starts. Members in `lost` were given up in another fragment of the round, and this one does
+    /// not wait for them again.
+    pub(super) fn new(
+        cx: &mut Context,
+        fragment: FragmentId,
+        group: Group,
+        program: Option<Arc<Program>>,
+        lost: Members,
+    ) -> Self {
+        let len = cx.plan.fragment(fragment).map_or(1, |f| f.len);
+        let shards = program.as_ref().map(|program| program.shards() as u64);
+        let of = match shards.filter(|shards| *shards <= len) {
+            Some(shards) => shards as u16,
+            None => parts(cx, &group, len),
+        };
+        Self::cut_into(cx, fragment, group, (program, of), lost, None)
+    }
+
+    /// The same for a group that agrees on one shard of the fragment, cut into `of` parts. What this
+    /// member contributes is known later.
+    pub(super) fn within(
+        cx: &mut Context,
+        fragment: FragmentId,
+        group: Group,
+        of: u16,
+        lost: Members,
+        within: Within,
+    ) -> Self {
+        Self::cut_into(cx, fragment, group, (None, of), lost, Some(within))
+    }
+
+    fn cut_into(
+        cx: &mut Context,
+        fragment: FragmentId,
+        group: Group,
+        (program, of): (Option<Arc<Program>>, u16),
+        lost: Members,
+        within: Option<Within>,
+    ) -> Self {
+        let len = cx.plan.fragment(fragment).map_or(1, |f| f.len);
+        // A schedule cannot cut a fragment that has fewer values than shards: members push
+        // directly.
+        let program = program.filter(|program| program.shards() as u64 <= len);
+        let scoring = cx.plan.agreement.scoring.filter(|_| !group.merges());
+        let owned = match &within {
+            Some(within) => rotated(cx.round, &within.owners, of),
+            // Each member owns its contribution, and what it says about those of the others.
+            None if scoring.is_some() => (0..group.len()).chain(0..group.len()).collect(),
+            None => owners(cx, &group, of),
+        };
+        let first = Ballot {
+            number: 0,
+            coordinator: group.peer(0),
+        };
+        let allowed = match &within {
+            Some(within) => {
+                let awaited = group.others().filter(|(i, _)| !lost.has(*i));
+                let rows = awaited.map(|(_, peer)| peer);
+                cx.deadlines.allow_mates(Wait::Contributions, rows) + within.longer
+            }
+            None => allowed(cx, &group, program.as_deref(), lost),
+        };
+        let targets = targets(of, program.as_deref(), &owned);
+        let pipeline =
+            program.map(|program| Pipeline::new(program, !(lost & group.all()).is_empty()));
+        let merges = group.merges();
+        let hopeful = group.all().without(lost);
+        let agreement = Agreement::new(first, testimony(cx, &group));
+        let mut this = Self {
+            scope: Scope {
+                round: cx.round,
+                fragment,
+                group,
+                of,
+                gathered: cx.plan.exchange == ExchangeKind::Gathered && !merges,
+                scoring,
+                // Branches are averaged as they are.
+                passes: if merges {
+                    Passes::One
+                } else {
+                    cx.plan.agreement.passes
+                },
+                within,
+            },
+            stage: FragmentStage::Collecting,
+            hopeful,
+            since: cx.now,
+            deadline: cx.wait_in(fragment, Wait::Contributions, allowed),
+            reduction: Reduction::default(),
+            pipeline,
+            held: BTreeMap::new(),
+            targets,
+            agreement,
+            transfers: Transfers::default(),
+            ending: None,
+            missed: None,
+            told: false,
+        };
+        if this.scope.gathered {
+            this.offer(cx);
+            if this.scope.scoring.is_some() {
+                this.take_scoring_duty();
+            }
+            return this;
+        }
+        if this.pipeline.is_none() {
+            this.take_duties(owned);
+        }
+        if this.scope.within.is_none() {
+            this.encode_all(cx);
+        }
+        this
+    }
+
+    /// This peer reduces its shards from the contributions of all members that trained.
+    fn take_duties(&mut self, owners: Vec<usize>) {
+        let (me, bringing) = (self.scope.group.me, self.scope.group.bringing());
+        let own = (0u16..).zip(owners).filter(|(_, owner)| *owner == me);
+        let duties = own.map(|(shard, _)| (shard, Duty::new(Attempt::FIRST, bringing)));
+        self.reduction.duties.extend(duties);
+    }
+
+    /// Encodes every shard of this peer's contribution: in the order of the schedule, or, for the
+    /// butterfly, beginning with the next member's, so that members begin with different receivers.
+    pub(super) fn encode_all(&mut self, cx: &mut Context) {
+        let bringing = self.scope.group.bringing();
+        // Branches are averaged, whatever the rule for contributions is.
+        let too_few = if self.scope.group.merges() {
+            bringing.is_empty()
+        } else {
+            cx.plan.too_few(bringing.count())
+        };
+        if too_few {
+            // There is no mean if no member trained, and a robust rule needs more than one.
+            self.void(cx);
+        }
+        if too_few || (self.pipeline.is_none() && !bringing.has(self.scope.group.me)) {
+            return;
+        }
+        let (me, of) = (self.scope.group.me as u16, self.scope.of);
+        let order = match &self.pipeline {
+            Some(pipeline) => pipeline.program.order(),
+            None => (1..=of).map(|step| (me + step) % of).collect(),
+        };
+        for shard in order {
+            let order = Order::Encode {
+                store: self.scope.source(),
+                slice: self.scope.contribution(shard, self.scope.group.me),
+                of: self.scope.cut(),
+            };
+            self.order(cx, order, Task::Contribution(shard));
+        }
+    }
+
     /// When this fragment must look again.
-    pub(super) fn due(&self) -> Time {
+    pub(in crate::exchange) fn due(&self) -> Time {
         let signed = self.agreement.signed.as_ref();
         let lock = signed.and_then(|signed| signed.due());
         lock.map_or(self.deadline, |lock| lock.min(self.deadline))
     }
 
     /// Ends the clocks of all waits: those of the next round have the same names.
-    pub(super) fn stop_waiting(&self, cx: &mut Context) {
+    pub(super) fn stop_waiting(&self, cx: &mut Context, expired: bool) {
         for wait in [Wait::Contributions, Wait::Agreement, Wait::Repair] {
-            cx.waited_in(self.scope.fragment, wait, false);
+            cx.waited_in(self.scope.fragment, wait, expired);
         }
+    }
+
+    /// Orders work of the Executor for this fragment.
+    pub(super) fn order(&mut self, cx: &mut Context, order: Order, task: Task) {
+        self.reduction.tasks.insert(cx.order(order), task);
     }
 
     /// The version of a shard that fits the current ballot, if it is here.
@@ -71,8 +236,8 @@ impl FragmentRound {
         versions.iter().find(fits).copied()
     }
 
-    /// Whether nothing is left to do.
-    pub(super) fn over(&self) -> bool {
+    /// Whether nothing is left to do, and no more slices are needed.
+    pub(in crate::exchange) fn over(&self) -> bool {
         self.ending.is_some() || self.missed.is_some() || self.is_spent()
     }
 
@@ -92,6 +257,26 @@ impl FragmentRound {
         let set = (set & self.hopeful).without(Members::one(self.scope.group.me));
         self.hopeful = self.hopeful.without(set);
         set.iter().map(|i| self.scope.group.peer(i)).collect()
+    }
+
+    /// Expects nothing more of these members, and suspects them; false if there is none.
+    pub(super) fn suspect(&mut self, cx: &mut Context, set: Members) -> bool {
+        let given_up = self.give_up(set);
+        given_up.iter().for_each(|peer| cx.suspect(*peer));
+        !given_up.is_empty()
+    }
+
+    /// A member's link is gone, or it is in another group.
+    pub(in crate::exchange) fn gone(&mut self, cx: &mut Context, peer: PeerId) {
+        if let Some(index) = self.scope.group.index(peer) {
+            self.give_up(Members::one(index));
+            self.advance(cx);
+        }
+    }
+
+    /// Whether a peer is in the group.
+    pub(in crate::exchange) fn has(&self, peer: PeerId) -> bool {
+        self.scope.group.index(peer).is_some()
     }
 
     /// A member brings no contribution: no reduction waits for it.
@@ -127,7 +312,7 @@ impl FragmentRound {
         // coordinator has every other shard reduced again. The promise before the vote: after it no
         // vote below that ballot may leave this peer.
         if self.dutiful()
-            && let Some((coordinator, ballot)) = self.ballots.asked.take()
+            && let Some((coordinator, ballot)) = self.agreement.asked.take()
         {
             self.promise(cx, coordinator, ballot);
         }
@@ -136,11 +321,10 @@ impl FragmentRound {
         self.conclude(cx);
         // Without the member that failed no further message will come, so there is no reason to
         // wait for the deadline.
-        let orphaned = match self.pipelining() {
-            true => self.broken(),
-            false => {
-                self.stage == FragmentStage::Gathering && (self.orphaned() || self.undecidable())
-            }
+        let orphaned = if self.pipelining() {
+            self.broken()
+        } else {
+            self.stage == FragmentStage::Gathering && (self.orphaned() || self.undecidable())
         };
         if self.ending.is_none() && self.agreement.decided.is_none() && orphaned {
             self.start_repair(cx);
@@ -157,23 +341,23 @@ impl FragmentRound {
             // Others decided first. Only bytes are missing, and the search for them has a clock.
             return;
         }
-        let peers: Vec<PeerId> = self.scope.group.others().map(|(_, p)| p).collect();
         let deadlines = &cx.deadlines;
-        let allowed = match &self.pipeline {
-            Some(pipeline) => deadlines.allow_chain(Wait::Agreement, peers, pipeline.program.hops),
-            None => match &self.scope.within {
-                // Another member may have to wait for a row first, as long as this one might have.
-                Some(within) => {
-                    let rows = deadlines.allow_mates(Wait::Contributions, peers.iter().copied());
-                    deadlines.allow_mates(Wait::Agreement, peers) + rows + within.longer
-                }
-                // Owners wait twice for all members.
-                None if self.scope.passes.are_two() => {
-                    let second = deadlines.allow(Wait::Contributions, peers.iter().copied());
-                    deadlines.allow(Wait::Agreement, peers) + second
-                }
-                None => deadlines.allow(Wait::Agreement, peers) + self.patience(),
-            },
+        let peers = || self.scope.group.other_peers();
+        let allowed = match (&self.pipeline, &self.scope.within) {
+            (Some(pipeline), _) => {
+                deadlines.allow_chain(Wait::Agreement, peers(), pipeline.program.hops)
+            }
+            // Another member may have to wait for a row first, as long as this one might have.
+            (None, Some(within)) => {
+                let rows = deadlines.allow_mates(Wait::Contributions, peers());
+                deadlines.allow_mates(Wait::Agreement, peers()) + rows + within.longer
+            }
+            // Owners wait twice for all members.
+            (None, None) if self.scope.passes.are_two() => {
+                let second = deadlines.allow(Wait::Contributions, peers());
+                deadlines.allow(Wait::Agreement, peers()) + second
+            }
+            (None, None) => deadlines.allow(Wait::Agreement, peers()) + self.patience(),
         };
         self.deadline = cx.wait_in(self.scope.fragment, Wait::Agreement, allowed);
     }
@@ -188,7 +372,7 @@ impl FragmentRound {
     }
 
     /// The deadline has passed.
-    pub(super) fn timeout(&mut self, cx: &mut Context) {
+    pub(in crate::exchange) fn timeout(&mut self, cx: &mut Context) {
         self.insist_if_due(cx);
         if self.over() || cx.now < self.deadline {
             return;
@@ -216,19 +400,14 @@ impl FragmentRound {
             FragmentStage::Repairing => Members::NONE,
         };
         self.transfers.overdue |= missing;
-        for peer in self.give_up(missing) {
-            cx.suspect(peer);
-        }
+        self.suspect(cx, missing);
         match self.stage {
             FragmentStage::Collecting => {
                 // What is here is reduced without the missing members. From now on this peer waits
                 // for its own Executor only.
-                cx.waited_in(self.scope.fragment, Wait::Contributions, true);
-                self.deadline = cx.wait_in(
-                    self.scope.fragment,
-                    Wait::Contributions,
-                    cx.deadlines.answer(),
-                );
+                let (fragment, answer) = (self.scope.fragment, cx.deadlines.answer());
+                cx.waited_in(fragment, Wait::Contributions, true);
+                self.deadline = cx.wait_in(fragment, Wait::Contributions, answer);
                 self.advance(cx);
             }
             FragmentStage::Gathering => {
@@ -241,6 +420,26 @@ impl FragmentRound {
         }
     }
 
+    /// Members whose part is missing: contributions to this peer's shards, then aggregates of theirs,
+    /// then votes.
+    pub(in crate::exchange) fn awaited(&self) -> Vec<PeerId> {
+        // Without a vote of its own, a member may still wait for others itself.
+        let silent = || self.hopeful.without(self.agreement.voters());
+        let members = match self.stage {
+            FragmentStage::Collecting if self.pipelining() => self.missing_in_pipeline(),
+            FragmentStage::Collecting => self.missing_contributors(),
+            FragmentStage::Gathering => match self.missing_owners() & self.hopeful {
+                owners if owners.is_empty() => silent(),
+                owners => owners,
+            },
+            FragmentStage::Repairing => silent(),
+        };
+        let others = self.scope.group.others();
+        let awaited = others.filter(|(index, _)| members.has(*index));
+        awaited.map(|(_, peer)| peer).collect()
+    }
+
+    /// Owners of shards that are not here in the version that the current ballot is about.
     pub(super) fn missing_owners(&self) -> Members {
         let missing = (0..self.scope.of).filter(|s| self.fitting(*s).is_none());
         missing
@@ -253,9 +452,7 @@ impl FragmentRound {
     pub(super) fn void(&mut self, cx: &mut Context) {
         self.ending = Some(Ending::Void);
         self.allow_longer(cx);
-        for wait in [Wait::Contributions, Wait::Agreement, Wait::Repair] {
-            cx.waited_in(self.scope.fragment, wait, true);
-        }
+        self.stop_waiting(cx, true);
         // One column is not the fragment.
         if self.scope.within.is_none() {
             cx.emit(Event::Voided {
@@ -268,14 +465,9 @@ impl FragmentRound {
     /// The waits of a void exchange were too short for members that are still linked. No later sample would say
     /// so, because the bytes of an exchange that is over are not sent to their end.
     fn allow_longer(&self, cx: &mut Context) {
-        let late = self
-            .transfers
-            .overdue
-            .without(Members::one(self.scope.group.me));
-        let late: Vec<PeerId> = late
-            .iter()
-            .map(|index| self.scope.group.peer(index))
-            .collect();
+        let others = self.scope.group.others();
+        let late = others.filter(|(index, _)| self.transfers.overdue.has(*index));
+        let late: Vec<PeerId> = late.map(|(_, peer)| peer).collect();
         cx.overdue(Wait::Contributions, late.iter().copied());
         cx.overdue(Wait::Agreement, late);
     }
@@ -286,6 +478,7 @@ impl FragmentRound {
             self.gather_in(cx, ballot, versions);
             return;
         }
+        let (merges, whole) = (self.scope.group.merges(), self.scope.within.is_none());
         let mut aggregates = Vec::with_capacity(versions.len());
         for (shard, version) in (0u16..).zip(versions) {
             let mine = version.contributors.has(self.scope.group.me);
@@ -294,8 +487,6 @@ impl FragmentRound {
             } else {
                 Settlement::Lost
             };
-            let merges = self.scope.group.merges();
-            let whole = self.scope.within.is_none();
             if self.scope.passes.are_two() {
                 self.settle_second(cx, shard, version);
             } else if self.reduction.encoded.contains_key(&shard) && !merges && whole {
@@ -310,7 +501,7 @@ impl FragmentRound {
         };
         let contributors = versions.iter().map(|v| names(v.contributors)).collect();
         let (round, fragment) = (self.scope.round, self.scope.fragment);
-        if self.scope.within.is_none() {
+        if whole {
             cx.emit(Event::Decided {
                 round,
                 fragment,
@@ -320,4 +511,87 @@ impl FragmentRound {
         }
         self.ending = Some(self.scope.ending(aggregates));
     }
+
+    /// Whether the Executor holds a slice's bytes for it.
+    pub(in crate::exchange) fn holds(&self, slice: &SliceId) -> bool {
+        self.transfers.slices.contains(slice)
+    }
+
+    /// Every slice whose bytes the Executor holds, or will hold once the open orders are done.
+    fn all_slices(&self) -> BTreeSet<SliceId> {
+        let (scope, me) = (&self.scope, self.scope.group.me);
+        let named = |task: &Task| match *task {
+            Task::Contribution(shard) => Some(scope.contribution(shard, me)),
+            Task::Aggregate(shard, attempt) | Task::Noted(shard, attempt) => {
+                Some(self.own_aggregate(shard, attempt))
+            }
+            Task::Basis(shard, attempt) => Some(scope.basis(shard, me, attempt)),
+            Task::Second(shard, attempt) => Some(scope.second(shard, me, attempt)),
+            Task::Value(shard) => Some(self.next_value(shard)),
+            Task::Combine(..) | Task::Fold(_) => None,
+            Task::Stage(_) | Task::Measure(_) | Task::Read(_) => None,
+        };
+        let under_way = self.reduction.tasks.values().filter_map(named);
+        let here = self.transfers.slices.iter().copied();
+        here.chain(under_way).collect()
+    }
+
+    /// Gives up what is under way, and releases all bytes.
+    pub(in crate::exchange) fn give_back(&mut self, cx: &mut Context) {
+        self.stop_waiting(cx, false);
+        self.release(cx, &[]);
+    }
+
+    /// Releases every slice but those in `keep`.
+    pub(super) fn release(&mut self, cx: &mut Context, keep: &[SliceId]) {
+        let mut gone = self.all_slices();
+        gone.retain(|slice| !keep.contains(slice));
+        // What others still lack of a decided fragment is kept, and goes out in its turn.
+        cx.forget_sends(|slice| gone.contains(slice));
+        for slice in gone {
+            cx.order(Order::Release { slice });
+        }
+        self.transfers.slices.clear();
+    }
+}
+
+/// How long to wait for contributions.
+fn allowed(cx: &Context, group: &Group, program: Option<&Program>, lost: Members) -> Duration {
+    let senders = program.map_or(!Members::NONE, Program::neighbours);
+    let senders = senders.without(lost);
+    let peers = group.others().filter(|(i, _)| senders.has(*i));
+    let peers = peers.map(|(_, p)| p);
+    match program {
+        Some(p) => cx.deadlines.allow_chain(Wait::Contributions, peers, p.hops),
+        None => cx.deadlines.allow(Wait::Contributions, peers),
+    }
+}
+
+/// The owners of a column's parts: as many members as there are parts, others in each round.
+fn rotated(round: Round, members: &[usize], of: u16) -> Vec<usize> {
+    let of = usize::from(of);
+    let first = (round.0 as usize).wrapping_mul(of);
+    let at = |part| first.wrapping_add(part) % members.len().max(1);
+    let owners = (0..of).filter_map(|part| members.get(at(part)));
+    owners.copied().collect()
+}
+
+/// The signed side of the agreement, where the group survives liars.
+fn testimony(cx: &Context, group: &Group) -> Option<Box<Testimony>> {
+    let sealed = group.sealed.clone()?;
+    let ranked = sealed.words.coordinators(&cx.plan.run, cx.round);
+    Some(Box::new(Testimony::new(group, sealed, ranked)))
+}
+
+/// The first target of each shard: its owner along the program, or that of direct pushes.
+fn targets(of: u16, program: Option<&Program>, owners: &[usize]) -> Vec<Target> {
+    let direct = |s: u16| owners.get(usize::from(s)).copied().unwrap_or(0);
+    let owner = |s: u16| program.map_or_else(|| direct(s), |program| program.owner(s));
+    (0..of)
+        .map(|s| Target {
+            owner: owner(s),
+            attempt: Attempt::FIRST,
+            exact: None,
+        })
+        .collect()
 }

@@ -1,9 +1,22 @@
 //! A group: the peers of one exchange, in `PeerId` order.
+//!
+//! What forming a group came to.
+//!
+//! Where the members of a group are, as its proposer knows it from their records.
+//!
+//! Members that cut a fragment by the rates of their lines, or sum up along their sites, need the same rates
+//! and sites to the bit. Records arrive at different times, so they do not have that. The proposer says what
+//! it knows, all members use its words, and the group's tag is a hash of them. A proposer that lies about
+//! rates or sites costs time; no bit of the result depends on who reduces a shard.
 
-use super::message::Member;
-use super::signed_group::SignedGroup;
-use super::whereabouts::Surroundings;
-use crate::{Digest, GroupTag, Members, PeerId, Plan, Round};
+use super::member::Member;
+use super::signed_message::SignedGroup;
+use crate::exchange::Outcome;
+use crate::limits::GROUP_MEMBERS_MAX;
+use crate::schedule::AgreedLinks;
+use crate::wire::{WireError, check};
+use crate::{Digest, GroupTag, Members, PeerId, Plan, RateClass, Round};
+use serde::{Deserialize, Serialize};
 
 /// The agreed members of one round, and who of them this peer is.
 #[derive(Clone, Debug, PartialEq)]
@@ -122,6 +135,11 @@ impl Group {
             .filter(move |(i, _)| *i != me)
     }
 
+    /// The peers of [`Group::others`].
+    pub(super) fn other_peers(&self) -> impl Iterator<Item = PeerId> {
+        self.others().map(|(_, peer)| peer)
+    }
+
     /// Whether this number of members decides.
     pub(super) fn decides(&self, count: usize) -> bool {
         count >= self.quorum
@@ -154,4 +172,75 @@ fn tag_of(round: Round, members: &[Member], around: &Surroundings) -> GroupTag {
         false => crate::wire::canonical(&(peers, taken, losses)),
     };
     GroupTag::of_digest(&Digest::of(&named))
+}
+
+/// What forming a group came to.
+pub(super) enum Formed {
+    /// Not yet.
+    Waiting,
+    /// This group.
+    Group(Box<Group>),
+    /// No group, but an outcome.
+    Outcome(Outcome),
+    /// No proposer answered, or the ready peers have no common anchor.
+    NoGroup,
+    /// Too few peers are ready.
+    Alone,
+}
+
+/// Where one member of a group is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Whereabouts {
+    /// The first member of the group that is at the same site, by its place in `PeerId` order. A member
+    /// whose site is not known is a site of its own.
+    pub site: u8,
+    /// How fast its line is, if its record says so.
+    pub rate: Option<RateClass>,
+}
+
+/// What a proposer says of the network among the members of its group.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Surroundings {
+    /// Where each member is; empty where the plan does not go by it.
+    pub(super) places: Vec<Whereabouts>,
+    /// The rates of their links, where the plan goes by them.
+    pub(super) links: Option<AgreedLinks>,
+}
+
+/// Checks what a proposer says of this many members: one entry for each, and each site by its first member.
+pub(super) fn check_places(places: &[Whereabouts], members: usize) -> Result<(), WireError> {
+    check::ok(
+        places.len() == members && members <= GROUP_MEMBERS_MAX,
+        "places",
+    )?;
+    let first = |(index, place): (usize, &Whereabouts)| {
+        let site = usize::from(place.site);
+        site <= index && places.get(site).is_some_and(|p| p.site == place.site)
+    };
+    check::ok(places.iter().enumerate().all(first), "places.site")?;
+    let mut rates = places.iter().filter_map(|place| place.rate);
+    rates.try_for_each(RateClass::check)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_site_is_named_by_its_first_member_only() {
+        let places = |sites: &[u8]| -> Vec<Whereabouts> {
+            let place = |site: &u8| Whereabouts {
+                site: *site,
+                rate: None,
+            };
+            sites.iter().map(place).collect()
+        };
+        for good in [&[0, 0, 2, 0, 2][..], &[0, 1, 2], &[0]] {
+            assert_eq!(check_places(&places(good), good.len()), Ok(()), "{good:?}");
+        }
+        for bad in [&[1, 1][..], &[0, 0, 1], &[0, 9]] {
+            assert!(check_places(&places(bad), bad.len()).is_err(), "{bad:?}");
+        }
+        assert!(check_places(&places(&[0, 0]), 3).is_err(), "one is missing");
+    }
 }

@@ -5,29 +5,35 @@
 //!
 //! Each peer hears from every other, so all choose the proposer from the same information.
 //! With at most 64 members these are at most 63 small messages a peer and round.
+//!
+//! Proposing a group: the peers that share an anchor, with the weights that count.
+//!
+//! Which proposals of a group this peer follows. The proposer is believed in nothing that this peer
+//! knows better: its own weight, who takes part, and what a weight may be.
+//!
+//! What another peer said when it had trained.
+//!
+//! Who has joined which group. Members that sign vote only once a quorum of the group has joined it: a
+//! vote binds them to the group, and a group that lacks a quorum decides nothing.
 
 use super::electorate::{
-    ahead, allowed, common_anchor, electorate, is_away, is_enough, proposers, proposes, settled,
-    signs,
+    Enough, Turns, ahead, allowed, common_anchor, electorate, is_away, is_enough, proposers,
+    proposes, settled, signs,
 };
-use super::formed::Formed;
-use super::group::Group;
-use super::joined::Joined;
+use super::group::{Formed, Group, Surroundings, Whereabouts};
 use super::meeting::Meeting;
-use super::message::{FormingMessage, Member};
-use super::proposal::{self, Stated, Verdict};
-use super::quorum::Enough;
-use super::ready::Ready;
-use super::said::Said;
-use super::turns::Turns;
-use super::whereabouts::Surroundings;
+use super::member::Member;
+use super::member::{Said, cap, cap_of};
+use super::message::FormingMessage;
+use super::signed_message::Seat;
 use crate::core::context::Context;
 use crate::core::timers::Timer;
 use crate::exchange::Outcome;
 use crate::limits::{GROUP_MEMBERS_MAX, TERMS_MAX};
 use crate::rendezvous::rendezvous;
-use crate::{Base, Digest, GroupTag, PeerError, PeerId, Round, Time, Wait};
+use crate::{Base, Digest, GroupTag, Locality, Loss, PeerError, PeerId, Round, Taken, Time, Wait};
 use core::time::Duration;
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The forming of one round's group, and what others said of this round and the next.
@@ -209,7 +215,7 @@ impl Grouping {
         };
         let ready = self.ready.get(&from).filter(|r| r.round == round);
         let anchor = ready.map(|r| r.anchor);
-        let verdict = proposal::judge(cx, from, members, stated, anchor)?;
+        let verdict = judge(cx, from, members, stated, anchor)?;
         if verdict == Verdict::Decline
             || is_away(cx, from)
             || members.len()
@@ -275,9 +281,18 @@ impl Grouping {
     }
 
     /// Live peers that are not ready; newcomers are welcome but not waited for.
-    pub(super) fn missing(&self, cx: &Context) -> Vec<PeerId> {
+    fn missing(&self, cx: &Context) -> Vec<PeerId> {
         let here = |id: &PeerId| self.ready.get(id).is_some_and(|r| r.round == cx.round);
         settled(cx).filter(|id| !here(id)).collect()
+    }
+
+    /// Live peers that are not ready; once no more are waited for, the proposer.
+    pub(super) fn awaited(&self, cx: &Context) -> Vec<PeerId> {
+        if self.closed {
+            self.proposer.into_iter().collect()
+        } else {
+            self.missing(cx)
+        }
     }
 
     fn consider(&mut self, cx: &mut Context) -> Formed {
@@ -395,5 +410,271 @@ impl Grouping {
             }
         }
         Formed::Group(Box::new(group))
+    }
+}
+
+impl Grouping {
+    /// Proposes the ready peers with this anchor, and tells the others that they are behind.
+    pub(super) fn propose(
+        &mut self,
+        cx: &mut Context,
+        all: &BTreeMap<PeerId, (f64, Digest)>,
+        anchor: Digest,
+    ) -> Formed {
+        let (me, round, term) = (cx.me(), cx.round, self.term);
+        let present = |id: &PeerId| !is_away(cx, *id);
+        let there = all
+            .iter()
+            .filter(|(id, (_, theirs))| present(id) && *theirs == anchor);
+        let there: Vec<PeerId> = there.map(|(id, _)| *id).collect();
+        let without = self.enough_for_a_group(cx, &there);
+        let left_out: BTreeSet<PeerId> = match without {
+            true => all.keys().copied().filter(|id| !present(id)).collect(),
+            false => BTreeSet::new(),
+        };
+        let invited = all
+            .iter()
+            .filter(|(id, (_, theirs))| *theirs == anchor && !left_out.contains(id));
+        let invited = seated(cx, invited.map(|(id, _)| *id).collect());
+        let mut members = Vec::new();
+        let mut seats = Vec::new();
+        for (peer, (weight, theirs)) in all {
+            if invited.contains(peer) {
+                let said = self.ready.get(peer);
+                let (taken, loss) = match *peer == me {
+                    true => (cx.data.taken, cx.data.loss),
+                    false => said.map_or((None, None), |ready| (ready.taken, ready.loss)),
+                };
+                members.push(Member {
+                    peer: *peer,
+                    weight: *weight,
+                    taken,
+                    loss,
+                });
+                let seat = said.and_then(|ready| ready.seat);
+                seats.extend(seat.or((*peer == me).then(|| self.own_seat(cx))));
+            } else {
+                let resync = !cx.starts_from(cx.anchor(), round, *theirs);
+                cx.send(
+                    *peer,
+                    FormingMessage::Behind {
+                        round: round.next(),
+                        resync,
+                    },
+                );
+            }
+        }
+        if signs(cx) {
+            return self.propose_signed(cx, term, seats);
+        }
+        cap(&mut members, cx.plan.agreement.weighing);
+        match Group::new(&cx.plan, round, members.clone(), me) {
+            Some(group) => {
+                let around = surroundings(cx, &members);
+                for (_, peer) in group.others() {
+                    cx.send(peer, proposal(round, term, &members, &around));
+                }
+                self.form(cx, group.within(around), false)
+            }
+            None => Formed::NoGroup, // this peer always has a seat
+        }
+    }
+}
+
+/// What this peer says of the network among the members of a group that it proposes.
+fn surroundings(cx: &mut Context, members: &[Member]) -> Surroundings {
+    let peers: Vec<PeerId> = members.iter().map(|member| member.peer).collect();
+    let places = match cx.plan.names_places() {
+        true => whereabouts(cx, members),
+        false => Vec::new(),
+    };
+    Surroundings {
+        places,
+        links: cx.propose_links(&peers),
+    }
+}
+
+/// What this peer knows of the places of some members.
+fn whereabouts(cx: &Context, members: &[Member]) -> Vec<Whereabouts> {
+    let view = &cx.view;
+    let locality = |peer: PeerId| -> Option<&Locality> {
+        let record = match peer == cx.me() {
+            true => view.mine(),
+            false => view.get(peer).and_then(|remote| remote.record()),
+        };
+        record.map(|record| &record.locality)
+    };
+    let known: Vec<Option<&Locality>> = members.iter().map(|m| locality(m.peer)).collect();
+    let site = |index: usize| known[index].and_then(|locality| locality.site.as_ref());
+    let first = |index: usize| {
+        let there = |other: &usize| site(index).is_some() && site(*other) == site(index);
+        (0..index).find(there).unwrap_or(index)
+    };
+    (0..members.len())
+        .map(|index| Whereabouts {
+            site: first(index) as u8,
+            rate: known[index].and_then(|locality| locality.rate),
+        })
+        .collect()
+}
+
+/// The message that proposes a group, with what is around its members where the plan goes by it.
+fn proposal(round: Round, term: u8, members: &[Member], around: &Surroundings) -> FormingMessage {
+    let members = members.to_vec();
+    match (around.places.as_slice(), &around.links) {
+        ([], None) => FormingMessage::Propose {
+            round,
+            term,
+            members,
+        },
+        ([], Some(links)) => FormingMessage::ProposeLinked {
+            round,
+            term,
+            members,
+            links: links.clone(),
+        },
+        (places, _) => FormingMessage::ProposePlaced {
+            round,
+            term,
+            members,
+            places: places.to_vec(),
+        },
+    }
+}
+
+/// Those of the invited peers that a group has room for, this peer among them. Where there are more,
+/// the rendezvous hash of run and round picks them, so that each of n peers is in about
+/// [`GROUP_MEMBERS_MAX`] of n groups. The same ranks pick the proposer: the peer that proposes after a
+/// failure is in the group too, and two proposers that know the same peers pick the same group.
+fn seated(cx: &Context, mut invited: Vec<PeerId>) -> BTreeSet<PeerId> {
+    if invited.len() > GROUP_MEMBERS_MAX {
+        let rank = |id: PeerId| (id == cx.me(), rendezvous(&cx.plan.run, cx.round, 0, id), id);
+        invited.sort_by_cached_key(|id| Reverse(rank(*id)));
+        invited.truncate(GROUP_MEMBERS_MAX);
+    }
+    invited.into_iter().collect()
+}
+
+/// What this peer has said of itself in this round.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Stated {
+    /// The weight of its contribution.
+    pub(super) weight: f64,
+    /// The data behind it.
+    pub(super) taken: Option<Taken>,
+    /// Its training loss, where the pace follows it.
+    pub(super) loss: Option<Loss>,
+    /// Whether it has said another weight in this round before, by which the proposer may go still.
+    pub(super) before: bool,
+}
+
+/// What to do about a proposal.
+#[derive(Debug, PartialEq)]
+pub(super) enum Verdict {
+    /// Follow it.
+    Join,
+    /// Do not follow it; an honest proposer may have made it.
+    Decline,
+}
+
+/// Judges a proposal that names this peer. `start` is how its sender says that it began the round.
+///
+/// # Errors
+/// When no honest peer proposes this: a group without its proposer, weights above the cap, or
+/// another weight for this peer than it stated.
+pub(super) fn judge(
+    cx: &Context,
+    from: PeerId,
+    members: &[Member],
+    stated: Stated,
+    start: Option<Digest>,
+) -> Result<Verdict, PeerError> {
+    let wrong = |what: &str| {
+        Err(PeerError::Unexpected {
+            what: what.to_owned(),
+        })
+    };
+    let of = |peer| members.iter().find(|member| member.peer == peer);
+    if of(from).is_none() {
+        return wrong("a proposal of a group without its proposer");
+    }
+    let weighing = cx.plan.agreement.weighing;
+    let most = cap_of(members, weighing);
+    if members.iter().any(|member| !weighing.allows(member.weight)) {
+        return wrong("a proposal with a weight that is no count of inner steps");
+    }
+    if members.iter().any(|member| member.weight > most) {
+        return wrong("a proposal with a weight far above the others");
+    }
+    let Some(mine) = of(cx.me()) else {
+        return Ok(Verdict::Decline);
+    };
+    let same = mine.weight.to_bits() == stated.weight.min(most).to_bits();
+    if !same || mine.taken != stated.taken || mine.loss != stated.loss {
+        return match stated.before {
+            // It may go by what this peer said before it trained on.
+            true => Ok(Verdict::Decline),
+            false => {
+                wrong("a proposal with another weight, data or loss of this peer than it stated")
+            }
+        };
+    }
+    if start.is_some_and(|start| start != cx.start()) {
+        return Ok(Verdict::Decline);
+    }
+    // A few members may be unknown here, because views grow at different speeds. A group that is
+    // mostly made of strangers could outvote all peers that this one knows.
+    let known = |peer: PeerId| peer == cx.me() || cx.view.get(peer).is_some_and(|r| r.greeted);
+    let count = members.iter().filter(|member| known(member.peer)).count();
+    match 2 * count > members.len() {
+        true => Ok(Verdict::Join),
+        false => Ok(Verdict::Decline),
+    }
+}
+
+/// A peer that finished training a round.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ready {
+    pub(super) round: Round,
+    pub(super) weight: f64,
+    /// Hash of its anchor, and of the owner's rules where there are any.
+    pub(super) anchor: Digest,
+    /// Whether it may propose a group.
+    pub(super) proposes: bool,
+    /// The data behind its contribution, where peers agree on the data.
+    pub(super) taken: Option<Taken>,
+    /// Its training loss, where the pace follows it.
+    pub(super) loss: Option<Loss>,
+    /// Its signed words, where members sign.
+    pub(super) seat: Option<Seat>,
+}
+
+/// The last group that each linked peer has said, or shown, that it is in.
+#[derive(Debug, Default)]
+pub(super) struct Joined(BTreeMap<PeerId, (Round, GroupTag)>);
+
+impl Joined {
+    /// A peer is in this group.
+    pub(super) fn note(&mut self, peer: PeerId, round: Round, group: GroupTag) {
+        self.0.insert(peer, (round, group));
+    }
+
+    /// A peer is gone.
+    pub(super) fn forget(&mut self, peer: PeerId) {
+        self.0.remove(&peer);
+    }
+
+    /// A peer is not in this group. It may be in another one.
+    pub(super) fn left(&mut self, peer: PeerId, round: Round, group: GroupTag) {
+        if self.0.get(&peer) == Some(&(round, group)) {
+            self.forget(peer);
+        }
+    }
+
+    /// Whether enough have joined this group for a decision.
+    pub(super) fn enough(&self, group: &Group, round: Round) -> bool {
+        let here = |peer: &PeerId| self.0.get(peer) == Some(&(round, group.tag));
+        let others = group.others().filter(|(_, peer)| here(peer));
+        group.decides(1 + others.count())
     }
 }

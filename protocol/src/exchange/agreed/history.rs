@@ -1,8 +1,7 @@
 //! Decided rounds that stragglers and newcomers may still ask for. Bounded in rounds and bytes.
 
 use super::attendance::note_replayed;
-use super::ballot::ShardVersion;
-use super::contributors::{loss_of, taken_in};
+use super::decision::{loss_of, slices_of, taken_in, weight_of};
 use super::fragment::FragmentRound;
 use super::message::{FragmentMessage, Scoped};
 use crate::core::context::Context;
@@ -11,10 +10,7 @@ use crate::exchange::{Ending, PastRounds};
 use crate::limits::{
     HISTORY_BYTES_MAX, HISTORY_NEWEST_BYTES_MAX, HISTORY_PINNED_ROUNDS_MAX, HISTORY_ROUNDS_MAX,
 };
-use crate::{
-    Attempt, Base, Digest, ExchangeKind, FragmentId, Loss, Members, Order, Part, PeerId, Round,
-    SliceId,
-};
+use crate::{Base, ExchangeKind, FragmentId, Loss, Order, Part, PeerId, Round, SliceId};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// One round, as far as it is decided and applied.
@@ -93,26 +89,21 @@ impl History {
 
     /// Keeps the decision of one fragment, now that it is applied, and releases all other bytes of
     /// its exchange.
-    pub(super) fn close(&mut self, cx: &mut Context, fragment_round: &mut FragmentRound) {
+    pub(super) fn close(&mut self, cx: &mut Context, closed: &mut FragmentRound) {
         // Who replays the round needs all scores, and judges by them.
-        let judged = fragment_round
-            .scope
-            .scoring
-            .and(fragment_round.plain_decision());
-        let keep = match &fragment_round.ending {
+        let judged = closed.scope.scoring.and(closed.plain_decision());
+        let keep = match &closed.ending {
             _ if let Some(decision) = &judged => slices_of(ExchangeKind::Gathered, decision),
             Some(Ending::Apply(aggregates) | Ending::Merge(aggregates)) => aggregates.clone(),
             Some(Ending::Gather(inputs)) => inputs.iter().map(|(slice, _)| *slice).collect(),
             _ => Vec::new(),
         };
-        fragment_round.release(cx, &keep);
-        let (round, fragment) = (fragment_round.scope.round, fragment_round.scope.fragment);
-        let ballot = fragment_round.agreement.first();
-        let void = fragment_round
-            .scope
-            .scoped(FragmentMessage::Void { ballot });
-        let decision = fragment_round.plain_decision().filter(|_| !keep.is_empty());
-        let merged = fragment_round.scope.group.merges();
+        closed.release(cx, &keep);
+        let (round, fragment) = (closed.scope.round, closed.scope.fragment);
+        let ballot = closed.agreement.first();
+        let void = closed.scope.scoped(FragmentMessage::Void { ballot });
+        let decision = closed.plain_decision().filter(|_| !keep.is_empty());
+        let merged = closed.scope.group.merges();
         if merged {
             // The rounds before it are those of one side, and mean nothing to the others.
             self.forget_before(cx, round);
@@ -122,7 +113,7 @@ impl History {
             cx.view.split.decided(round, weight_of(decision));
         }
         self.add(cx, round, fragment, decision.unwrap_or(void), merged);
-        if let (Some(newest), Some(proof)) = (self.past.back_mut(), fragment_round.proof()) {
+        if let (Some(newest), Some(proof)) = (self.past.back_mut(), closed.proof()) {
             newest.proofs.insert(fragment, proof);
         }
     }
@@ -283,87 +274,6 @@ impl PastRounds for History {
             }
         }
     }
-}
-
-/// The slices that a decision names.
-pub(crate) fn slices_of(kind: ExchangeKind, decision: &Scoped) -> Vec<SliceId> {
-    named(kind, decision).map(|(slice, _)| slice).collect()
-}
-
-/// The same with their hashes. A column without a result has no bytes.
-pub(crate) fn digests_of(kind: ExchangeKind, decision: &Scoped) -> Vec<(SliceId, Digest)> {
-    let all = named(kind, decision);
-    all.filter(|(slice, _)| slice.attempt != Attempt::VOID)
-        .collect()
-}
-
-/// What a decision names: shards, contributions where these are gathered, or the bundles of columns.
-fn named(kind: ExchangeKind, decision: &Scoped) -> impl Iterator<Item = (SliceId, Digest)> {
-    let gathered = kind == ExchangeKind::Gathered;
-    let (versions, part) = match &decision.body {
-        FragmentMessage::Decided { versions, .. } => (versions.as_slice(), Part::Aggregate),
-        FragmentMessage::Collected { versions, .. } => (versions.as_slice(), Part::Bundle),
-        _ => (&[][..], Part::Aggregate),
-    };
-    // Behind the contributions of all members come their scores, if there are any.
-    let contributions = match &decision.body {
-        FragmentMessage::Decided { members, .. } if gathered => members.len(),
-        _ => versions.len(),
-    };
-    let (round, fragment) = (decision.round, decision.fragment);
-    let name = move |(shard, version): (u16, &ShardVersion)| {
-        let slice = SliceId {
-            round,
-            fragment,
-            shard: if gathered { 0 } else { shard },
-            part: match usize::from(shard) < contributions {
-                true => part,
-                false => Part::Scores,
-            },
-            origin: version.owner,
-            attempt: version.attempt,
-        };
-        (slice, version.digest)
-    };
-    let all = (0u16..).zip(versions);
-    let present = all.filter(move |(_, version)| !gathered || !version.contributors.is_empty());
-    present.map(name)
-}
-
-/// What members say about contributions, where a decision names it.
-pub(crate) fn scores_of(decision: &Scoped) -> Vec<SliceId> {
-    let all = slices_of(ExchangeKind::Gathered, decision).into_iter();
-    all.filter(|slice| slice.part == Part::Scores).collect()
-}
-
-/// The contributions that a decision names, with their members' weights.
-pub(crate) fn inputs_of(decision: &Scoped) -> Vec<(SliceId, f64)> {
-    let FragmentMessage::Decided { members, .. } = &decision.body else {
-        return Vec::new();
-    };
-    let weight = |peer| members.iter().find(|m| m.peer == peer).map(|m| m.weight);
-    let slices = slices_of(ExchangeKind::Gathered, decision).into_iter();
-    slices
-        .filter(|slice| slice.part != Part::Scores)
-        .map(|slice| (slice, weight(slice.origin).unwrap_or(0.0)))
-        .collect()
-}
-
-/// The weights of all contributions to a decision.
-fn weight_of(decision: &Scoped) -> f64 {
-    let FragmentMessage::Decided {
-        members, versions, ..
-    } = &decision.body
-    else {
-        return 0.0;
-    };
-    let all = versions.iter().map(|version| version.contributors);
-    let contributors = all.fold(Members::NONE, |all, some| all | some);
-    contributors
-        .iter()
-        .filter_map(|index| members.get(index))
-        .map(|member| member.weight)
-        .sum()
 }
 
 /// An estimate of a decided fragment's bytes: its shards together are as long as the fragment.

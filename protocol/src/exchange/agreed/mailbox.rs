@@ -1,17 +1,16 @@
 //! What arrives for a round's exchange: slices and messages, early, in time or late.
 
 use super::electorate::signs;
-use super::fragment::FragmentRound;
-use super::message::{AgreedMessage, FormingMessage, FragmentMessage, Member, Scoped};
-use super::ready::Ready;
+use super::group::Surroundings;
+use super::grouping::Ready;
+use super::member::Member;
+use super::message::{AgreedMessage, FormingMessage, Scoped};
 use super::sealed::Proposal;
-use super::whereabouts::Surroundings;
 use super::{Agreed, EXCHANGE};
 use crate::core::context::Context;
-use crate::exchange::broke;
-use crate::exchange::{ExchangeMessage, foreign_message, foreign_tag};
+use crate::exchange::{Arrived, ExchangeMessage, broke, foreign_message, foreign_tag};
 use crate::limits::{EARLY_SCHEDULED_MAX, EARLY_SLICES_MAX, ROUNDS_AHEAD_MAX};
-use crate::{Digest, Order, PeerError, PeerId, Plan, Round, SliceId, SliceMeta};
+use crate::{Order, PeerError, PeerId, Plan, Round};
 
 /// Slices of one peer that may wait for a round or a fragment.
 fn early_slices_max(plan: &Plan) -> usize {
@@ -152,28 +151,20 @@ impl Agreed {
         self.formed(cx, formed);
     }
 
-    pub(super) fn arrived(
-        &mut self,
-        cx: &mut Context,
-        from: PeerId,
-        slice: SliceId,
-        meta: SliceMeta,
-        digest: Option<Digest>,
-    ) -> Result<(), PeerError> {
+    pub(super) fn arrived(&mut self, cx: &mut Context, arrived: Arrived) -> Result<(), PeerError> {
+        let Arrived { slice, meta, .. } = arrived;
         if !cx.plan.overlap.exchanges(slice.round, slice.fragment) {
             cx.order(Order::Release { slice });
-            return Err(PeerError::Unexpected {
-                what: "a slice of a fragment whose round it is not".to_owned(),
-            });
+            return broke("a slice of a fragment whose round it is not");
         }
         let Some(group) = meta.tag.group() else {
             cx.order(Order::Release { slice });
             return Err(foreign_tag(meta.tag, EXCHANGE));
         };
         let (current, reach) = (slice.round == cx.round, self.grouping.meeting.reach(cx));
-        if current && let Some(fragment_round) = self.of_fragment(slice.fragment) {
-            if fragment_round.scope.group.tag == group && !fragment_round.over() {
-                let result = fragment_round.arrived(cx, from, slice, meta, digest);
+        if current && let Some(fragment) = self.fragments.get(slice.fragment) {
+            if fragment.scope.group.tag == group && !fragment.over() {
+                let result = fragment.arrived(cx, arrived);
                 if result.is_err() {
                     cx.order(Order::Release { slice });
                 }
@@ -181,21 +172,15 @@ impl Agreed {
             }
         } else if slice.round >= cx.round && slice.round.since(reach) <= ROUNDS_AHEAD_MAX {
             // The sender is in another attempt at the round: these bytes have replaced the earlier ones.
-            let (early, most) = ((from, slice, meta, digest), early_slices_max(&cx.plan));
-            return self.early.keep_slice(cx, early, most).map(|_| ());
+            let most = early_slices_max(&cx.plan);
+            return self.early.keep_slice(cx, arrived, most).map(|_| ());
         }
-        let known = self
-            .of_fragment(slice.fragment)
-            .is_some_and(|b| b.transfers.slices.contains(&slice));
-        if !known && !self.kept(slice) {
+        let fragment = self.fragments.get(slice.fragment);
+        let known = fragment.is_some_and(|fragment| fragment.holds(&slice));
+        if !known && !self.history.keeps(&slice) {
             cx.order(Order::Release { slice });
         }
         Ok(())
-    }
-
-    /// Whether a slice's bytes belong to a decided round.
-    pub(super) fn kept(&self, slice: SliceId) -> bool {
-        self.history.keeps(&slice)
     }
 
     /// A message for one fragment's round.
@@ -211,9 +196,7 @@ impl Agreed {
             return Ok(());
         }
         if !cx.plan.overlap.exchanges(round, fragment) {
-            return Err(PeerError::Unexpected {
-                what: "a message of a fragment whose round it is not".to_owned(),
-            });
+            return broke("a message of a fragment whose round it is not");
         }
         let elsewhere = match &self.group {
             Some(group) => group.tag != message.group,
@@ -223,112 +206,27 @@ impl Agreed {
         if is_proof && elsewhere && round == cx.round {
             return self.shown(cx, from, message);
         }
-        let open = self
-            .of_fragment(fragment)
-            .is_some_and(|b| b.scope.round == round);
-        if !open {
+        let open = self.fragments.get(fragment);
+        let Some(open) = open.filter(|open| open.scope.round == round) else {
             let ahead = round.since(self.grouping.meeting.reach(cx));
             if ahead <= ROUNDS_AHEAD_MAX {
                 self.early.keep_message(from, message);
             }
             return Ok(());
-        }
-        let Some(fragment_round) = self.of_fragment(fragment) else {
-            return Ok(());
         };
-        if fragment_round.scope.group.tag != message.group {
+        if open.scope.group.tag != message.group {
             return Ok(());
         }
-        if fragment_round.scope.group.index(from).is_none() {
-            return Err(PeerError::Unexpected {
-                what: "a message of a group from a peer outside it".to_owned(),
-            });
+        if !open.has(from) {
+            return broke("a message of a group from a peer outside it");
         }
         self.grouping.joined.note(from, round, message.group);
         self.vote_once_joined(cx);
-        let Some(fragment_round) = self.of_fragment(fragment) else {
-            return Ok(());
-        };
-        fragment_round.hear(cx, from, &message.body)
-    }
-}
-
-impl FragmentRound {
-    /// A message of a member, which is answered where the exchange has ended.
-    ///
-    /// # Errors
-    /// When its sender broke a rule.
-    pub(super) fn hear(
-        &mut self,
-        cx: &mut Context,
-        from: PeerId,
-        body: &FragmentMessage,
-    ) -> Result<(), PeerError> {
-        match self.over() {
-            true => {
-                self.answer(cx, from, body);
-                Ok(())
-            }
-            false => hand_over(self, cx, from, body),
+        match self.fragments.get(fragment) {
+            Some(open) => open.hear(cx, from, &message.body),
+            None => Ok(()),
         }
     }
-}
-
-/// Gives a fragment's round a message of a member.
-fn hand_over(
-    fragment_round: &mut FragmentRound,
-    cx: &mut Context,
-    from: PeerId,
-    body: &FragmentMessage,
-) -> Result<(), PeerError> {
-    let is_signed = fragment_round.agreement.signed.is_some();
-    match body {
-        FragmentMessage::Reduced { shard, version } => {
-            fragment_round.on_reduced(cx, from, *shard, *version)?;
-        }
-        FragmentMessage::Signed(signed) if is_signed => {
-            fragment_round.on_signed(cx, from, signed)?;
-        }
-        FragmentMessage::Signed(_) => {
-            return broke("a signed message in a group that signs nothing");
-        }
-        // An answer about a round that the sender replayed has no proof.
-        _ if is_signed => {}
-        FragmentMessage::Vote { ballot, versions } => {
-            fragment_round.on_vote(cx, from, *ballot, versions)?;
-        }
-        FragmentMessage::VoteFor { ballot, value } => {
-            fragment_round.on_vote_for(cx, from, *ballot, *value)?;
-        }
-        FragmentMessage::Query { .. } => fragment_round.answer(cx, from, body),
-        FragmentMessage::Prepare { ballot } => fragment_round.on_prepare(cx, from, *ballot)?,
-        FragmentMessage::Promise(promise) => fragment_round.on_promise(cx, from, promise)?,
-        FragmentMessage::Repair {
-            ballot,
-            alive,
-            shards,
-        } => {
-            fragment_round.on_repair(cx, from, *ballot, *alive, shards)?;
-        }
-        FragmentMessage::Void { ballot } => fragment_round.on_void(cx, from, *ballot),
-        FragmentMessage::EmptyRow if fragment_round.scope.within.is_some() => {
-            if let Some(index) = fragment_round.scope.group.index(from) {
-                fragment_round.brings_nothing(index);
-                fragment_round.advance(cx);
-            }
-        }
-        FragmentMessage::EmptyRow => return broke("an empty row in a group that has none"),
-        FragmentMessage::Tally(entries) => fragment_round.on_tally(from, entries)?,
-        FragmentMessage::Collected { .. } => {
-            return broke("the results of columns in a group that has none");
-        }
-        FragmentMessage::Decided {
-            ballot, versions, ..
-        } => {
-            fragment_round.on_decided(cx, from, *ballot, versions);
-        }
-    }
-    Ok(())
 }
 
 /// The round and the term of a proposal, its members, and what is around them.

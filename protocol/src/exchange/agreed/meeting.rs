@@ -14,16 +14,19 @@
 //!
 //! A merge that does not come about lets both sides train on for a round and try again, a few times.
 //! After that they form groups as strangers to each other do: one side takes over the other's state.
+//!
+//! The sides of a merge: who holds which branch, and whether it may be merged. Pure functions of what
+//! the members said.
 
-use super::formed::Formed;
+use super::group::{Formed, Group};
+use super::member::Member;
 use super::message::{FormingMessage, MergeSide};
-use super::sides::{self, Head};
 use crate::core::context::Context;
 use crate::core::timers::Timer;
 use crate::exchange::Outcome;
-use crate::limits::{MERGE_GRACE, TERMS_MAX, VIEW_PEERS_MAX};
+use crate::limits::{GROUP_MEMBERS_MAX, MERGE_GRACE, MERGE_SIDES_MAX, TERMS_MAX, VIEW_PEERS_MAX};
 use crate::rendezvous::rendezvous;
-use crate::{PeerId, Round, Time, Wait};
+use crate::{Branch, Digest, PeerId, Plan, Round, Time, Wait};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The slot of the rendezvous hash that picks who proposes a merge.
@@ -55,14 +58,14 @@ pub(super) struct Meeting {
     began: BTreeMap<PeerId, u8>,
 }
 
-/// Peers of either side that have not stopped for the merge yet.
-pub(super) fn silent(cx: &Context, meeting: &Meeting) -> Vec<PeerId> {
-    let sides = cx.view.mates().chain(cx.view.apart());
-    let silent = sides.filter(|(id, r)| r.ready && !meeting.said.contains_key(id));
-    silent.map(|(id, _)| id).collect()
-}
-
 impl Meeting {
+    /// Peers of either side that have not stopped for the merge yet.
+    pub(super) fn silent(&self, cx: &Context) -> Vec<PeerId> {
+        let sides = cx.view.mates().chain(cx.view.apart());
+        let silent = sides.filter(|(id, r)| r.ready && !self.said.contains_key(id));
+        silent.map(|(id, _)| id).collect()
+    }
+
     /// Whether this peer has stopped and waits for a merge.
     pub(super) const fn active(&self) -> bool {
         self.active
@@ -239,7 +242,7 @@ impl Meeting {
         if !self.active || self.proposer.is_some() {
             return Formed::Waiting;
         }
-        let sides = sides::sides(&self.said);
+        let sides = sides_of(&self.said);
         let late = cx.now >= self.until;
         let candidates = self.coming(cx);
         if sides.len() < 2 {
@@ -251,9 +254,9 @@ impl Meeting {
                 false => Formed::Waiting,
             };
         }
-        let merged: BTreeSet<PeerId> = sides::members(&sides).collect();
+        let merged: BTreeSet<PeerId> = members_of(&sides).collect();
         let all_merge = candidates.iter().all(|id| merged.contains(id));
-        let complete = self.impatient || sides::complete(&self.said, &sides);
+        let complete = self.impatient || is_complete(&self.said, &sides);
         if late || (all_merge && complete) {
             return self.elect(cx, sides);
         }
@@ -261,7 +264,7 @@ impl Meeting {
     }
 
     fn elect(&mut self, cx: &mut Context, sides: Vec<MergeSide>) -> Formed {
-        let untried = sides::members(&sides).filter(|id| !self.tried.contains(id));
+        let untried = members_of(&sides).filter(|id| !self.tried.contains(id));
         let rank = |id: &PeerId| (rendezvous(&cx.plan.run, Round(0), SLOT, *id), *id);
         match untried.max_by_key(rank) {
             None => Formed::Alone,
@@ -278,9 +281,9 @@ impl Meeting {
     }
 
     fn propose(&mut self, cx: &mut Context, sides: Vec<MergeSide>) -> Formed {
-        let round = sides::round_of(&self.said, &sides);
+        let round = round_of(&self.said, &sides);
         let (me, term) = (cx.me(), self.term);
-        let Some(group) = sides::group(&cx.plan, round, &sides, me) else {
+        let Some(group) = group_of(&cx.plan, round, &sides, me) else {
             return Formed::Alone;
         };
         for (_, peer) in group.others() {
@@ -301,13 +304,13 @@ impl Meeting {
         sides: &[MergeSide],
     ) -> Formed {
         let follows = self.active
-            && sides::members(sides).any(|id| id == from)
-            && sides::acceptable(cx, &self.said, (round, sides));
+            && members_of(sides).any(|id| id == from)
+            && acceptable(cx, &self.said, (round, sides));
         let group = follows
-            .then(|| sides::group(&cx.plan, round, sides, cx.me()))
+            .then(|| group_of(&cx.plan, round, sides, cx.me()))
             .flatten();
         let Some(group) = group else {
-            let unheard = sides::members(sides).any(|id| !self.said.contains_key(&id));
+            let unheard = members_of(sides).any(|id| !self.said.contains_key(&id));
             match self.active && unheard {
                 true => self.early = Some((from, (round, term), sides.to_vec())),
                 false => cx.send(from, FormingMessage::Decline { round, term }),
@@ -344,10 +347,166 @@ impl Meeting {
     fn next(&mut self, cx: &mut Context) -> Formed {
         self.tried.extend(self.proposer.take());
         self.term += 1;
-        let sides = sides::sides(&self.said);
+        let sides = sides_of(&self.said);
         match self.term < TERMS_MAX && sides.len() > 1 {
             true => self.elect(cx, sides),
             false => Formed::Alone,
         }
+    }
+}
+
+/// What a member says of its branch.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Head {
+    /// The round that it is in.
+    pub(super) round: Round,
+    /// Hash of the anchor that opened it.
+    pub(super) anchor: Digest,
+    pub(super) branch: Branch,
+}
+
+/// The sides that may be merged: heads that a strict majority of their branch's last group holds. A
+/// side's weight is the lower median of its members' claims, so most of them would have to lie.
+pub(super) fn sides_of(said: &BTreeMap<PeerId, Head>) -> Vec<MergeSide> {
+    let mut heads: BTreeMap<Digest, Vec<(PeerId, Head)>> = BTreeMap::new();
+    for (peer, head) in said {
+        heads.entry(head.anchor).or_default().push((*peer, *head));
+    }
+    let sides = heads.into_iter().filter_map(|(head, held)| {
+        let of = claimed(held.iter().map(|(_, head)| head));
+        let mut weights: Vec<f64> = held.iter().map(|(_, head)| head.branch.weight).collect();
+        weights.sort_by(f64::total_cmp);
+        (2 * held.len() > of).then(|| MergeSide {
+            head,
+            weight: weights[(weights.len() - 1) / 2],
+            members: held.iter().map(|(peer, _)| *peer).collect(),
+        })
+    });
+    let mut sides: Vec<MergeSide> = sides.take(MERGE_SIDES_MAX).collect();
+    while members_of(&sides).count() > GROUP_MEMBERS_MAX {
+        sides.pop();
+    }
+    sides
+}
+
+/// How many members the last group of a branch had, in the words of its members.
+fn claimed<'a>(heads: impl Iterator<Item = &'a Head>) -> usize {
+    heads
+        .map(|head| usize::from(head.branch.members))
+        .max()
+        .unwrap_or(0)
+}
+
+/// All members of these sides.
+pub(super) fn members_of(sides: &[MergeSide]) -> impl Iterator<Item = PeerId> {
+    sides.iter().flat_map(|side| side.members.iter().copied())
+}
+
+/// Whether all members of the branches' last groups are among these sides.
+pub(super) fn is_complete(said: &BTreeMap<PeerId, Head>, sides: &[MergeSide]) -> bool {
+    sides.iter().all(|side| {
+        let heads = side.members.iter().filter_map(|peer| said.get(peer));
+        side.members.len() >= claimed(heads)
+    })
+}
+
+/// The round of a merge: the one after the furthest side's. Of a side's members the median counts.
+pub(super) fn round_of(said: &BTreeMap<PeerId, Head>, sides: &[MergeSide]) -> Round {
+    let middle = |side: &MergeSide| {
+        let heads = side.members.iter().filter_map(|peer| said.get(peer));
+        let mut rounds: Vec<Round> = heads.map(|head| head.round).collect();
+        rounds.sort_unstable();
+        rounds.get(rounds.len().saturating_sub(1) / 2).copied()
+    };
+    let furthest = sides.iter().filter_map(middle).max();
+    furthest.unwrap_or_default().next()
+}
+
+/// Whether this peer follows a proposal: both sides are what it heard of them, and it holds one.
+pub(super) fn acceptable(
+    cx: &Context,
+    said: &BTreeMap<PeerId, Head>,
+    (round, sides): (Round, &[MergeSide]),
+) -> bool {
+    let all: BTreeSet<PeerId> = members_of(sides).collect();
+    if all.len() != members_of(sides).count() || sides.len() < 2 {
+        return false;
+    }
+    let furthest = said.values().map(|head| head.round).max();
+    if round <= cx.round || furthest.is_none_or(|furthest| round > furthest.next()) {
+        return false;
+    }
+    let mine = |side: &MergeSide| side.head == cx.anchor() && side.members.contains(&cx.me());
+    let known = |side: &MergeSide| {
+        let heads = side.members.iter().filter_map(|peer| said.get(peer));
+        let heads: Vec<&Head> = heads.filter(|head| head.anchor == side.head).collect();
+        let majority = 2 * side.members.len() > claimed(heads.iter().copied());
+        let claims = |head: &&Head| head.branch.weight.to_bits() == side.weight.to_bits();
+        // Some may not be heard here yet.
+        majority && heads.iter().any(claims)
+    };
+    sides.iter().any(mine) && sides.iter().all(known)
+}
+
+/// The group of a merge: the members of a side share its weight.
+pub(super) fn group_of(
+    plan: &Plan,
+    round: Round,
+    sides: &[MergeSide],
+    me: PeerId,
+) -> Option<Group> {
+    let mut all: Vec<Member> = Vec::new();
+    for side in sides {
+        let weight = side.weight / side.members.len() as f64;
+        all.extend(side.members.iter().map(|peer| Member::new(*peer, weight)));
+    }
+    all.sort_by_key(|member| member.peer);
+    let mut counted: Vec<&MergeSide> = sides.iter().collect();
+    counted.sort_by_key(|side| !side.members.contains(&me));
+    let counted = counted.into_iter();
+    let counted = counted.map(|side| (side.members.len() as u16, side.weight));
+    let group = Group::new(plan, round, all, me)?;
+    Some(group.of_sides(counted.collect()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    fn peer(id: u8) -> PeerId {
+        PeerId::from_bytes([id; 32])
+    }
+
+    fn head(round: u64, anchor: u8, members: u16, weight: f64) -> Head {
+        Head {
+            round: Round(round),
+            anchor: Digest::from_bytes([anchor; 32]),
+            branch: Branch {
+                bases: Default::default(),
+                members,
+                weight,
+            },
+        }
+    }
+
+    #[test]
+    fn a_side_is_a_head_that_most_of_its_branch_hold_with_the_median_of_their_claims() {
+        let said: BTreeMap<PeerId, Head> = [
+            (0, head(7, 1, 3, 30.0)),
+            (1, head(7, 1, 3, 90.0)),
+            (2, head(7, 2, 3, 30.0)), // its last round was void
+            (3, head(4, 3, 2, 10.0)),
+            (4, head(4, 3, 2, 10.0)),
+        ]
+        .into_iter()
+        .map(|(id, head)| (peer(id), head))
+        .collect();
+        let found = sides_of(&said);
+        let shape: Vec<(usize, f64)> = found.iter().map(|s| (s.members.len(), s.weight)).collect();
+        assert_eq!(shape, [(2, 30.0), (2, 10.0)]);
+        assert_eq!(round_of(&said, &found), Round(8));
+        assert!(!is_complete(&said, &found));
+        let without: BTreeMap<PeerId, Head> =
+            said.into_iter().filter(|(id, _)| *id != peer(4)).collect();
+        assert_eq!(sides_of(&without).len(), 1, "one of two is no majority");
     }
 }

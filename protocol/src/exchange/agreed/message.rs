@@ -1,21 +1,22 @@
 //! Messages of the exchanges whose groups agree: forming a round's group, then the reduction, the
 //! votes and the repairs of each fragment.
-
-pub use super::forming_message::FormingMessage;
-pub use super::member::Member;
-pub use super::merge_side::MergeSide;
-pub use super::said::Said;
+//!
+//! Messages that form a round's group.
+//!
+//! The sides of a merge, on the wire.
 
 use super::ballot::{Ballot, Held, ShardPlan, ShardVersion};
-use super::member::group;
-use super::merge_side::merge;
-use super::signed_message::SignedMessage;
-use super::whereabouts;
+use super::group::{Whereabouts, check_places};
+use super::member::{Member, Said, group};
+use super::signed_message::{Seat, SignedMessage};
 use crate::data::tally_fits;
-use crate::limits::{GRID_COLUMNS_MAX, GROUP_MEMBERS_MAX};
+use crate::limits::{GRID_COLUMNS_MAX, GROUP_MEMBERS_MAX, MERGE_SIDES_MAX};
+use crate::schedule::AgreedLinks;
 use crate::statement::Place;
 use crate::wire::{WireError, check};
-use crate::{Digest, FragmentId, GroupTag, Members, PeerId, Round, RunId, Signed, TallyEntry};
+use crate::{
+    Branch, Digest, FragmentId, GroupTag, Members, PeerId, Round, RunId, Signed, TallyEntry,
+};
 use serde::{Deserialize, Serialize};
 
 /// A message of an exchange whose groups agree.
@@ -247,7 +248,7 @@ impl AgreedMessage {
                 members, places, ..
             }) => {
                 group(members)?;
-                whereabouts::check(places, members.len())
+                check_places(places, members.len())
             }
             Self::Forming(FormingMessage::ProposeLinked {
                 round,
@@ -261,12 +262,9 @@ impl AgreedMessage {
             Self::Forming(FormingMessage::SignedReady { seat, .. }) => check::weight(seat.weight),
             Self::Forming(FormingMessage::SignedPropose { seats, members, .. }) => {
                 check::ok(usize::from(*seats) <= GROUP_MEMBERS_MAX, "seats")?;
-                let plain = members.iter().map(|seat| Member {
-                    peer: seat.peer,
-                    weight: seat.weight,
-                    taken: None,
-                    loss: None,
-                });
+                let plain = members
+                    .iter()
+                    .map(|seat| Member::new(seat.peer, seat.weight));
                 group(&plain.collect::<Vec<_>>())
             }
             Self::Forming(
@@ -373,4 +371,186 @@ impl FragmentMessage {
             Self::Tally(entries) => check::ok(tally_fits(entries), "tally"),
         }
     }
+}
+
+/// A message that forms a round's group.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum FormingMessage {
+    /// The sender's training of this round ended; sent to all peers.
+    Ready {
+        /// The round.
+        round: Round,
+        /// What it says of its contribution.
+        said: Said,
+        /// Hash of the anchor it started from, and of the owner's rules where there are any.
+        anchor: Digest,
+        /// Whether it may propose a group: it has been in one since it took over a state.
+        proposes: bool,
+    },
+    /// The round's group.
+    Propose {
+        /// The round.
+        round: Round,
+        /// Raised with every proposer that failed before.
+        term: u8,
+        /// The members in `PeerId` order.
+        members: Vec<Member>,
+    },
+    /// The sender does not join the proposed group.
+    Decline {
+        /// The round.
+        round: Round,
+        /// The term.
+        term: u8,
+    },
+    /// The round that the receiver's message names continues, or continued, without it.
+    Behind {
+        /// The first round the receiver can take part in again.
+        round: Round,
+        /// Whether the receiver's anchor differs from the swarm's, so that replaying past rounds
+        /// cannot repair it.
+        resync: bool,
+    },
+    /// [`FormingMessage::Ready`] in a run whose groups survive liars.
+    SignedReady {
+        /// The round.
+        round: Round,
+        /// Hash of the anchor it started from, and of the owner's rules where there are any.
+        anchor: Digest,
+        /// Whether it may propose a group.
+        proposes: bool,
+        /// What the sender says of itself.
+        seat: Seat,
+    },
+    /// [`FormingMessage::Propose`] in a run whose groups survive liars.
+    SignedPropose {
+        /// The round.
+        round: Round,
+        /// Raised with every proposer that failed before.
+        term: u8,
+        /// Peers that take part in rounds, absent ones included: the quorum is of these.
+        seats: u16,
+        /// The anchor of all members.
+        anchor: Digest,
+        /// The members in `PeerId` order.
+        members: Vec<Seat>,
+    },
+    /// The sender is not in a proposed group whose members sign, or not any more, and has signed nothing
+    /// in it.
+    Left {
+        /// The round.
+        round: Round,
+        /// The group.
+        group: GroupTag,
+        /// Whether what it said of its readiness still holds.
+        ready: bool,
+    },
+    /// The sender is in a group whose members sign.
+    Joined {
+        /// The round.
+        round: Round,
+        /// The group.
+        group: GroupTag,
+    },
+    /// The sender has stopped between two rounds, so that its branch can be merged with others.
+    Meet {
+        /// The round that it is in.
+        round: Round,
+        /// Hash of its anchor.
+        anchor: Digest,
+        /// Its branch.
+        branch: Box<Branch>,
+    },
+    /// The group that merges branches.
+    Merge {
+        /// The round that merges them.
+        round: Round,
+        /// Raised with every proposer that failed before.
+        term: u8,
+        /// The sides.
+        sides: Vec<MergeSide>,
+    },
+    /// [`FormingMessage::Propose`] in a run whose members go by their lines or sites.
+    ProposePlaced {
+        /// The round.
+        round: Round,
+        /// Raised with every proposer that failed before.
+        term: u8,
+        /// The members in `PeerId` order.
+        members: Vec<Member>,
+        /// Where each of them is, as far as the proposer knows it.
+        places: Vec<Whereabouts>,
+    },
+    /// [`FormingMessage::Propose`] in a run whose schedule goes by links that members measure.
+    ProposeLinked {
+        /// The round.
+        round: Round,
+        /// Raised with every proposer that failed before.
+        term: u8,
+        /// The members in `PeerId` order.
+        members: Vec<Member>,
+        /// The rates of their links.
+        links: AgreedLinks,
+    },
+}
+
+impl FormingMessage {
+    /// The message's name.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Ready { .. } => "ready",
+            Self::Propose { .. } => "propose",
+            Self::Decline { .. } => "decline",
+            Self::Behind { .. } => "behind",
+            Self::SignedReady { .. } => "signed-ready",
+            Self::SignedPropose { .. } => "signed-propose",
+            Self::Joined { .. } => "joined",
+            Self::Left { .. } => "left",
+            Self::Meet { .. } => "meet",
+            Self::Merge { .. } => "merge",
+            Self::ProposePlaced { .. } => "propose-placed",
+            Self::ProposeLinked { .. } => "propose-linked",
+        }
+    }
+
+    pub(super) const fn round(&self) -> Round {
+        match self {
+            Self::Ready { round, .. }
+            | Self::Propose { round, .. }
+            | Self::Decline { round, .. }
+            | Self::Behind { round, .. }
+            | Self::SignedReady { round, .. }
+            | Self::SignedPropose { round, .. }
+            | Self::Joined { round, .. }
+            | Self::Left { round, .. }
+            | Self::Meet { round, .. }
+            | Self::Merge { round, .. }
+            | Self::ProposePlaced { round, .. }
+            | Self::ProposeLinked { round, .. } => *round,
+        }
+    }
+}
+
+/// One side of a merge.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MergeSide {
+    /// Hash of its anchor.
+    pub head: Digest,
+    /// What its rounds have decided since the split; its members share it.
+    pub weight: f64,
+    /// Its members in `PeerId` order.
+    pub members: Vec<PeerId>,
+}
+
+/// Checks the sides of a merge.
+pub(super) fn merge(sides: &[MergeSide]) -> Result<(), WireError> {
+    let count: usize = sides.iter().map(|side| side.members.len()).sum();
+    let few = sides.len() <= MERGE_SIDES_MAX && count <= GROUP_MEMBERS_MAX;
+    check::ok(few, "sides")?;
+    for side in sides {
+        check::weight(side.weight)?;
+        let ascending = side.members.is_sorted_by(|one, next| one < next);
+        check::ok(ascending && !side.members.is_empty(), "members")?;
+    }
+    Ok(())
 }

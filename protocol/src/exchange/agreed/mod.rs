@@ -1,120 +1,83 @@
 //! Exchanges with agreement (all-reduce along a schedule, gathered, parameter server in step):
 //! survivors hold the same bits, the weighted mean of a stated set of contributions.
 //!
-//! Life of a round: `grouping` forms the group, one `FragmentRound` a fragment reduces its shards
-//! (`reduce`), votes on them (`agree`) and replaces the shards of dead members (`repair`);
-//! `history` keeps decisions for late peers. Where groups survive liars, `sealed` forms them and
-//! `signed` votes and repairs, by the rule in `rule`. `meeting` brings the sides of a swarm that was
-//! split together again, and `merging` says what follows.
+//! Life of a round: `grouping` forms the group, and `forming` says what follows; one `FragmentRound` a fragment
+//! (`fragment`) reduces its shards (`reduce`, `gathered`, `carry_out`), votes on them (`vote`) and replaces the
+//! shards of dead members (`repair`); `history` keeps decisions for late peers. Where groups survive liars,
+//! `sealed` forms them and `signed` votes and repairs, by the rule in `rule`. `meeting` brings the sides of a swarm
+//! that was split together again.
 //!
 //! Messages per round and member when all is well, with n members and f fragments: one `Ready` and
 //! one `Propose` (n - 1 of the latter by the proposer), f (n - 1) votes; 2 f (n - 1) pushes of
 //! about 1/n of a fragment each. Latency: group (one round trip), contributions, aggregates, votes.
 //!
 //! A round's fragments (all of them, or some of them if they are staggered) are opened in order, a
-//! window at a time. A decided fragment goes to the Executor at once and its bytes are released, so
+//! window at a time (`fragments`). A decided fragment goes to the Executor at once and its bytes are released, so
 //! memory follows the window and not the model. No member is more than a window ahead of the
 //! slowest one that it still waits for, because every fragment needs a shard of each.
 
-mod agree;
 mod agreement;
-mod arrivals;
 mod attendance;
-mod awaited;
 mod ballot;
-mod ballots;
-mod carried;
 mod carry_out;
 mod cell_round;
 mod column;
-mod contributors;
-mod coordinate;
-mod cut;
-mod duty;
+mod decision;
 mod early;
 mod electorate;
-mod formed;
 mod forming;
-mod forming_message;
 mod fragment;
+mod fragments;
 mod gathered;
 mod group;
 mod grouping;
-mod handed_on;
 mod history;
-mod in_group;
-mod joined;
-mod losses;
 mod mailbox;
 mod meeting;
 mod member;
-mod merge_side;
-mod merging;
 mod message;
-mod opening;
+mod owners;
 mod pipeline;
-mod proposal;
-mod proposing;
-mod proven;
-mod pushing;
-mod quorum;
-mod ready;
 mod reduce;
 mod repair;
-mod resend;
 mod rule;
-mod said;
 mod scope;
-mod scoring;
-mod scoring_state;
 mod sealed;
-mod second_pass;
-mod server;
-mod sides;
 mod signed;
-mod signed_group;
 mod signed_message;
-mod slices;
 mod state;
-mod tallies;
-mod tellers;
-mod turns;
-mod value;
-mod weights;
-mod whereabouts;
-mod window;
+mod testimony;
+mod transfer;
+mod vote;
 
-pub use ballot::{Ballot, Held, ShardPlan, ShardVersion};
+pub use ballot::{Ballot, Held, ShardPlan, ShardVersion, value_of};
 pub(in crate::exchange) use cell_round::CellRound;
-pub(in crate::exchange) use column::{Column, Shape};
-pub(in crate::exchange) use early::{Early, EarlySlice};
+pub(in crate::exchange) use column::Shape;
+pub(crate) use decision::{digests_of, inputs_of, proven, scores_of, slices_of};
+pub(in crate::exchange) use early::Early;
 pub(in crate::exchange) use electorate::ahead;
+pub(in crate::exchange) use fragment::FragmentRound;
+pub(crate) use gathered::admit;
+pub use group::Whereabouts;
 pub(in crate::exchange) use history::History;
-pub(crate) use history::{digests_of, inputs_of, scores_of, slices_of};
-pub use message::{
-    AgreedMessage, FormingMessage, FragmentMessage, Member, MergeSide, Promise, Said, Scoped,
-};
-pub(crate) use proven::proven;
-pub(crate) use scoring::admit;
-pub use signed_group::{Seated, SignedGroup};
-pub use signed_message::{Pledge, Seat, SignedMessage, VoteCertificate};
-pub use value::value_of;
-pub use whereabouts::Whereabouts;
+pub use member::{Member, Said};
+pub use message::{AgreedMessage, FormingMessage, FragmentMessage, MergeSide, Promise, Scoped};
+pub use signed_message::{Pledge, Seat, Seated, SignedGroup, SignedMessage, VoteCertificate};
 
 use crate::core::FetchId;
 use crate::core::context::Context;
 use crate::core::timers::Timer;
-use crate::exchange::{Arrived, Ending, Exchange, Outcome, PastRounds, Signal};
+use crate::exchange::{Ending, Exchange, Outcome, PastRounds, Signal};
 use crate::{
-    FragmentId, GroupTag, Layers, Members, Order, PeerError, PeerId, SliceId, TrainSummary, Wait,
+    FragmentId, GroupTag, Layers, Members, Order, PeerError, PeerId, Round, SliceId, TrainSummary,
+    Wait, Weighing,
 };
 use attendance::note_round;
-use carried::Carried;
-use fragment::FragmentRound;
+use electorate::Tellers;
+use fragments::{Fragments, window};
 use group::Group;
 use grouping::Grouping;
-use in_group::Programs;
-use tellers::Tellers;
+use pipeline::Programs;
 
 /// What this exchange is called in errors.
 const EXCHANGE: &str = "agreement in a group";
@@ -125,12 +88,10 @@ pub(crate) struct Agreed {
     group: Option<Group>,
     /// What the schedule asks of this peer in such a group.
     programs: Programs,
-    /// The round's fragments opened so far, by their number.
-    fragment_rounds: Vec<FragmentRound>,
+    /// The round's fragments opened so far.
+    fragments: Fragments,
     /// Fragments that have left so far, where they leave under the backward pass.
     cut: Vec<FragmentId>,
-    /// Members that were given up in some fragment of this round.
-    lost: Members,
     /// Members that are in another group of this round.
     elsewhere: Members,
     /// Members that do not join the group.
@@ -141,7 +102,7 @@ pub(crate) struct Agreed {
     history: History,
     /// How the round ends without a group, once every fragment has left the training.
     alone: Option<Outcome>,
-    /// Whether no group came about: every fragment is void.
+    /// Set where no group came about: every fragment is void.
     no_group: bool,
     outcome: Option<Outcome>,
     /// Inner steps of rounds whose training is still to be contributed.
@@ -154,9 +115,8 @@ impl Agreed {
             grouping: Grouping::default(),
             group: None,
             programs: Programs::default(),
-            fragment_rounds: Vec::new(),
+            fragments: Fragments::default(),
             cut: Vec::new(),
-            lost: Members::NONE,
             elsewhere: Members::NONE,
             declined: Members::NONE,
             tellers: Tellers::default(),
@@ -169,38 +129,27 @@ impl Agreed {
         }
     }
 
-    fn of_fragment(&mut self, fragment: FragmentId) -> Option<&mut FragmentRound> {
-        let at = self.place(fragment);
-        self.fragment_rounds.get_mut(at.ok()?)
-    }
-
-    /// Where a fragment is among those that are open, or where it belongs.
-    fn place(&self, fragment: FragmentId) -> Result<usize, usize> {
-        self.fragment_rounds
-            .binary_search_by_key(&fragment, |b| b.scope.fragment)
-    }
-
     /// After every signal: the timer follows the earliest open deadline.
     fn settle(&mut self, cx: &mut Context) {
         if self.group.is_none() || self.outcome.is_some() {
             return;
         }
         // Losses first: they may end fragments, which makes room in the window.
-        self.share_losses(cx);
+        self.fragments.share_losses(cx);
         self.open(cx);
-        if let Some(teller) = self.fragment_rounds.iter().find_map(|b| b.missed) {
+        let all = &self.fragments.all;
+        if let Some(teller) = all.iter().find_map(|fragment| fragment.missed) {
             cx.timers.stop(Timer::Exchange);
             let resync = true;
             self.outcome
                 .get_or_insert(Outcome::Behind { teller, resync });
             return;
         }
-        if self.alone.is_none() && self.fragment_rounds.iter().any(FragmentRound::is_spent) {
+        if self.alone.is_none() && all.iter().any(FragmentRound::is_spent) {
             self.try_again(cx);
             return;
         }
-        let open = self.fragment_rounds.iter().filter(|b| b.ending.is_none());
-        match open.map(FragmentRound::due).min() {
+        match self.fragments.due() {
             Some(deadline) => cx.timers.set(Timer::Exchange, deadline),
             // The other fragments are still in this peer's backward pass: no other peer is awaited.
             None if !self.all_cut(cx) => cx.timers.stop(Timer::Exchange),
@@ -215,6 +164,68 @@ impl Agreed {
     fn all_cut(&self, cx: &Context) -> bool {
         let together = cx.plan.overlap.layers == Layers::Together;
         together || self.cut.len() == cx.plan.fragments.len()
+    }
+
+    /// Opens the next fragments while the window has room.
+    fn open(&mut self, cx: &mut Context) {
+        let Some(group) = self.group.clone() else {
+            return;
+        };
+        let window = window(&cx.plan);
+        loop {
+            if self.fragments.open().count() >= window {
+                return;
+            }
+            let Some(next) = self.next_to_open(cx) else {
+                return;
+            };
+            self.open_one(cx, next, group.clone());
+        }
+    }
+
+    /// The next fragment, if it has left the training. All peers open fragments in the same order,
+    /// or all at once by priority. Otherwise two peers could each wait for a fragment that the
+    /// other has not opened.
+    fn next_to_open(&self, cx: &Context) -> Option<FragmentId> {
+        let opened = self.fragments.all.len();
+        let next = || cx.plan.fragments_of(cx.round).nth(opened);
+        match cx.plan.overlap.layers {
+            Layers::Together => next(),
+            Layers::AsReady => next().filter(|fragment| self.cut.contains(fragment)),
+            Layers::ByPriority | Layers::IntoForward | Layers::Decoupled => {
+                self.cut.get(opened).copied()
+            }
+        }
+    }
+
+    /// Opens one fragment and delivers the slices and messages that came early.
+    fn open_one(&mut self, cx: &mut Context, fragment: FragmentId, group: Group) {
+        let program = self.programs.of(&cx.plan, &group, cx.round);
+        let lost = self.fragments.lost;
+        let mut opened = FragmentRound::new(cx, fragment, group, program, lost);
+        if self.has_joined(cx) {
+            opened.may_sign();
+        }
+        opened.advance(cx);
+        self.fragments.insert(opened);
+        let round = cx.round;
+        let belongs = |r: Round, f: FragmentId| r == round && f == fragment;
+        for arrived in self.early.take_slices(belongs) {
+            if let Err(error) = self.arrived(cx, arrived) {
+                cx.accuse(arrived.from, error.to_string());
+            }
+        }
+        for (from, message) in self.early.take_messages(belongs) {
+            if let Err(error) = self.deliver(cx, from, &message) {
+                cx.accuse(from, error.to_string());
+            }
+        }
+    }
+
+    /// A member's link is gone, or it is in another group: no fragment waits for it.
+    fn gone(&mut self, cx: &mut Context, peer: PeerId) {
+        self.fragments.gone(cx, peer);
+        self.early.drop_of(cx, peer);
     }
 }
 
@@ -240,31 +251,17 @@ impl Exchange for Agreed {
     fn signal(&mut self, cx: &mut Context, signal: Signal<'_>) -> Result<(), PeerError> {
         let result = match signal {
             Signal::Message { from, message } => self.message(cx, from, message),
-            Signal::Arrived(Arrived {
-                from,
-                slice,
-                meta,
-                digest,
-            }) => self.arrived(cx, from, slice, meta, digest),
+            Signal::Arrived(arrived) => self.arrived(cx, arrived),
             Signal::Pushed { to, slice, outcome } => {
-                if let Some(fragment_round) = self.of_fragment(slice.fragment)
-                    && fragment_round.scope.round == slice.round
-                {
-                    fragment_round.pushed(cx, to, slice, outcome);
-                }
+                self.fragments.pushed(cx, to, slice, outcome);
                 Ok(())
             }
             Signal::Fetched {
                 what: FetchId::Slice(slice),
                 digest,
             } => {
-                let kept = self.kept(slice);
-                let fragment_round = self.of_fragment(slice.fragment);
-                if let Some(fragment_round) =
-                    fragment_round.filter(|b| b.scope.round == slice.round)
-                {
-                    fragment_round.fetched(cx, slice, digest);
-                } else if !kept {
+                let open = self.fragments.fetched(cx, slice, digest);
+                if !open && !self.history.keeps(&slice) {
                     cx.order(Order::Release { slice });
                 }
                 Ok(())
@@ -272,15 +269,11 @@ impl Exchange for Agreed {
             Signal::FetchFailed {
                 what: FetchId::Slice(slice),
             } => {
-                if let Some(fragment_round) = self.of_fragment(slice.fragment) {
-                    fragment_round.fetch_failed(cx, slice);
-                }
+                self.fragments.fetch_failed(cx, slice);
                 Ok(())
             }
             Signal::Done { order, done } => {
-                self.fragment_rounds
-                    .iter_mut()
-                    .any(|b| b.done(cx, order, done));
+                self.fragments.done(cx, order, done);
                 Ok(())
             }
             Signal::Gone(peer) => {
@@ -291,7 +284,7 @@ impl Exchange for Agreed {
             }
             Signal::Timeout => {
                 self.leave_unless_joined(cx);
-                self.fragment_rounds.iter_mut().for_each(|b| b.timeout(cx));
+                self.fragments.timeout(cx);
                 self.forming_timeout(cx);
                 Ok(())
             }
@@ -312,27 +305,15 @@ impl Exchange for Agreed {
             let all = cx.plan.fragments_of(cx.round);
             return all.map(|f| (f, Ending::Void)).collect();
         }
-        let untold = self.fragment_rounds.iter_mut().filter(|b| !b.told);
-        let ended = untold.filter_map(|b| {
-            let ending = b.ending.clone()?;
-            b.told = true;
-            Some((b.scope.fragment, ending))
-        });
-        ended.collect()
+        self.fragments.ended()
     }
 
     fn applied(&mut self, cx: &mut Context, fragment: FragmentId) {
-        let at = self.place(fragment);
-        if let Some(fragment_round) = at.ok().and_then(|at| self.fragment_rounds.get_mut(at))
-            && fragment_round.told
-        {
-            self.history.close(cx, fragment_round);
-        }
+        self.fragments.applied(cx, fragment, &mut self.history);
     }
 
     fn without(&mut self, cx: &mut Context, bad: SliceId, reason: &str) -> Option<Ending> {
-        let fragment_round = self.of_fragment(bad.fragment)?;
-        fragment_round.leave_out(cx, bad, reason)
+        self.fragments.without(cx, bad, reason)
     }
 
     fn outcome(&mut self) -> Option<Outcome> {
@@ -349,9 +330,10 @@ impl Exchange for Agreed {
     }
 
     fn finish(&mut self, cx: &mut Context) {
-        note_round(cx, self.group.as_ref(), &self.fragment_rounds);
-        let void = |b: &FragmentRound| matches!(b.ending, Some(Ending::Void));
-        let none = self.group.is_none() || self.fragment_rounds.iter().any(void);
+        let all = &self.fragments.all;
+        note_round(cx, self.group.as_ref(), all);
+        let void = |f: &FragmentRound| matches!(f.ending, Some(Ending::Void));
+        let none = self.group.is_none() || all.iter().any(void);
         self.carried.ended(none);
         self.grouping.end(cx, false);
         self.end_merge(cx);
@@ -359,18 +341,12 @@ impl Exchange for Agreed {
         self.group = None;
         self.cut.clear();
         self.alone = None;
-        self.lost = Members::NONE;
+        self.fragments.lost = Members::NONE;
         self.elsewhere = Members::NONE;
-        let signed = |b: &FragmentRound| b.has_signed();
-        if self.fragment_rounds.iter().any(signed) {
+        if self.fragments.all.iter().any(FragmentRound::has_signed) {
             self.grouping.leave_signed(cx.round);
         }
-        for mut fragment_round in std::mem::take(&mut self.fragment_rounds) {
-            // A round that is given up half-way is learned from others later, so its bytes go. A
-            // closed fragment holds none.
-            fragment_round.stop_waiting(cx);
-            fragment_round.release(cx, &[]);
-        }
+        self.fragments.release(cx);
         self.early.forget_the_round(cx, |_| false);
     }
 
@@ -391,6 +367,59 @@ impl Exchange for Agreed {
     }
 
     fn awaited(&self, cx: &Context, wait: Wait, fragment: FragmentId) -> Vec<PeerId> {
-        self.awaited_peers(cx, wait, fragment)
+        let meeting = &self.grouping.meeting;
+        match wait {
+            Wait::Group if meeting.active() => meeting.silent(cx),
+            Wait::Group => self.grouping.awaited(cx),
+            _ => self.fragments.awaited(fragment),
+        }
+    }
+}
+
+/// Inner steps behind the contribution of this round. After a void round the next contribution holds the training
+/// of both, so where weights count inner steps, these add up.
+#[derive(Clone, Copy, Debug, Default)]
+struct Carried {
+    /// Of rounds before this one that were void.
+    before: u64,
+    /// Of this round.
+    now: u64,
+}
+
+impl Carried {
+    /// The weight of a contribution after this training.
+    fn weigh(&mut self, weighing: Weighing, summary: &TrainSummary) -> f64 {
+        self.now = summary.steps;
+        match weighing {
+            Weighing::Samples => summary.samples as f64,
+            Weighing::Steps => (self.before + self.now) as f64,
+        }
+    }
+
+    /// A round has ended, perhaps without a result.
+    fn ended(&mut self, void: bool) {
+        self.before = if void { self.before + self.now } else { 0 };
+        self.now = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn inner_steps_of_void_rounds_count_with_those_of_the_next() {
+        let summary = |steps| TrainSummary {
+            steps,
+            samples: 8 * steps,
+            ..TrainSummary::default()
+        };
+        let mut carried = Carried::default();
+        assert_eq!(carried.weigh(Weighing::Steps, &summary(3)), 3.0);
+        carried.ended(true);
+        assert_eq!(carried.weigh(Weighing::Steps, &summary(4)), 7.0);
+        assert_eq!(carried.weigh(Weighing::Samples, &summary(4)), 32.0);
+        carried.ended(false);
+        assert_eq!(carried.weigh(Weighing::Steps, &summary(5)), 5.0);
     }
 }

@@ -7,37 +7,55 @@
 //!
 //! **Source:** Ryabinin et al. 2020 (Moshpit SGD), section 3.2, "butterfly all-reduce" for the form
 //! used here; Rabenseifner 2004 for the bandwidth bound.
+//!
+//! Exchanges of two passes: the owner of a shard makes a *basis* of the members' first contributions and
+//! sends it to them; each encodes a second contribution for this basis; the owner makes the aggregate of
+//! basis and second contributions.
+//!
+//! ```text
+//! b = basis(first_1, ..., first_n),   second_i = encode(x_i; b),   aggregate = join(b, sum_i w_i second_i / sum_i w_i)
+//! ```
+//!
+//! Only the aggregate is voted on: it contains all that members apply, so a basis needs no agreement. An
+//! owner that dies between the passes leaves a shard without an aggregate, and the next ballot has the
+//! shard reduced again from the first pass on, by a successor that makes a basis of its own. A second
+//! contribution counts for one basis only, so it is named by the attempt. Contributors of the aggregate
+//! are those of the second pass.
+//!
+//! Cost per round with n members: twice the pushes of an exchange of one pass, 4 (n - 1) for each member
+//! in the butterfly, and two more latencies.
+//!
+//! **Source:** Vogels et al. 2019, "PowerSGD", algorithm 1, where both passes are all-reduces; Ivkin et
+//! al. 2019, "Communication-efficient distributed SGD with sketching", algorithm 2, where the server asks
+//! for exact values in the second.
 
 use super::ballot::ShardVersion;
-use super::duty::{Duty, Pass, Progress};
 use super::fragment::FragmentRound;
-use super::state::Task;
+use super::state::{Duty, FragmentStage, Pass, Progress, Task};
 use crate::core::context::Context;
-use crate::{Attempt, Digest, Done, Members, Order, OrderId, Part, PeerId, SliceId, WorkError};
+use crate::{
+    Attempt, Digest, Done, Members, Order, OrderId, Part, PeerId, Settlement, SliceId, Wait,
+    WorkError,
+};
 
 impl FragmentRound {
     /// Orders every reduction whose contributions are complete.
     pub(super) fn reduce(&mut self, cx: &mut Context) {
-        let ready: Vec<u16> = self
-            .reduction
-            .duties
-            .iter()
-            .filter(|(shard, duty)| {
-                let waited = duty.expected & self.hopeful;
-                duty.progress == Progress::Collecting && waited.is_within(self.here(**shard, duty))
-            })
-            .map(|(shard, _)| *shard)
-            .collect();
+        let complete = |(shard, duty): &(&u16, &Duty)| {
+            let waited = duty.expected & self.hopeful;
+            duty.progress == Progress::Collecting && waited.is_within(self.here(**shard, duty))
+        };
+        let ready = self.reduction.duties.iter().filter(complete);
+        let ready: Vec<u16> = ready.map(|(shard, _)| *shard).collect();
         for shard in ready {
-            match self.reduction.duties.get(&shard).copied() {
-                Some(duty) if duty.pass == Pass::Second => {
-                    self.join(cx, shard, self.here(shard, &duty));
-                }
-                Some(duty) if duty.pass == Pass::Scores => {
-                    self.score(cx, self.here(shard, &duty));
-                }
-                Some(duty) => self.combine(cx, shard, self.here(shard, &duty)),
-                None => {}
+            let Some(duty) = self.reduction.duties.get(&shard).copied() else {
+                continue;
+            };
+            let here = self.here(shard, &duty);
+            match duty.pass {
+                Pass::First => self.combine(cx, shard, here),
+                Pass::Second => self.join(cx, shard, here),
+                Pass::Scores => self.score(cx, here),
             }
         }
     }
@@ -73,23 +91,22 @@ impl FragmentRound {
         }
         let (fragment, of) = (self.scope.fragment, self.scope.cut());
         let (local, shard) = (shard, self.scope.numbered(shard));
-        let order = cx.order(match merges {
-            true => Order::Average {
+        let order = if merges {
+            Order::Average {
                 fragment,
                 shard,
                 of,
                 inputs,
-            },
-            false => Order::Reduce {
+            }
+        } else {
+            Order::Reduce {
                 fragment,
                 shard,
                 of,
                 inputs,
-            },
-        });
-        self.reduction
-            .tasks
-            .insert(order, Task::Combine(local, attempt));
+            }
+        };
+        self.order(cx, order, Task::Combine(local, attempt));
     }
 
     /// Slices of some members with their weights.
@@ -105,31 +122,29 @@ impl FragmentRound {
 
     /// Members whose contribution to this peer's shard is still missing.
     pub(super) fn missing_contributors(&self) -> Members {
-        let open = self
-            .reduction
-            .duties
-            .iter()
-            .filter(|(_, d)| d.progress == Progress::Collecting);
+        let duties = self.reduction.duties.iter();
+        let open = duties.filter(|(_, d)| d.progress == Progress::Collecting);
         open.fold(Members::NONE, |missing, (shard, duty)| {
             missing | (duty.expected & self.hopeful).without(self.here(*shard, duty))
         })
     }
 
     /// An order was answered; false when it is not one of this exchange.
-    pub(super) fn done(&mut self, cx: &mut Context, order: OrderId, done: &Done) -> bool {
+    pub(in crate::exchange) fn done(
+        &mut self,
+        cx: &mut Context,
+        order: OrderId,
+        done: &Done,
+    ) -> bool {
         let Some(task) = self.reduction.tasks.remove(&order) else {
             return false;
         };
-        if let Task::Fold(shard) | Task::Value(shard) = task {
-            let name = self.next_value(shard);
-            self.pipeline_answered(cx, task, name, done);
-            self.advance(cx);
-            return true;
-        }
         match task {
-            Task::Stage(_) | Task::Measure(_) | Task::Read(_) => {
-                self.scoring_answered(cx, task, done);
+            Task::Fold(shard) | Task::Value(shard) => {
+                self.pipeline_answered(cx, task, self.next_value(shard), done);
             }
+            Task::Stage(_) | Task::Measure(_) => self.evaluated(cx, task, done),
+            Task::Read(part) => self.scores_read(cx, part, done),
             _ => self.answered(cx, task, done),
         }
         self.advance(cx);
@@ -140,25 +155,18 @@ impl FragmentRound {
     /// ended without it, and its slices may be released. The bytes that were encoded all the same are
     /// noted, so that they are released too.
     fn outdated(&mut self, task: Task, shard: u16, attempt: Attempt) {
-        match task {
-            Task::Aggregate(..) | Task::Noted(..) => {
-                let slice = self.own_aggregate(shard, attempt);
-                self.transfers.slices.insert(slice);
-            }
-            Task::Basis(..) => {
-                let slice = self.scope.basis(shard, self.scope.group.me, attempt);
-                self.transfers.slices.insert(slice);
-            }
-            _ => {}
-        }
+        self.transfers.slices.extend(match task {
+            Task::Aggregate(..) | Task::Noted(..) => Some(self.own_aggregate(shard, attempt)),
+            Task::Basis(..) => Some(self.scope.basis(shard, self.scope.group.me, attempt)),
+            _ => None,
+        });
     }
 
     /// This peer's contribution to a shard is encoded.
     fn encoded(&mut self, cx: &mut Context, shard: u16, bytes: u64) {
         self.reduction.encoded.insert(shard, bytes);
-        self.transfers
-            .slices
-            .insert(self.scope.contribution(shard, self.scope.group.me));
+        let slice = self.scope.contribution(shard, self.scope.group.me);
+        self.transfers.slices.insert(slice);
         if !self.over() {
             self.contribute(cx, shard);
         }
@@ -182,10 +190,8 @@ impl FragmentRound {
                 Task::Combine(shard, _) | Task::Basis(shard, _),
                 Done::Failed(WorkError::BadSlice { slice, reason, .. }),
             ) if self.scope.group.index(slice.origin).is_some() => {
-                cx.accuse(
-                    slice.origin,
-                    format!("a contribution that is bad: {reason}"),
-                );
+                let what = format!("a contribution that is bad: {reason}");
+                cx.accuse(slice.origin, what);
                 self.without(cx, shard, slice.origin);
             }
             (Task::Basis(shard, _), Done::Encoded { bytes, .. }) => {
@@ -209,7 +215,12 @@ impl FragmentRound {
                     bytes,
                     digest: Some(digest),
                 },
-            ) => self.encoded_aggregate(cx, shard, *bytes, *digest),
+            ) => {
+                if self.scope.gathered {
+                    self.reduction.encoded.insert(shard, *bytes);
+                }
+                self.publish(cx, shard, *bytes, *digest);
+            }
             (
                 Task::Combine(shard, _)
                 | Task::Aggregate(shard, _)
@@ -242,13 +253,6 @@ impl FragmentRound {
         self.over() || duty.is_none_or(|duty| duty.attempt != attempt)
     }
 
-    fn encoded_aggregate(&mut self, cx: &mut Context, shard: u16, bytes: u64, digest: Digest) {
-        if self.scope.gathered {
-            self.reduction.encoded.insert(shard, bytes);
-        }
-        self.publish(cx, shard, bytes, digest);
-    }
-
     /// Puts the column's note behind the bytes of an aggregate.
     fn append_note(&mut self, cx: &mut Context, shard: u16, attempt: Attempt) {
         let duty = self.reduction.duties.get(&shard);
@@ -256,10 +260,8 @@ impl FragmentRound {
         let note = self.scope.note_with(rows);
         let slice = self.own_aggregate(shard, attempt);
         let of = self.scope.cut();
-        let order = cx.order(Order::Append { slice, of, note });
-        self.reduction
-            .tasks
-            .insert(order, Task::Noted(shard, attempt));
+        let order = Order::Append { slice, of, note };
+        self.order(cx, order, Task::Noted(shard, attempt));
     }
 
     /// The name of this peer's aggregate of a shard.
@@ -288,7 +290,7 @@ impl FragmentRound {
         }
         let meta = self.scope.contribution_meta(bytes);
         let slice = self.scope.contribution(shard, self.scope.group.me);
-        self.tell_tally(cx, shard, owner);
+        self.scope.tell_tally(cx, shard, owner);
         self.push(cx, self.scope.group.peer(owner), slice, meta);
     }
 
@@ -299,14 +301,12 @@ impl FragmentRound {
         duty.progress = Progress::Encoding;
         let attempt = duty.attempt;
         let slice = self.own_aggregate(shard, attempt);
-        let order = cx.order(Order::Encode {
+        let order = Order::Encode {
             store: self.scope.reduction(shard),
             slice,
             of: self.scope.cut(),
-        });
-        self.reduction
-            .tasks
-            .insert(order, Task::Aggregate(shard, attempt));
+        };
+        self.order(cx, order, Task::Aggregate(shard, attempt));
     }
 
     /// A contribution does not decode: its sender is left out.
@@ -331,33 +331,224 @@ impl FragmentRound {
         };
         duty.progress = Progress::Done;
         let version = ShardVersion {
-            owner: self.scope.group.peer(self.scope.group.me),
+            owner: cx.me(),
             attempt: duty.attempt,
             contributors: duty.included,
             digest,
         };
         let meta = self.scope.mean_meta(bytes, version.contributors);
         let slice = self.scope.aggregate(shard, &version);
-        let to: Vec<PeerId> = self
-            .scope
-            .group
-            .others()
-            .filter(|(i, _)| self.is_told(cx, *i))
-            .map(|(_, peer)| peer)
-            .collect();
+        let others = self.scope.group.others();
+        let told = others.filter(|(i, _)| self.is_told(cx, *i));
+        let to: Vec<PeerId> = told.map(|(_, peer)| peer).collect();
         to.into_iter()
             .for_each(|peer| self.push(cx, peer, slice, meta));
         self.hold(shard, version);
     }
 
-    /// Notes that the bytes of a version are here.
-    pub(super) fn hold(&mut self, shard: u16, version: ShardVersion) {
-        self.transfers
-            .slices
-            .insert(self.scope.aggregate(shard, &version));
-        let versions = self.held.entry(shard).or_default();
-        // The bytes of an earlier version with the same name were overwritten.
-        versions.retain(|v| (v.owner, v.attempt) != (version.owner, version.attempt));
-        versions.push(version);
+    /// The members whose second contributions for this peer's basis are here.
+    pub(super) fn seconds_here(&self, shard: u16, duty: &Duty) -> Option<Members> {
+        let seconds = self.reduction.seconds.get(&(shard, duty.attempt));
+        // One that did not contribute before has nothing to add to.
+        seconds.map(|seconds| *seconds & duty.expected)
+    }
+
+    /// All first contributions to a shard are here: makes the basis of them.
+    pub(super) fn encode_basis(
+        &mut self,
+        cx: &mut Context,
+        shard: u16,
+        attempt: Attempt,
+        inputs: Vec<(SliceId, f64)>,
+    ) {
+        let order = Order::EncodeBasis {
+            slice: self.scope.basis(shard, self.scope.group.me, attempt),
+            of: self.scope.cut(),
+            inputs,
+        };
+        self.order(cx, order, Task::Basis(shard, attempt));
+    }
+
+    /// The basis is made: the members whose first contributions are in it get it, and their second ones
+    /// are awaited.
+    pub(super) fn send_basis(&mut self, cx: &mut Context, shard: u16, bytes: u64) {
+        let me = self.scope.group.me;
+        let Some(duty) = self.reduction.duties.get_mut(&shard) else {
+            return;
+        };
+        (duty.pass, duty.progress) = (Pass::Second, Progress::Collecting);
+        duty.expected = duty.included;
+        let (attempt, included) = (duty.attempt, duty.included);
+        let slice = self.scope.basis(shard, me, attempt);
+        self.transfers.slices.insert(slice);
+        let meta = self.scope.mean_meta(bytes, included);
+        let others = self.scope.group.others();
+        let to: Vec<PeerId> = others
+            .filter(|(i, _)| included.has(*i) && self.hopeful.has(*i))
+            .map(|(_, peer)| peer)
+            .collect();
+        self.wait_for_seconds(cx, &to);
+        for peer in to {
+            self.push(cx, peer, slice, meta);
+        }
+        if included.has(me) {
+            self.encode_second(cx, shard, attempt, me);
+        }
+    }
+
+    /// The second wait for members is as long as the first one may be.
+    fn wait_for_seconds(&mut self, cx: &mut Context, members: &[PeerId]) {
+        let (fragment, wait) = (self.scope.fragment, Wait::Contributions);
+        let allowed = cx.deadlines.allow(wait, members.iter().copied());
+        match self.stage {
+            FragmentStage::Collecting => {
+                cx.waited_in(fragment, wait, false);
+                self.deadline = cx.wait_in(fragment, wait, allowed);
+            }
+            FragmentStage::Repairing => self.wait_for_repair(cx, allowed),
+            FragmentStage::Gathering => {}
+        }
+    }
+
+    /// The owner of a shard sends a basis.
+    pub(super) fn basis_arrived(
+        &mut self,
+        cx: &mut Context,
+        owner: usize,
+        slice: SliceId,
+        members: Members,
+    ) {
+        self.transfers.slices.insert(slice);
+        let shard = self.scope.part_of(&slice);
+        // A basis without this peer's contribution waits for nothing of it.
+        if members.has(self.scope.group.me) {
+            let owner = self.scope.group.peer(owner);
+            self.reduction.bases.insert((shard, slice.attempt), owner);
+            self.answer_basis(cx, shard);
+        }
+    }
+
+    /// Encodes this peer's second contribution to a shard, if the basis that the present ballot is about is
+    /// here. One that comes before its ballot's plan waits for it.
+    pub(super) fn answer_basis(&mut self, cx: &mut Context, shard: u16) {
+        let Some(target) = self.targets.get(usize::from(shard)).copied() else {
+            return;
+        };
+        let place = (shard, target.attempt);
+        let owner = self.reduction.bases.get(&place).copied();
+        let awaited = target.exact.is_none() && owner == Some(self.scope.group.peer(target.owner));
+        if awaited && self.reduction.encoded.contains_key(&shard) && !self.over() {
+            self.reduction.bases.remove(&place);
+            self.encode_second(cx, shard, target.attempt, target.owner);
+        }
+    }
+
+    fn encode_second(&mut self, cx: &mut Context, shard: u16, attempt: Attempt, owner: usize) {
+        let order = Order::EncodeSecond {
+            slice: self.scope.second(shard, self.scope.group.me, attempt),
+            of: self.scope.cut(),
+            basis: self.scope.basis(shard, owner, attempt),
+        };
+        self.order(cx, order, Task::Second(shard, attempt));
+    }
+
+    /// This peer's second contribution is encoded: its owner gets it. A basis that nothing can be encoded
+    /// for is its owner's fault, and nothing more is expected of this owner.
+    pub(super) fn second_answered(
+        &mut self,
+        cx: &mut Context,
+        shard: u16,
+        attempt: Attempt,
+        done: &Done,
+    ) {
+        let me = self.scope.group.me;
+        match done {
+            Done::Encoded { bytes, .. } => {
+                let slice = self.scope.second(shard, me, attempt);
+                self.transfers.slices.insert(slice);
+                let target = self.targets.get(usize::from(shard));
+                let target = target.filter(|target| target.attempt == attempt && !self.over());
+                let Some(owner) = target.map(|target| target.owner) else {
+                    return;
+                };
+                if owner == me {
+                    self.second_arrived(me, slice);
+                } else {
+                    let meta = self.scope.contribution_meta(*bytes);
+                    self.push(cx, self.scope.group.peer(owner), slice, meta);
+                }
+            }
+            Done::Failed(WorkError::BadSlice { slice, reason, .. }) => {
+                if let Some(owner) = self.scope.group.index(slice.origin) {
+                    cx.accuse(slice.origin, format!("a basis that is bad: {reason}"));
+                    self.give_up(Members::one(owner));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// A member's second contribution is here.
+    pub(super) fn second_arrived(&mut self, member: usize, slice: SliceId) {
+        self.transfers.slices.insert(slice);
+        let shard = self.scope.part_of(&slice);
+        let duty = self.reduction.duties.get(&shard);
+        if duty.is_some_and(|duty| duty.pass == Pass::Second && duty.attempt == slice.attempt) {
+            let seconds = self.reduction.seconds.entry((shard, slice.attempt));
+            *seconds.or_default() |= Members::one(member);
+        }
+    }
+
+    /// All second contributions to a shard are here: makes the aggregate of them.
+    pub(super) fn join(&mut self, cx: &mut Context, shard: u16, set: Members) {
+        let Some(duty) = self.reduction.duties.get_mut(&shard) else {
+            return;
+        };
+        let attempt = duty.attempt;
+        (duty.included, duty.progress) = (set, Progress::Encoding);
+        let inputs = self.weighed(set, |i| self.scope.second(shard, i, attempt));
+        let total: f64 = inputs.iter().map(|(_, weight)| weight).sum();
+        if total <= 0.0 || cx.plan.too_few(inputs.len()) {
+            // The shard stays missing: a ballot has it reduced again.
+            self.reduction.duties.remove(&shard);
+            return;
+        }
+        let order = Order::EncodeJoined {
+            slice: self.own_aggregate(shard, attempt),
+            of: self.scope.cut(),
+            basis: self.scope.basis(shard, self.scope.group.me, attempt),
+            inputs,
+        };
+        self.order(cx, order, Task::Aggregate(shard, attempt));
+    }
+
+    /// A second contribution does not fit the basis: its sender is left out. In ballots above zero two
+    /// coordinators may have named two owners in one attempt, and it may be for the other one.
+    pub(super) fn without_second(
+        &mut self,
+        cx: &mut Context,
+        (shard, attempt): (u16, Attempt),
+        origin: PeerId,
+        reason: &str,
+    ) {
+        if attempt == Attempt::FIRST {
+            let what = format!("a second contribution that is bad: {reason}");
+            cx.accuse(origin, what);
+        }
+        let left_out = self.scope.group.index(origin).map(Members::one);
+        if let Some(duty) = self.reduction.duties.get_mut(&shard) {
+            duty.progress = Progress::Collecting;
+            duty.expected = duty.expected.without(left_out.unwrap_or_default());
+        }
+    }
+
+    /// Tells the codec if this peer's second contribution to a shard is not in what was decided.
+    pub(super) fn settle_second(&self, cx: &mut Context, shard: u16, version: &ShardVersion) {
+        let me = self.scope.group.me;
+        let slice = self.scope.second(shard, me, version.attempt);
+        if !version.contributors.has(me) && self.transfers.slices.contains(&slice) {
+            let outcome = Settlement::Lost;
+            cx.order(Order::Settle { slice, outcome });
+        }
     }
 }

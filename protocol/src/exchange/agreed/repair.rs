@@ -5,19 +5,24 @@
 //! members, and makes a plan from a strict majority of promises: versions that were voted for in
 //! the highest ballot stay; a shard that some member holds stays; a successor reduces the others
 //! again.
+//!
+//! Where members sign, `signed` picks coordinators and makes plans by other rules. What follows from a plan is the
+//! same.
 
-use super::ballot::ShardVersion;
-use super::ballot::{Ballot, ShardPlan};
-use super::ballots::Promised;
-use super::duty::Duty;
+use super::agreement::Coordination;
+use super::ballot::{Ballot, Held, ShardPlan, ShardVersion};
 use super::fragment::FragmentRound;
-use super::message::{FragmentMessage, Promise, Scoped};
-use super::state::{FragmentStage, Target};
+use super::message::{FragmentMessage, Promise};
+use super::owners::ranked;
+use super::state::{Duty, FragmentStage, Target};
 use crate::core::context::Context;
+use crate::exchange::broke;
 use crate::limits::BALLOTS_MAX;
 use crate::rendezvous::rendezvous;
-use crate::{Attempt, Digest, Members, PeerError, PeerId, SliceId, Wait};
+use crate::{Attempt, Members, PeerError, PeerId, Wait};
 use core::time::Duration;
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
 impl FragmentRound {
     /// Asks for the next ballot.
@@ -34,22 +39,17 @@ impl FragmentRound {
         }
         // Members that wait for the same peers pick the same coordinator without a message. Others
         // learn of it from its question.
-        let hopeful = (self.hopeful & self.scope.group.all()).iter();
-        let winner = hopeful.max_by_key(|i| {
-            rendezvous(
-                &cx.plan.run,
-                self.scope.round,
-                number,
-                self.scope.group.peer(*i),
-            )
-        });
-        let coordinator = self.scope.group.peer(winner.unwrap_or(self.scope.group.me));
+        let group = &self.scope.group;
+        let (run, round) = (&cx.plan.run, self.scope.round);
+        let hopeful = (self.hopeful & group.all()).iter();
+        let winner = hopeful.max_by_key(|i| rendezvous(run, round, number, group.peer(*i)));
+        let (me, coordinator) = (cx.me(), group.peer(winner.unwrap_or(group.me)));
         let ballot = Ballot {
             number,
             coordinator,
         };
         self.enter(cx, ballot);
-        if coordinator == self.scope.group.peer(self.scope.group.me) {
+        if coordinator == me {
             self.coordinate(cx, ballot);
         } else {
             self.promise(cx, coordinator, ballot);
@@ -61,7 +61,7 @@ impl FragmentRound {
         self.stage = FragmentStage::Repairing;
         // Ballots above zero reduce directly: a schedule cannot go around the member that failed.
         if let Some(pipeline) = &mut self.pipeline {
-            pipeline.close();
+            pipeline.open = false;
             let of = (self.scope.round, self.scope.fragment);
             cx.send_now(|slice| (slice.round, slice.fragment) == of);
         }
@@ -77,9 +77,7 @@ impl FragmentRound {
 
     /// Starts the clock of the next step of a ballot.
     pub(super) fn wait_for_repair(&mut self, cx: &mut Context, allowed: Duration) {
-        for wait in [Wait::Contributions, Wait::Agreement, Wait::Repair] {
-            cx.waited_in(self.scope.fragment, wait, true);
-        }
+        self.stop_waiting(cx, true);
         let allowed = match &self.agreement.signed {
             // As long as waits are too short here, ballots that follow each other decide nothing.
             Some(signed) => (allowed * signed.patience()).min(cx.deadlines.ceiling().max(allowed)),
@@ -91,7 +89,7 @@ impl FragmentRound {
     /// Sends the promise; if the exchange is decided here already, says so instead.
     pub(super) fn promise(&mut self, cx: &mut Context, to: PeerId, ballot: Ballot) {
         if self.agreement.signed.is_some() {
-            self.pledge_as_asked(cx, ballot.number);
+            self.join_ballot(cx, ballot.number);
             return;
         }
         if let Some(message) = self.decision() {
@@ -99,41 +97,8 @@ impl FragmentRound {
             return;
         }
         self.enter(cx, ballot);
-        let Promised {
-            voted,
-            held,
-            hopeful,
-        } = self.own_promise();
-        let promise = Promise {
-            ballot,
-            voted,
-            held,
-            hopeful,
-        };
-        cx.send(to, self.scope.scoped(FragmentMessage::Promise(promise)));
-    }
-
-    /// The decision as a message, once there is one and all of it is here.
-    pub(super) fn decision(&self) -> Option<Scoped> {
-        if self.agreement.signed.is_some() {
-            return self.proof();
-        }
-        self.plain_decision()
-    }
-
-    /// The decision as a message without a proof.
-    pub(super) fn plain_decision(&self) -> Option<Scoped> {
-        let (ballot, versions) = self.agreement.decided.clone()?;
-        let ballot = match self.agreement.signed {
-            Some(_) => 0,
-            None => ballot,
-        };
-        let members = self.scope.group.members.clone();
-        Some(self.scope.scoped(FragmentMessage::Decided {
-            ballot,
-            members,
-            versions,
-        }))
+        let promise = FragmentMessage::Promise(self.own_promise(ballot));
+        self.scope.send(cx, to, promise);
     }
 
     /// A coordinator asks for a promise.
@@ -144,9 +109,7 @@ impl FragmentRound {
         ballot: Ballot,
     ) -> Result<(), PeerError> {
         if ballot.coordinator != from || ballot.number == 0 {
-            return Err(PeerError::Unexpected {
-                what: "a ballot that its sender does not coordinate".to_owned(),
-            });
+            return broke("a ballot that its sender does not coordinate");
         }
         if ballot >= self.agreement.promised {
             if self.dutiful() {
@@ -154,7 +117,7 @@ impl FragmentRound {
             } else {
                 // The promise lists the aggregates that this peer holds, so it waits for those that
                 // are being reduced.
-                self.ballots.asked = Some((from, ballot));
+                self.agreement.asked = Some((from, ballot));
                 self.hurry(cx);
             }
         }
@@ -183,17 +146,11 @@ impl FragmentRound {
         alive: Members,
         shards: &[ShardPlan],
     ) -> Result<(), PeerError> {
-        let member = |peer: &PeerId| self.scope.group.index(*peer).is_some();
         let fits = shards.len() == usize::from(self.scope.of)
             && alive.is_within(self.scope.group.all())
-            && shards.iter().all(|plan| match plan {
-                ShardPlan::Keep { version, holder } => member(&version.owner) && member(holder),
-                ShardPlan::Redo { owner } => member(owner),
-            });
+            && self.scope.names_members(shards);
         if ballot.coordinator != from || !fits {
-            return Err(PeerError::Unexpected {
-                what: "a repair that does not fit the group, or of another coordinator".to_owned(),
-            });
+            return broke("a repair that does not fit the group, or of another coordinator");
         }
         if ballot >= self.agreement.promised && self.agreement.decided.is_none() {
             self.follow(cx, ballot, alive, shards);
@@ -212,9 +169,8 @@ impl FragmentRound {
         self.enter(cx, ballot);
         // From now on this peer votes on the plan of this ballot.
         self.agreement.ballot = ballot;
-        let gone = self.give_up(!alive);
-        gone.into_iter().for_each(|peer| cx.suspect(peer));
-        let peers: Vec<PeerId> = self.scope.group.others().map(|(_, p)| p).collect();
+        self.suspect(cx, !alive);
+        let peers = self.scope.group.other_peers();
         let allowed = cx.deadlines.allow(Wait::Contributions, peers);
         let passes = if self.scope.passes.are_two() { 2 } else { 1 };
         self.wait_for_repair(cx, allowed * passes);
@@ -231,7 +187,7 @@ impl FragmentRound {
                 }
                 ShardPlan::Keep { version, holder } => {
                     let here = self.fitting(shard).is_some();
-                    let own = *holder == self.scope.group.peer(self.scope.group.me);
+                    let own = *holder == cx.me();
                     if !here && !own && !self.is_coming(version, *holder) {
                         self.fetch(cx, shard, version, *holder);
                     }
@@ -241,10 +197,9 @@ impl FragmentRound {
                     let known = known.is_some_and(|d| d.attempt == ballot.attempt());
                     // A member that did not promise contributes nothing to the new reduction.
                     if target.owner == self.scope.group.me && !known {
-                        self.reduction.duties.insert(
-                            shard,
-                            Duty::new(ballot.attempt(), alive & self.scope.group.bringing()),
-                        );
+                        let expected = alive & self.scope.group.bringing();
+                        let duty = Duty::new(ballot.attempt(), expected);
+                        self.reduction.duties.insert(shard, duty);
                     }
                     self.contribute(cx, shard);
                     self.answer_basis(cx, shard);
@@ -267,8 +222,8 @@ impl FragmentRound {
     fn waits_for_results(&mut self) -> bool {
         let number = self.agreement.promised.number;
         let planned = self.agreement.signed.is_none() && self.agreement.ballot.number == number;
-        let first = self.ballots.extended < number;
-        self.ballots.extended = number;
+        let first = self.agreement.extended < number;
+        self.agreement.extended = number;
         planned && first && !self.orphaned()
     }
 
@@ -313,24 +268,20 @@ impl FragmentRound {
             return;
         }
         // This peer coordinates: it plans with the promises that are here.
-        if let Some(promised) = self.ballots.promised_so_far() {
-            for peer in self.give_up(!promised) {
-                cx.suspect(peer);
-            }
+        if let Some(promised) = self.agreement.promised_so_far() {
+            self.suspect(cx, !promised);
             self.plan(cx);
             return;
         }
         // A member that promised and did not contribute is left out of this peer's reductions.
-        let missing = self.give_up(self.missing_contributors());
-        if !missing.is_empty() {
-            missing.into_iter().for_each(|peer| cx.suspect(peer));
+        if self.suspect(cx, self.missing_contributors()) {
             self.wait_for_repair(cx, cx.deadlines.answer());
             self.advance(cx);
             return;
         }
         if self.waits_for_results() {
             self.fetch_overdue(cx);
-            let peers: Vec<PeerId> = self.scope.group.others().map(|(_, p)| p).collect();
+            let peers = self.scope.group.other_peers();
             self.wait_for_repair(cx, cx.deadlines.allow(Wait::Contributions, peers));
             return;
         }
@@ -339,46 +290,204 @@ impl FragmentRound {
         let coordinator = self.agreement.promised.coordinator;
         let silent = self.agreement.ballot < self.agreement.promised;
         if silent && let Some(index) = self.scope.group.index(coordinator) {
-            for peer in self.give_up(Members::one(index)) {
-                cx.suspect(peer);
-            }
+            self.suspect(cx, Members::one(index));
         }
         self.start_repair(cx);
     }
 
-    /// A fetch ended.
-    pub(super) fn fetched(&mut self, cx: &mut Context, slice: SliceId, digest: Option<Digest>) {
-        self.transfers.slices.insert(slice);
-        if !self.transfers.fetching.remove(&slice) {
+    /// Coordinates a ballot: asks the members that are still waited for to promise.
+    fn coordinate(&mut self, cx: &mut Context, ballot: Ballot) {
+        if self.agreement.coordinates(ballot) {
             return;
         }
-        // Held are only versions with the expected digest. Other bytes under the same name count
-        // for nothing.
-        let part = self.scope.part_of(&slice);
-        let decided = self
-            .agreement
-            .decided
-            .iter()
-            .flat_map(|(_, v)| v.get(usize::from(part)));
-        let wanted = self.targets.get(usize::from(part)).and_then(|t| t.exact);
-        let version = decided
-            .copied()
-            .chain(wanted)
-            .find(|v| Some(v.digest) == digest && self.scope.aggregate(part, v) == slice);
-        if let Some(version) = version {
-            self.hold(part, version);
-        } else if let Some(held) = self.held.get_mut(&part) {
-            // These bytes took the place of those that arrived meanwhile under the same name.
-            held.retain(|v| Some(v.digest) == digest || self.scope.aggregate(part, v) != slice);
+        self.agreement.coordination = Some(Coordination {
+            ballot,
+            promises: BTreeMap::new(),
+            planned: false,
+        });
+        for (index, peer) in self.scope.group.others() {
+            if self.is_told(cx, index) {
+                let prepare = FragmentMessage::Prepare { ballot };
+                self.scope.send(cx, peer, prepare);
+            }
         }
-        self.advance(cx);
+        self.enter(cx, ballot);
+        self.wait_for_repair(cx, cx.deadlines.answer() + self.patience());
+        self.note_promise(cx, self.scope.group.me, self.own_promise(ballot));
     }
 
-    /// A fetch failed. Another member may hold the slice, or the next ballot has it reduced again,
-    /// so the deadline comes sooner.
-    pub(super) fn fetch_failed(&mut self, cx: &mut Context, slice: SliceId) {
-        if self.transfers.fetching.remove(&slice) && !self.over() {
-            self.deadline = self.deadline.min(cx.now + cx.deadlines.answer());
+    fn own_promise(&self, ballot: Ballot) -> Promise {
+        Promise {
+            ballot,
+            voted: self.agreement.voted.clone(),
+            held: self.all_held(),
+            hopeful: self.hopeful,
         }
+    }
+
+    /// The newest version of each shard that this peer holds.
+    pub(super) fn all_held(&self) -> Vec<Held> {
+        let newest = self.held.iter().filter_map(|(shard, versions)| {
+            let version = *versions.iter().max_by_key(|v| v.attempt)?;
+            let shard = *shard;
+            Some(Held { shard, version })
+        });
+        newest.collect()
+    }
+
+    /// A member promises. It may do so unasked: a member whose wait ended first picks the
+    /// coordinator.
+    pub(super) fn on_promise(
+        &mut self,
+        cx: &mut Context,
+        from: PeerId,
+        promise: &Promise,
+    ) -> Result<(), PeerError> {
+        let Promise {
+            ballot,
+            voted,
+            held,
+            ..
+        } = promise;
+        let Some(index) = self.scope.group.index(from) else {
+            return Ok(());
+        };
+        if ballot.coordinator != cx.me() || ballot.number == 0 {
+            return broke("a promise to another coordinator");
+        }
+        let voted_too_high = voted.as_ref().is_some_and(|(b, _)| b >= ballot);
+        let versions = voted.iter().flat_map(|(_, versions)| versions);
+        let mut versions = versions.chain(held.iter().map(|h| &h.version));
+        if voted_too_high || versions.any(|v| self.scope.group.index(v.owner).is_none()) {
+            return broke(
+                "a promise with a vote of a later ballot, or of a peer outside the group",
+            );
+        }
+        if let Some(message) = self.decision() {
+            cx.send(from, message);
+            return Ok(());
+        }
+        if *ballot < self.agreement.promised {
+            return Ok(());
+        }
+        self.coordinate(cx, *ballot);
+        self.note_promise(cx, index, promise.clone());
+        Ok(())
+    }
+
+    fn note_promise(&mut self, cx: &mut Context, index: usize, promise: Promise) {
+        let Some(coordination) = &mut self.agreement.coordination else {
+            return;
+        };
+        if coordination.ballot != promise.ballot || coordination.planned {
+            return;
+        }
+        let doubted = !promise.hopeful;
+        coordination.promises.insert(index, promise);
+        let promised = coordination.promises.keys().copied().collect::<Members>();
+        // The promising member has waited a whole deadline for these in vain. Waiting for them here
+        // as well would only delay the plan.
+        self.give_up(doubted.without(promised));
+        // Too few are waited for: others that are there may promise until the deadline.
+        let may_be_more =
+            self.scope.within.is_some() && !self.scope.group.decides(promised.count());
+        if self.hopeful.is_within(promised) && !may_be_more {
+            self.plan(cx);
+        }
+    }
+
+    /// Makes the plan, or finds that there is no majority.
+    fn plan(&mut self, cx: &mut Context) {
+        let Some(coordination) = &mut self.agreement.coordination else {
+            return;
+        };
+        // One plan for each ballot: two plans could each collect a majority of votes.
+        coordination.planned = true;
+        let ballot = coordination.ballot;
+        let promises = coordination.promises.clone();
+        let alive = promises.keys().copied().collect::<Members>();
+        // Without a strict majority of promises the others may have decided something that none of
+        // these members knows of, so no value is safe. They learn that now, and not at a deadline.
+        if !self.scope.group.decides(promises.len()) {
+            if self.may_decide_later(cx) {
+                self.start_repair(cx);
+                return;
+            }
+            self.tell(cx, alive, &FragmentMessage::Void { ballot });
+            self.void(cx);
+            return;
+        }
+        let shards = self.shard_plans(cx, ballot, &promises);
+        let repair = FragmentMessage::Repair {
+            ballot,
+            alive,
+            shards: shards.clone(),
+        };
+        self.tell(cx, alive, &repair);
+        self.follow(cx, ballot, alive, &shards);
+    }
+
+    /// Tells the others of these members.
+    fn tell(&self, cx: &mut Context, members: Members, body: &FragmentMessage) {
+        for (_, peer) in self.scope.group.others().filter(|(i, _)| members.has(*i)) {
+            self.scope.send(cx, peer, body.clone());
+        }
+    }
+
+    /// Whether a majority of a column is there, although too few of it promised in time: their own rows
+    /// may hold them up. A group of whole fragments formed a moment ago, so what is missing there is gone.
+    fn may_decide_later(&self, cx: &Context) -> bool {
+        let others = self.scope.group.other_peers();
+        let there = 1 + others.filter(|peer| cx.view.takes_part(*peer)).count();
+        self.scope.within.is_some() && self.scope.group.decides(there)
+    }
+
+    /// What to do about each shard, by what members have promised.
+    pub(super) fn shard_plans(
+        &self,
+        cx: &Context,
+        ballot: Ballot,
+        promises: &BTreeMap<usize, Promise>,
+    ) -> Vec<ShardPlan> {
+        let group = &self.scope.group;
+        let keep = |version: ShardVersion, holder: usize| ShardPlan::Keep {
+            version,
+            holder: group.peer(holder),
+        };
+        // Lamport's rule: what was voted for in a lower ballot may be decided already, so the vote
+        // of the highest of them stays as it is. The plan is free only if no member has voted.
+        let voted = promises
+            .iter()
+            .filter_map(|(i, p)| p.voted.as_ref().map(|(b, versions)| (*b, *i, versions)))
+            .filter(|(_, _, versions)| versions.len() == usize::from(self.scope.of))
+            .max_by_key(|(ballot, _, _)| *ballot);
+        if let Some((_, voter, versions)) = voted {
+            return versions.iter().map(|v| keep(*v, voter)).collect();
+        }
+        let doubted = promises.values().map(|promise| !promise.hopeful);
+        let doubted = doubted.fold(Members::NONE, |all, some| all | some);
+        let trusted = |i: usize| !doubted.has(i);
+        let alive: Vec<usize> = promises.keys().copied().collect();
+        let best = |shard: u16| {
+            let all = promises.iter();
+            let held = all.flat_map(|(i, p)| p.held.iter().map(move |h| (*i, h)));
+            // The first repair trusts every holder. Once it has failed, a shard that only a doubted
+            // member holds is reduced again.
+            let held = held.filter(|(i, h)| h.shard == shard && (ballot.number < 2 || trusted(*i)));
+            held.max_by_key(|(i, h)| (trusted(*i), h.version.attempt, Reverse(*i)))
+        };
+        // Successors in the order in which owners are chosen, so that a death moves few shards.
+        let mut heirs: Vec<usize> = alive.iter().copied().filter(|i| trusted(*i)).collect();
+        if heirs.is_empty() {
+            heirs = alive;
+        }
+        let heirs = ranked(cx, group, heirs);
+        let plan = |shard| match best(shard) {
+            Some((holder, held)) => keep(held.version, holder),
+            None => ShardPlan::Redo {
+                owner: group.peer(heirs[usize::from(shard) % heirs.len()]),
+            },
+        };
+        (0..self.scope.of).map(plan).collect()
     }
 }

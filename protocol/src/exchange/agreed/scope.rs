@@ -1,14 +1,15 @@
 //! What a fragment's round is about, and the names and headers that follow from it.
 
-use super::ballot::ShardVersion;
+use super::ballot::{ShardPlan, ShardVersion};
 use super::group::Group;
 use super::message::{FragmentMessage, Scoped};
+use crate::core::context::Context;
 use crate::data::Tally;
-use crate::exchange::Ending;
+use crate::exchange::{Ending, broke};
 use crate::roll::RoundNote;
 use crate::{
-    Attempt, FragmentId, Members, Part, Passes, Round, Scoring, SliceId, SliceMeta, StoreId, Tag,
-    TallyEntry, Time,
+    Attempt, FragmentId, Members, Part, Passes, PeerError, PeerId, Round, Scoring, SliceId,
+    SliceMeta, StoreId, Tag, TallyEntry, Time,
 };
 use core::time::Duration;
 use std::collections::BTreeMap;
@@ -236,6 +237,57 @@ impl Scope {
     pub(super) fn weight(&self, set: Members) -> f64 {
         let known = set.iter().filter_map(|i| self.group.members.get(i));
         known.map(|member| member.weight).sum()
+    }
+
+    /// Whether versions of this number stand for all parts or, with none, for a void round.
+    pub(super) fn may_decide(&self, versions: usize) -> bool {
+        versions == 0 || versions == usize::from(self.of)
+    }
+
+    /// Whether a repair names members of this group only.
+    pub(super) fn names_members(&self, shards: &[ShardPlan]) -> bool {
+        let member = |peer: &PeerId| self.group.index(*peer).is_some();
+        shards.iter().all(|plan| match plan {
+            ShardPlan::Keep { version, holder } => member(&version.owner) && member(holder),
+            ShardPlan::Redo { owner } => member(owner),
+        })
+    }
+
+    /// In a grid: says whose contributions the mean of this peer's row holds to the member that makes the note.
+    pub(super) fn tell_tally(&self, cx: &mut Context, shard: u16, owner: usize) {
+        let within = self.within.as_ref().filter(|_| self.is_noted(shard));
+        let own = within.and_then(|within| within.tallies.get(&self.group.me));
+        if let Some(entries) = own.filter(|entries| !entries.is_empty()) {
+            let tally = FragmentMessage::Tally(entries.clone());
+            self.send(cx, self.group.peer(owner), tally);
+        }
+    }
+
+    /// In a grid: another member says whose contributions the mean of its row holds.
+    pub(super) fn on_tally(
+        &mut self,
+        from: PeerId,
+        entries: &[TallyEntry],
+    ) -> Result<(), PeerError> {
+        let index = self.group.index(from);
+        let within = self.within.as_mut().filter(|within| within.note.is_some());
+        let (Some(index), Some(within)) = (index, within) else {
+            return broke("contributions of a row where no note is made");
+        };
+        within.tallies.insert(index, entries.to_vec());
+        Ok(())
+    }
+
+    /// Sends a member a message about this fragment.
+    pub(super) fn send(&self, cx: &mut Context, to: PeerId, body: FragmentMessage) {
+        cx.send(to, self.scoped(body));
+    }
+
+    /// Sends all other members a message about this fragment.
+    pub(super) fn send_all(&self, cx: &mut Context, body: &FragmentMessage) {
+        for peer in self.group.other_peers() {
+            self.send(cx, peer, body.clone());
+        }
     }
 
     /// A message about this fragment in this group.

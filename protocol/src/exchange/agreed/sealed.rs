@@ -2,12 +2,10 @@
 //! of all members, and every member checks that it may be proposed.
 
 use super::electorate::{can_propose, is_away, seats};
-use super::formed::Formed;
-use super::group::Group;
+use super::group::{Formed, Group};
 use super::grouping::Grouping;
 use super::message::FormingMessage;
-use super::signed_group::SignedGroup;
-use super::signed_message::Seat;
+use super::signed_message::{Seat, SignedGroup};
 use crate::core::context::Context;
 use crate::limits::{FORGETFUL_ATTEMPTS, GROUP_MEMBERS_MAX};
 use crate::rendezvous::rendezvous;

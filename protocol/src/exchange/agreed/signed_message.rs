@@ -1,14 +1,18 @@
 //! Messages of groups that survive liars. Their signatures leave blank: the sender's host fills them
 //! in, and the receiver's host checks them before the peer sees the message.
+//!
+//! A group as its members have signed it: with this, anyone can check what the group decided.
 
 use super::ballot::{Held, ShardPlan, ShardVersion};
-use super::signed_group::{Seated, SignedGroup};
+use super::member::{Member, cap};
 use crate::limits::{BALLOTS_SIGNED_MAX, GROUP_MEMBERS_MAX};
+use crate::rendezvous::rendezvous;
 use crate::signature::{Signature, Signed};
 use crate::statement::{Place, Statement};
-use crate::wire::{WireError, check};
-use crate::{Digest, PeerId, Round, RunId};
+use crate::wire::{WireError, canonical, check};
+use crate::{Digest, PeerId, Round, RunId, Weighing};
 use serde::{Deserialize, Serialize};
+use std::cmp::Reverse;
 
 /// A member of a proposed group, in its own signed words.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -142,6 +146,52 @@ impl SignedGroup {
             anchor,
             members: members.iter().map(seated).collect(),
         }
+    }
+
+    /// Names the group in this round.
+    pub fn digest(&self, run: &RunId, round: Round) -> Digest {
+        let of = |m: &Seated| (m.peer, m.weight, m.life);
+        let members: Vec<(PeerId, f64, u64)> = self.members.iter().map(of).collect();
+        let all = (
+            "murmurate group",
+            run,
+            round,
+            self.seats,
+            self.anchor,
+            members,
+        );
+        Digest::of(&canonical(&all))
+    }
+
+    /// The members in the order in which they coordinate ballots above zero, again and again.
+    pub fn coordinators(&self, run: &RunId, round: Round) -> Vec<usize> {
+        let rank = |index: &usize| {
+            let member = self.members.get(*index);
+            member.map(|member| rendezvous(run, round, LEADERS, member.peer))
+        };
+        let mut ranked: Vec<usize> = (0..self.members.len()).collect();
+        ranked.sort_by_key(|index| (Reverse(rank(index)), *index));
+        ranked
+    }
+
+    /// The members with the weights that count.
+    pub(super) fn weighted(&self) -> Vec<Member> {
+        let plain = self.members.iter().map(|m| Member::new(m.peer, m.weight));
+        let mut plain: Vec<Member> = plain.collect();
+        // A plan whose weights count inner steps has no signed groups.
+        cap(&mut plain, Weighing::Samples);
+        plain
+    }
+
+    /// Checks every count and range.
+    pub(super) fn check(&self) -> Result<(), WireError> {
+        let (members, seats) = (&self.members, usize::from(self.seats));
+        check::ok(!members.is_empty() && members.len() <= seats, "members")?;
+        check::ok(seats <= GROUP_MEMBERS_MAX, "seats")?;
+        let finite = members.iter().all(|m| check::weight_ok(m.weight));
+        check::ok(finite, "members.weight")?;
+        let sorted = members.is_sorted_by(|a, b| a.peer < b.peer);
+        check::ok(sorted, "members.order")
     }
 }
 
@@ -360,4 +410,30 @@ impl Pledge {
             signature: &mut self.signature,
         }
     }
+}
+
+/// The slot of the rendezvous hash that ranks coordinators of signed ballots. Slots zero and one pick
+/// proposers and samples.
+const LEADERS: u8 = 2;
+
+/// A member of a group whose members sign.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Seated {
+    /// The peer.
+    pub peer: PeerId,
+    /// The samples that it said it trained on. How much counts follows from the words of all.
+    pub weight: f64,
+    /// Tells its lives and attempts apart.
+    pub life: u64,
+}
+
+/// All that the digest of a group names, but for its round.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SignedGroup {
+    /// Peers that took part in rounds, absent ones included: the quorum is of these.
+    pub seats: u16,
+    /// The anchor of all members.
+    pub anchor: Digest,
+    /// The members in `PeerId` order.
+    pub members: Vec<Seated>,
 }

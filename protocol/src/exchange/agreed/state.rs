@@ -1,9 +1,12 @@
 //! The parts of a fragment's state, each with one concern.
+//!
+//! A shard that this peer reduces, and how far the reduction is.
+//!
+//! What a member keeps while contributions are scored.
 
 use super::ballot::ShardVersion;
-use super::duty::Duty;
-use super::scoring_state::ScoringState;
-use crate::{Attempt, Digest, Members, OrderId, PeerId, SliceId, SliceMeta};
+use crate::{Attempt, Digest, Members, OrderId, PeerId, Score, Scores, SliceId, SliceMeta, Time};
+use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// An order whose answer is awaited.
@@ -91,4 +94,78 @@ pub(super) struct Transfers {
     pub(super) searches: u8,
     /// The member that was asked last which versions a majority voted for.
     pub(super) asked: Option<PeerId>,
+}
+
+/// Where the reduction of one shard is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Progress {
+    Collecting,
+    Combining,
+    Encoding,
+    Done,
+}
+
+/// What is being reduced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Pass {
+    /// Contributions.
+    First,
+    /// Second contributions, for the basis that this peer made of the first ones.
+    Second,
+    /// This peer's scores of the others' contributions.
+    Scores,
+}
+
+/// A shard that this peer reduces.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Duty {
+    pub(super) attempt: Attempt,
+    /// Members whose contribution is waited for.
+    pub(super) expected: Members,
+    /// Members whose contribution is in the reduction.
+    pub(super) included: Members,
+    pub(super) progress: Progress,
+    pub(super) pass: Pass,
+}
+
+impl Duty {
+    pub(super) fn new(attempt: Attempt, expected: Members) -> Self {
+        Self {
+            attempt,
+            expected,
+            included: Members::NONE,
+            progress: Progress::Collecting,
+            pass: Pass::First,
+        }
+    }
+
+    /// This peer's contribution as it is, that is being encoded.
+    pub(super) fn offer(me: usize) -> Self {
+        Self {
+            included: Members::one(me),
+            progress: Progress::Encoding,
+            ..Self::new(Attempt::FIRST, Members::NONE)
+        }
+    }
+
+    pub(super) fn done(&self) -> bool {
+        self.progress == Progress::Done
+    }
+}
+
+/// This peer's evaluation of the others' contributions, and what all say.
+#[derive(Debug, Default)]
+pub(super) struct ScoringState {
+    /// Members whose contributions are still to be evaluated, the next one last.
+    pub(super) queue: Vec<usize>,
+    /// The loss at the anchor.
+    pub(super) before: Option<f64>,
+    /// What this peer says.
+    pub(super) own: BTreeMap<usize, Score>,
+    pub(super) began: Time,
+    pub(super) took: Duration,
+    /// Decided scores that are being read; `None` until that begins.
+    pub(super) unread: Option<BTreeSet<u16>>,
+    /// What the members say.
+    pub(super) said: BTreeMap<PeerId, Scores>,
 }

@@ -3,14 +3,9 @@
 use super::{CellsExchange, CellsMessage};
 use crate::core::context::Context;
 use crate::exchange::agreed::Scoped;
-use crate::exchange::{broke, foreign_tag};
+use crate::exchange::{Arrived, broke, foreign_tag};
 use crate::limits::{EARLY_SLICES_MAX, ROUNDS_AHEAD_MAX};
-use crate::{
-    Dealing, Digest, FragmentId, Order, PeerError, PeerId, Round, SliceId, SliceMeta, Wait,
-};
-
-/// A slice, its header and its digest.
-type Bytes = (SliceId, SliceMeta, Option<Digest>);
+use crate::{Dealing, FragmentId, Order, PeerError, PeerId, Round, Wait};
 
 impl CellsExchange {
     pub(super) fn cell_message(
@@ -116,13 +111,8 @@ impl CellsExchange {
         self.forming.is_none() && self.cell.is_none() && !over
     }
 
-    pub(super) fn arrived(
-        &mut self,
-        cx: &mut Context,
-        from: PeerId,
-        bytes: Bytes,
-    ) -> Result<(), PeerError> {
-        let (slice, meta, _) = bytes;
+    pub(super) fn arrived(&mut self, cx: &mut Context, arrived: Arrived) -> Result<(), PeerError> {
+        let Arrived { slice, meta, .. } = arrived;
         let Some(group) = meta.tag.group() else {
             cx.order(Order::Release { slice });
             return Err(foreign_tag(meta.tag, super::EXCHANGE));
@@ -131,9 +121,9 @@ impl CellsExchange {
             && let Some(cell) = &mut self.cell
         {
             if cell.tag() == group && !cell.has_opened(slice.fragment) {
-                return self.keep_early(cx, from, bytes);
+                return self.keep_early(cx, arrived);
             }
-            let taken = cell.arrived(cx, from, bytes);
+            let taken = cell.arrived(cx, arrived);
             if !matches!(taken, Ok(true)) && !self.history.keeps(&slice) {
                 cx.order(Order::Release { slice });
             }
@@ -141,7 +131,7 @@ impl CellsExchange {
         }
         let soon = slice.round >= cx.round && slice.round.since(cx.round) <= ROUNDS_AHEAD_MAX;
         if soon && !(slice.round == cx.round && (self.alone || self.outcome.is_some())) {
-            return self.keep_early(cx, from, bytes);
+            return self.keep_early(cx, arrived);
         }
         if !self.history.keeps(&slice) {
             cx.order(Order::Release { slice });
@@ -149,13 +139,7 @@ impl CellsExchange {
         Ok(())
     }
 
-    fn keep_early(
-        &mut self,
-        cx: &mut Context,
-        from: PeerId,
-        (slice, meta, digest): Bytes,
-    ) -> Result<(), PeerError> {
-        let early = (from, slice, meta, digest);
+    fn keep_early(&mut self, cx: &mut Context, early: Arrived) -> Result<(), PeerError> {
         self.early
             .keep_slice(cx, early, EARLY_SLICES_MAX)
             .map(|_| ())
@@ -196,14 +180,12 @@ impl CellsExchange {
     pub(super) fn deliver_early(&mut self, cx: &mut Context, fragment: FragmentId) {
         let round = cx.round;
         let belongs = |r: Round, f: FragmentId| r == round && f == fragment;
-        let due = self.early.take_slices(belongs);
-        for (from, slice, meta, digest) in due {
-            if let Err(error) = self.arrived(cx, from, (slice, meta, digest)) {
-                cx.accuse(from, error.to_string());
+        for arrived in self.early.take_slices(belongs) {
+            if let Err(error) = self.arrived(cx, arrived) {
+                cx.accuse(arrived.from, error.to_string());
             }
         }
-        let due = self.early.take_messages(belongs);
-        for (from, message) in due {
+        for (from, message) in self.early.take_messages(belongs) {
             if let Err(error) = self.deliver(cx, from, &message) {
                 cx.accuse(from, error.to_string());
             }

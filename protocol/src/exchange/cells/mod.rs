@@ -25,14 +25,17 @@
 //! | half of a cell after it formed | its round: members keep their own parameters |
 //! | words that bring a peer ahead of most others | it waits in its round until they are there |
 //! | a peer whose roll is older | its own rounds until it knows the roll again |
+//!
+//! A peer that no other exchanges with: it waits for the others, goes on alone, or takes over a state.
+//!
+//! Places for newcomers: one member gives each its place.
+//!
+//! The peers that said early that they are ready for a round.
 
-mod alone;
-mod early;
 mod forming;
 mod mailbox;
 mod message;
 mod news;
-mod seats;
 
 pub use message::CellsMessage;
 
@@ -41,13 +44,14 @@ use crate::core::context::Context;
 use crate::core::timers::Timer;
 use crate::exchange::agreed::{AgreedMessage, CellRound, Early, History};
 use crate::exchange::{
-    Arrived, Ending, Exchange, ExchangeMessage, GridMessage, Outcome, Signal, foreign_message,
+    Ending, Exchange, ExchangeMessage, GridMessage, Outcome, Signal, broke, foreign_message,
 };
+use crate::limits::{CELL_ALONE_ROUNDS, CELL_SEAT_KEPT, EARLY_MESSAGES_MAX, ROLL_PEERS_MAX};
+use crate::wire::PeerRecord;
 use crate::{
-    Dealing, FragmentId, GroupTag, Order, PeerError, PeerId, Round, SliceId, Time, TrainSummary,
-    Wait,
+    Dealing, FragmentId, GroupTag, Order, PeerError, PeerId, RollSeat, Round, SliceId, Time,
+    TrainSummary, Wait,
 };
-use early::EarlyReady;
 use forming::{Forming, Step};
 use news::News;
 use std::collections::{BTreeMap, BTreeSet};
@@ -186,7 +190,7 @@ impl CellsExchange {
             }
             return;
         };
-        match cell.due() {
+        match cell.fragments.due() {
             Some(deadline) => cx.timers.set(Timer::Exchange, deadline),
             None => cx.timers.stop(Timer::Exchange),
         }
@@ -267,15 +271,10 @@ impl Exchange for CellsExchange {
     fn signal(&mut self, cx: &mut Context, signal: Signal<'_>) -> Result<(), PeerError> {
         let result = match signal {
             Signal::Message { from, message } => self.message(cx, from, message),
-            Signal::Arrived(Arrived {
-                from,
-                slice,
-                meta,
-                digest,
-            }) => self.arrived(cx, from, (slice, meta, digest)),
+            Signal::Arrived(arrived) => self.arrived(cx, arrived),
             Signal::Pushed { to, slice, outcome } => {
-                if let Some(cell) = self.cell.as_mut().filter(|_| slice.round == cx.round) {
-                    cell.pushed(cx, to, slice, outcome);
+                if let Some(cell) = &mut self.cell {
+                    cell.fragments.pushed(cx, to, slice, outcome);
                 }
                 Ok(())
             }
@@ -283,8 +282,8 @@ impl Exchange for CellsExchange {
                 what: FetchId::Slice(slice),
                 digest,
             } => {
-                let cell = self.cell.as_mut().filter(|_| slice.round == cx.round);
-                let taken = cell.is_some_and(|cell| cell.fetched(cx, slice, digest));
+                let cell = self.cell.as_mut();
+                let taken = cell.is_some_and(|cell| cell.fragments.fetched(cx, slice, digest));
                 if !taken && !self.history.keeps(&slice) {
                     cx.order(Order::Release { slice });
                 }
@@ -293,14 +292,14 @@ impl Exchange for CellsExchange {
             Signal::FetchFailed {
                 what: FetchId::Slice(slice),
             } => {
-                if let Some(cell) = self.cell.as_mut().filter(|_| slice.round == cx.round) {
-                    cell.fetch_failed(cx, slice);
+                if let Some(cell) = &mut self.cell {
+                    cell.fragments.fetch_failed(cx, slice);
                 }
                 Ok(())
             }
             Signal::Done { order, done } => {
                 if let Some(cell) = &mut self.cell {
-                    cell.done(cx, order, done);
+                    cell.fragments.done(cx, order, done);
                 }
                 Ok(())
             }
@@ -315,7 +314,7 @@ impl Exchange for CellsExchange {
                     self.tell_ready(cx);
                 }
                 if let Some(cell) = &mut self.cell {
-                    cell.timeout(cx);
+                    cell.fragments.timeout(cx);
                 }
                 Ok(())
             }
@@ -330,17 +329,18 @@ impl Exchange for CellsExchange {
             let all = cx.plan.fragments_of(cx.round);
             return all.map(|fragment| (fragment, Ending::Void)).collect();
         }
-        self.cell.as_mut().map_or(Vec::new(), CellRound::ended)
+        let cell = self.cell.as_mut();
+        cell.map_or(Vec::new(), |cell| cell.fragments.ended())
     }
 
     fn applied(&mut self, cx: &mut Context, fragment: FragmentId) {
         if let Some(cell) = &mut self.cell {
-            cell.applied(cx, fragment, &mut self.history);
+            cell.fragments.applied(cx, fragment, &mut self.history);
         }
     }
 
     fn without(&mut self, cx: &mut Context, bad: SliceId, reason: &str) -> Option<Ending> {
-        self.cell.as_mut()?.without(cx, bad, reason)
+        self.cell.as_mut()?.fragments.without(cx, bad, reason)
     }
 
     fn outcome(&mut self) -> Option<Outcome> {
@@ -351,7 +351,7 @@ impl Exchange for CellsExchange {
         cx.timers.stop(Timer::Exchange);
         self.end_forming(cx, &[]);
         if let Some(mut cell) = self.cell.take() {
-            cell.release(cx);
+            cell.fragments.release(cx);
         }
         (self.mates, self.outcome) = (None, None);
         self.alone = false;
@@ -368,12 +368,146 @@ impl Exchange for CellsExchange {
     fn awaited(&self, cx: &Context, wait: Wait, fragment: FragmentId) -> Vec<PeerId> {
         match (wait, &self.forming, &self.cell) {
             (Wait::Group, Some(forming), _) => forming.awaited(cx),
-            (_, _, Some(cell)) => cell.awaited(fragment),
+            (_, _, Some(cell)) => cell.fragments.awaited(fragment),
             _ => Vec::new(),
         }
     }
 
     fn waiting(&self) -> usize {
         self.early.len()
+    }
+}
+
+/// Rounds that a peer may be ahead of most others before it waits for them.
+const AHEAD: u64 = 1;
+
+impl CellsExchange {
+    /// Whether the peers of the cell may still come, because most peers are not in this round yet. One that went
+    /// on then would be in no cell, and further ahead after each round: alone its rounds are shorter than those of
+    /// the others.
+    fn is_ahead(&self, cx: &Context) -> bool {
+        let mut mates = self.mates.iter().flatten();
+        let comes = mates.any(|mate| {
+            let remote = cx.view.get(*mate);
+            cx.view.takes_part(*mate) && remote.is_some_and(|remote| remote.round <= cx.round)
+        });
+        comes && self.passed_by.is_none() && cx.round.since(cx.view.usual_round()) > AHEAD
+    }
+
+    /// Gives those that did not come another deadline.
+    fn wait_on(&mut self, cx: &mut Context) {
+        if let Some(forming) = &mut self.forming {
+            forming.wait_on(cx);
+        }
+    }
+
+    /// No other peer exchanges with this one in this round: it goes on from its own parameters.
+    fn go_alone(&mut self, cx: &mut Context) {
+        self.end_forming(cx, &[]);
+        cx.timers.stop(Timer::Exchange);
+        self.alone = true;
+        self.alone_for += u32::from(self.passed_by.is_some());
+        self.outcome = Some(match self.passed_by {
+            Some(teller) if self.alone_for >= CELL_ALONE_ROUNDS => {
+                self.alone_for = 0;
+                self.alone = false;
+                let resync = true;
+                Outcome::Behind { teller, resync }
+            }
+            _ => Outcome::Ended,
+        });
+    }
+}
+
+impl CellsExchange {
+    /// Notes since when mates have no link.
+    fn note_down(&mut self, cx: &Context) {
+        let mates = &cx.rolls.mates;
+        let is_down = |peer: &PeerId| !cx.view.takes_part(*peer);
+        self.down
+            .retain(|peer, _| mates.contains(peer) && is_down(peer));
+        for peer in mates.iter().filter(|peer| is_down(peer)) {
+            self.down.entry(*peer).or_insert(cx.now);
+        }
+    }
+
+    /// The place of a mate that has been gone for long, if no newcomer has it yet.
+    fn vacant(&self, cx: &Context) -> Option<usize> {
+        let roll = cx.rolls.roll.as_ref()?;
+        let gone = |(peer, since): &(&PeerId, &crate::Time)| {
+            cx.now.since(**since) >= CELL_SEAT_KEPT && !cx.view.takes_part(**peer)
+        };
+        let places = self.down.iter().filter(gone);
+        let mut places = places.filter_map(|(peer, _)| roll.place_of(*peer));
+        places.find(|place| !self.news.changes(*place))
+    }
+
+    /// A newcomer asks for a place.
+    fn seat(
+        &mut self,
+        cx: &mut Context,
+        from: PeerId,
+        record: &PeerRecord,
+    ) -> Result<(), PeerError> {
+        if record.peer != from || record.run != cx.plan.run {
+            return broke("another peer's wish for a place");
+        }
+        let Some(((dealing, _), roll)) = Self::place(cx).zip(cx.rolls.roll.clone()) else {
+            return Ok(());
+        };
+        let has = roll
+            .place_of(from)
+            .and_then(|at| Some((at, roll.place(at)?)));
+        let soon = self.news.seat_of(from).cloned();
+        let seat = match (soon, has) {
+            (Some(soon), _) => soon,
+            (None, Some((place, held))) => RollSeat {
+                place: place as u32,
+                record: held.record.clone(),
+                since: held.since,
+            },
+            (None, None) => {
+                let place = self.vacant(cx).unwrap_or(self.news.free_place(&roll));
+                if place >= ROLL_PEERS_MAX {
+                    return Ok(());
+                }
+                RollSeat {
+                    place: place as u32,
+                    record: record.clone(),
+                    since: News::in_force(cx, &dealing),
+                }
+            }
+        };
+        self.news.learn(cx.round, core::slice::from_ref(&seat));
+        cx.send(from, CellsMessage::Seats(vec![seat]));
+        Ok(())
+    }
+}
+
+/// Who was ready for a round before this peer was.
+#[derive(Debug, Default)]
+pub(super) struct EarlyReady(BTreeSet<(Round, PeerId)>);
+
+impl EarlyReady {
+    /// The peers that were ready for a round before this one.
+    pub(super) fn of(&self, round: Round) -> BTreeSet<PeerId> {
+        let ready = self.0.iter().filter(|(of, _)| *of == round);
+        ready.map(|(_, peer)| *peer).collect()
+    }
+
+    pub(super) fn keep(&mut self, round: Round, peer: PeerId) {
+        if self.0.len() < EARLY_MESSAGES_MAX {
+            self.0.insert((round, peer));
+        }
+    }
+
+    /// A peer is gone.
+    pub(super) fn drop_of(&mut self, peer: PeerId) {
+        self.0.retain(|(_, of)| *of != peer);
+    }
+
+    /// A round is over.
+    pub(super) fn forget_until(&mut self, round: Round) {
+        self.0.retain(|(of, _)| *of > round);
     }
 }

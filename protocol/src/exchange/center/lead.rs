@@ -5,8 +5,7 @@
 //! it waits. It never exceeds the larger bound.
 
 use super::bound::{Progress, choose};
-use super::state::Center;
-use super::waiting::Lead;
+use super::state::{Center, Lead};
 use crate::core::context::Context;
 use crate::exchange::Outcome;
 use crate::wire::{MembershipMessage, Muster};

@@ -31,18 +31,17 @@
 //! Zhang et al. 2015 (EASGD), algorithm 1; Li et al. 2014, "Scaling Distributed Machine Learning
 //! with the Parameter Server", section 4.3 (owners and their successors).
 
-mod arrivals;
 mod bound;
 mod lead;
 mod message;
 mod owner;
-mod round;
-mod shard;
 mod state;
 #[cfg(test)]
 mod tests;
-mod waiting;
 mod worker;
+
+pub use message::CenterMessage;
+pub(crate) use state::Center;
 
 use crate::core::context::Context;
 use crate::core::timers::Timer;
@@ -53,10 +52,7 @@ use crate::{
     Done, FragmentId, Order, OrderId, Part, PeerError, PeerId, PushOutcome, SliceId, SliceMeta,
     Tag, TrainSummary, Wait,
 };
-pub use message::CenterMessage;
-use shard::{Arrival, Shard};
-pub(crate) use state::Center;
-use state::{COPY, EXCHANGE, Task, VERSION_MAX};
+use state::{Arrival, COPY, EXCHANGE, Shard, Task, VERSION_MAX};
 
 impl Center {
     fn done(&mut self, cx: &mut Context, order: OrderId, done: &Done) {

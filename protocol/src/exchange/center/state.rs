@@ -1,14 +1,21 @@
 //! What a peer of a center keeps from round to round.
+//!
+//! A worker's round: what it waits for of each shard.
+//!
+//! A shard of the center at its owner: what arrives for it, and what it sends.
+//!
+//! The wait at the end of a round for peers that are too far behind.
 
-use super::round::WorkerFragment;
-use super::shard::{Arrival, Reply, Shard};
-use super::waiting::Lead;
+use super::bound::Paces;
 use crate::core::context::Context;
-use crate::exchange::Outcome;
+use crate::exchange::{Ending, Outcome};
+use crate::limits::VIEW_PEERS_MAX;
 use crate::rendezvous::rendezvous;
 use crate::{
-    CenterPlan, Contribution, ExchangeKind, FragmentId, OrderId, PeerId, Plan, Round, SliceId,
+    Attempt, CenterPlan, Contribution, ExchangeKind, FragmentId, OrderId, PeerId, Plan, Round,
+    SliceId, Time,
 };
+use core::time::Duration;
 use std::collections::BTreeMap;
 
 /// A shard of a fragment.
@@ -98,4 +105,127 @@ impl Center {
         let left = live.filter(|id| !not.contains(id));
         left.max_by_key(|id| (rendezvous(&cx.plan.run, Round(0), shard as u8, *id), *id))
     }
+}
+
+/// What a worker waits for of one shard.
+#[derive(Debug)]
+pub(super) struct WantedShard {
+    pub(super) owner: Option<PeerId>,
+    /// Peers that said that they are not the owner.
+    pub(super) refused: Vec<PeerId>,
+    /// Encoded bytes of the contribution; zero until it is encoded.
+    pub(super) bytes: u64,
+    pub(super) tries: u8,
+    /// The shard that came back, and its version.
+    pub(super) got: Option<(SliceId, u64)>,
+    /// No owner answers.
+    pub(super) given_up: bool,
+}
+
+/// One fragment in one round.
+#[derive(Debug)]
+pub(super) struct WorkerFragment {
+    pub(super) fragment: FragmentId,
+    pub(super) shards: Vec<WantedShard>,
+    pub(super) since: Time,
+    pub(super) deadline: Time,
+    pub(super) ending: Option<Ending>,
+    pub(super) told: bool,
+    pub(super) closed: bool,
+}
+
+impl WorkerFragment {
+    pub(super) fn open(&self) -> impl Iterator<Item = u16> {
+        let open = |w: &WantedShard| w.got.is_none() && !w.given_up;
+        let all = (0u16..).zip(&self.shards);
+        all.filter(move |(_, w)| open(w)).map(|(shard, _)| shard)
+    }
+}
+
+/// A contribution that has come.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Arrival {
+    pub(super) from: PeerId,
+    pub(super) slice: SliceId,
+    /// The version of the center that its sender had pulled.
+    pub(super) base: u64,
+    /// Its sender's round.
+    pub(super) round: Round,
+}
+
+/// A shard of the center that this peer owns, or owned.
+#[derive(Debug, Default)]
+pub(super) struct Shard {
+    /// Raised with every move.
+    pub(super) version: u64,
+    /// Contributions that wait until enough are here to be taken in at once.
+    pub(super) buffer: Vec<Arrival>,
+    /// Contributions whose sender has pulled a newer version.
+    pub(super) ahead: Vec<Arrival>,
+    /// Who was asked for a newer copy, and until when.
+    pub(super) asked: Option<(PeerId, Time)>,
+    /// The last contribution of each sender that was taken in: its life and round.
+    pub(super) taken: BTreeMap<PeerId, (Attempt, Round)>,
+}
+
+impl Shard {
+    pub(super) fn waiting(&self) -> usize {
+        self.buffer.len() + self.ahead.len()
+    }
+
+    pub(super) fn waiting_of(&self, peer: PeerId) -> usize {
+        let all = self.buffer.iter().chain(&self.ahead);
+        all.filter(|a| a.from == peer).count()
+    }
+
+    /// Whether a contribution was taken in before, or one that its sender made after it: it is
+    /// pushed again because no answer came.
+    pub(super) fn is_old(&self, arrival: &Arrival) -> bool {
+        let last = self.taken.get(&arrival.from);
+        last.is_some_and(|(life, round)| {
+            *life == arrival.slice.attempt && arrival.slice.round <= *round
+        })
+    }
+
+    /// Notes that a contribution is taken in.
+    pub(super) fn note_taken(&mut self, arrival: &Arrival, known: impl Fn(&PeerId) -> bool) {
+        if self.taken.len() > VIEW_PEERS_MAX {
+            self.taken.retain(|peer, _| known(peer));
+        }
+        let name = (arrival.slice.attempt, arrival.slice.round);
+        self.taken.insert(arrival.from, name);
+    }
+
+    pub(super) fn asked_until(&self) -> Option<Time> {
+        self.asked.map(|(_, until)| until)
+    }
+}
+
+/// One version of a shard, encoded for the workers that wait for it.
+#[derive(Debug, Default)]
+pub(super) struct Reply {
+    /// Zero until it is encoded.
+    pub(super) bytes: u64,
+    /// Workers that get it: for which of their rounds, and how often it was pushed again.
+    pub(super) to: BTreeMap<PeerId, (Round, u8)>,
+    /// Pushes under way.
+    pub(super) open: u32,
+    /// Whether this peer's own round reads it.
+    pub(super) mine: bool,
+}
+
+/// The wait for peers that are too far behind.
+#[derive(Debug, Default)]
+pub(super) struct Lead {
+    pub(super) since: Option<Time>,
+    /// Whether the round's end was told.
+    pub(super) over: bool,
+    pub(super) until: Option<Time>,
+    /// Whether a wait under a smaller lead has missed its deadline in this round.
+    pub(super) widest: bool,
+    /// When this peer began its round.
+    pub(super) began: Option<Time>,
+    /// How long the round took it, without this wait.
+    pub(super) took: Option<Duration>,
+    pub(super) paces: Paces,
 }

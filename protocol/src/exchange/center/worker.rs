@@ -1,9 +1,7 @@
 //! A worker's round: push each shard's contribution to its owner and pull the shard back, from
 //! another owner when one does not answer.
 
-use super::round::{WantedShard, WorkerFragment};
-use super::shard::Arrival;
-use super::state::{Center, ShardKey, Task};
+use super::state::{Arrival, Center, ShardKey, Task, WantedShard, WorkerFragment};
 use crate::core::context::Context;
 use crate::exchange::Ending;
 use crate::{

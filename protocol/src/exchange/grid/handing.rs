@@ -3,7 +3,7 @@
 
 use super::GridMessage;
 use super::part::{GridPart, Task};
-use super::results::ColumnResult;
+use super::row::ColumnResult;
 use crate::core::FetchId;
 use crate::core::context::Context;
 use crate::exchange::agreed::{FragmentMessage, Scoped, ShardVersion};
@@ -24,12 +24,12 @@ impl GridPart {
         let Some(column) = &self.column else {
             return;
         };
-        if let Some(teller) = column.missed() {
+        if let Some(teller) = column.missed {
             self.missed.get_or_insert(teller);
             return;
         }
         let bundling = self.tasks.values().any(|task| matches!(task, Task::Bundle));
-        match column.ending() {
+        match &column.ending {
             Some(Ending::Apply(parts)) if !bundling => {
                 let order = Order::Bundle {
                     slice: self.bundle(mine),
@@ -84,7 +84,7 @@ impl GridPart {
             cx.push(peer, slice, SliceMeta { of, bytes, tag }, 0);
         }
         if let Some(column) = &mut self.column {
-            column.release(cx);
+            column.give_back(cx);
         }
         self.await_results(cx);
     }

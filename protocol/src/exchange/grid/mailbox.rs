@@ -3,37 +3,31 @@
 use super::seating::Seating;
 use super::{EXCHANGE, GridExchange, GridMessage};
 use crate::core::context::Context;
-use crate::exchange::agreed::{EarlySlice, FragmentMessage, Scoped};
-use crate::exchange::{Outcome, broke, foreign_tag};
+use crate::exchange::agreed::{FragmentMessage, Scoped};
+use crate::exchange::{Arrived, Outcome, broke, foreign_tag};
 use crate::limits::{APPLICANTS_MAX, EARLY_SLICES_MAX, ROUNDS_AHEAD_MAX};
-use crate::{Digest, FragmentId, Order, PeerError, PeerId, Round, SliceId, SliceMeta};
+use crate::{Digest, FragmentId, Order, PeerError, PeerId, Round};
 
 impl GridExchange {
     /// Begins the round's parts for which something came early.
     pub(super) fn deliver_early(&mut self, cx: &mut Context) {
         let round = cx.round;
-        let due = self.early.take_slices(|of, _| of == round);
-        for (from, slice, meta, digest) in due {
-            if let Err(error) = self.arrived(cx, from, slice, meta, digest) {
-                cx.accuse(from, error.to_string());
+        for arrived in self.early.take_slices(|of, _| of == round) {
+            if let Err(error) = self.arrived(cx, arrived) {
+                cx.accuse(arrived.from, error.to_string());
             }
         }
-        let due = self.early.take_messages(|of, _| of == round);
-        for (from, message) in due {
+        for (from, message) in self.early.take_messages(|of, _| of == round) {
             if let Err(error) = self.deliver(cx, from, &message) {
                 cx.accuse(from, error.to_string());
             }
         }
     }
 
-    pub(super) fn arrived(
-        &mut self,
-        cx: &mut Context,
-        from: PeerId,
-        slice: SliceId,
-        meta: SliceMeta,
-        digest: Option<Digest>,
-    ) -> Result<(), PeerError> {
+    pub(super) fn arrived(&mut self, cx: &mut Context, arrived: Arrived) -> Result<(), PeerError> {
+        let Arrived {
+            from, slice, meta, ..
+        } = arrived;
         let Some(tag) = meta.tag.group() else {
             cx.order(Order::Release { slice });
             return Err(foreign_tag(meta.tag, EXCHANGE));
@@ -43,7 +37,7 @@ impl GridExchange {
         }
         let open = self.seating.as_ref().filter(|s| s.round == slice.round);
         let Some(seating) = open.cloned() else {
-            return self.keep_early(cx, (from, slice, meta, digest));
+            return self.keep_early(cx, arrived);
         };
         if tag != seating.tag() && tag != seating.column_tag {
             cx.order(Order::Release { slice });
@@ -54,7 +48,7 @@ impl GridExchange {
             cx.order(Order::Release { slice });
             return broke("a slice of a fragment whose round it is not");
         };
-        let result = part.arrived(cx, from, slice, meta, digest);
+        let result = part.arrived(cx, arrived);
         if result.is_err() {
             cx.order(Order::Release { slice });
         }
@@ -62,8 +56,8 @@ impl GridExchange {
     }
 
     /// Keeps a slice of a later round, or of this one before it began here.
-    fn keep_early(&mut self, cx: &mut Context, early: EarlySlice) -> Result<(), PeerError> {
-        let (from, slice, ..) = early;
+    fn keep_early(&mut self, cx: &mut Context, early: Arrived) -> Result<(), PeerError> {
+        let Arrived { from, slice, .. } = early;
         if slice.round >= cx.round && slice.round.since(cx.round) <= ROUNDS_AHEAD_MAX {
             if self.early.keep_slice(cx, early, EARLY_SLICES_MAX)? {
                 self.look_ahead(cx, from);

@@ -21,40 +21,38 @@
 //! | half of a column | its shard stays as it was; the others move |
 //!
 //! The note that travels with the first shard of a round says who leaves the roll and who enters it.
+//!
+//! What changes of the roll: who is absent, who wants a place, and the note that says so.
 
 mod handing;
-mod inbox;
 mod mailbox;
 mod message;
 mod part;
-mod reports;
-mod results;
 mod row;
 mod seating;
-mod summing;
 
 pub use message::GridMessage;
 
 use crate::core::FetchId;
 use crate::core::context::Context;
 use crate::core::timers::Timer;
-use crate::exchange::agreed::{AgreedMessage, Column, Early, History, ahead};
+use crate::exchange::agreed::{AgreedMessage, Early, FragmentRound, History, ahead};
 use crate::exchange::{
-    Arrived, Ending, Exchange, ExchangeMessage, Outcome, PastRounds, Signal, foreign_message,
+    Ending, Exchange, ExchangeMessage, Outcome, PastRounds, Signal, broke, foreign_message,
 };
+use crate::limits::GRID_ABSENT_ROUNDS;
 use crate::wire::PeerRecord;
 use crate::{
     Digest, Event, FragmentId, GroupTag, Order, PeerError, PeerId, RollChange, TrainSummary, Wait,
 };
 use part::GridPart;
 use seating::Seating;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// What this exchange is called in errors.
 const EXCHANGE: &str = "agreement in a grid";
 
-/// A slice that came before its round.
 /// The exchange of one peer of a grid.
 pub(crate) struct GridExchange {
     /// Where this peer is in the round; none between rounds, and for a peer without a place.
@@ -99,7 +97,7 @@ impl GridExchange {
             if seating.decides_the_roll(&cx.plan, fragment) {
                 let change = self.own_report(cx);
                 self.merge_report(change);
-                let notary = part.column.as_ref().and_then(Column::notary);
+                let notary = part.column.as_ref().and_then(FragmentRound::notary);
                 if let Some(notary) = notary.filter(|notary| *notary != cx.me())
                     && !self.reported.is_empty()
                 {
@@ -215,12 +213,7 @@ impl Exchange for GridExchange {
                 }
                 other => Err(foreign_message(other, EXCHANGE)),
             },
-            Signal::Arrived(Arrived {
-                from,
-                slice,
-                meta,
-                digest,
-            }) => self.arrived(cx, from, slice, meta, digest),
+            Signal::Arrived(arrived) => self.arrived(cx, arrived),
             Signal::Pushed { to, slice, outcome } => {
                 let part = self.parts.get_mut(&slice.fragment);
                 if let Some(part) = part.filter(|_| slice.round == cx.round) {
@@ -331,5 +324,126 @@ impl Exchange for GridExchange {
 
     fn waiting(&self) -> usize {
         self.early.len()
+    }
+}
+
+impl GridExchange {
+    /// What this peer would change of the roll: row mates that are gone, and newcomers.
+    fn own_report(&self, cx: &Context) -> RollChange {
+        let gone = |peer: &PeerId| {
+            let remote = cx.view.get(*peer);
+            remote.is_none_or(|r| !r.linked)
+        };
+        let seating = self.seating.as_ref();
+        let mates = seating.map(|s| s.served()).unwrap_or_default();
+        let settled = |peer: &PeerId| {
+            let place = seating.and_then(|s| Some((s, s.roll.place_of(*peer)?)));
+            place.is_some_and(|(s, place)| s.is_settled(place))
+        };
+        let leave = mates.into_iter().filter(|peer| {
+            let rounds = self.absent.get(peer).copied().unwrap_or(0);
+            let long = rounds >= GRID_ABSENT_ROUNDS;
+            *peer != cx.me() && settled(peer) && (long || (gone(peer) && rounds > 0))
+        });
+        let mut change = RollChange {
+            leave: leave.collect(),
+            join: self.applicants.values().cloned().collect(),
+        };
+        change.cut();
+        change
+    }
+
+    /// Another peer reports: one of the column that decides about the roll in this round, or one of this
+    /// peer's row that has newcomers.
+    fn report_came(
+        &mut self,
+        cx: &mut Context,
+        from: PeerId,
+        change: &RollChange,
+        seating: &Seating,
+    ) -> Result<(), PeerError> {
+        let column = seating.column_of(from) == Some(seating.column());
+        let row = seating.served().contains(&from) && change.leave.is_empty();
+        if !column && !row {
+            return broke("a report from a peer of another row and column");
+        }
+        let me = cx.me();
+        let mut change = change.clone();
+        change.leave.retain(|peer| *peer != me);
+        let deciding = cx.plan.fragments_of(seating.round).next();
+        let part = deciding.and_then(|fragment| self.parts.get(&fragment));
+        let notary = part.and_then(|part| part.column.as_ref()?.notary());
+        match notary.filter(|notary| *notary != me && !column) {
+            Some(notary) => {
+                let round = seating.round;
+                cx.send(notary, GridMessage::Report { round, change });
+            }
+            None => {
+                self.merge_report(change);
+                let note = self.reported.to_bytes();
+                let part = deciding.and_then(|fragment| self.parts.get_mut(&fragment));
+                if let Some(part) = part {
+                    part.set_note(note);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Tells the member of this peer's row that decides about the roll of the newcomers here.
+    fn pass_on_newcomers(&self, cx: &mut Context) {
+        let Some(seating) = &self.seating else { return };
+        let deciding = (seating.round.0 % seating.grid.columns() as u64) as usize;
+        let registrar = seating.owner_of(deciding).filter(|peer| *peer != cx.me());
+        if let Some(registrar) = registrar.filter(|_| !self.applicants.is_empty()) {
+            let round = seating.round;
+            let mut change = RollChange {
+                leave: Vec::new(),
+                join: self.applicants.values().cloned().collect(),
+            };
+            change.cut();
+            cx.send(registrar, GridMessage::Report { round, change });
+        }
+    }
+
+    fn merge_report(&mut self, change: RollChange) {
+        for peer in change.leave {
+            if !self.reported.leave.contains(&peer) {
+                self.reported.leave.push(peer);
+            }
+        }
+        for record in change.join {
+            if self
+                .reported
+                .join
+                .iter()
+                .all(|known| known.peer != record.peer)
+            {
+                self.reported.join.push(record);
+            }
+        }
+        self.reported.cut();
+    }
+
+    /// Counts in how many rounds each mate has not contributed.
+    fn note_absence(&mut self, cx: &Context) {
+        let Some(seating) = &self.seating else { return };
+        let came = self.parts.values().flat_map(GridPart::contributors);
+        let came: BTreeSet<PeerId> = came.collect();
+        let served = seating.served();
+        self.absent.retain(|peer, _| served.contains(peer));
+        for peer in served.into_iter().filter(|peer| *peer != cx.me()) {
+            let drawn = cx.plan.draws(seating.round, peer);
+            match came.contains(&peer) {
+                true => {
+                    self.absent.remove(&peer);
+                }
+                false if drawn => {
+                    let rounds = self.absent.entry(peer).or_default();
+                    *rounds = rounds.saturating_add(1);
+                }
+                false => {}
+            }
+        }
     }
 }

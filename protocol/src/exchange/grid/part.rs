@@ -2,21 +2,25 @@
 //!
 //! 1. It pushes each shard of its contribution to the member of its row that sums that shard.
 //! 2. It sums the shard of its own column over its row (`Row`).
-//! 3. Its column agrees on the sum over all rows ([`Column`]).
+//! 3. Its column agrees on the sum over all rows ([`FragmentRound`]).
 //! 4. It hands the column's result to its row, and gets theirs (`Results`).
 //!
 //! A member that is late in its own training does its part for others meanwhile: only its contribution
 //! is missing.
+//!
+//! From the contributions of a row to its mean in the column.
+//!
+//! What arrives for one fragment of a grid's round.
 
-use super::results::Results;
-use super::row::{Row, Sum};
+use super::GridMessage;
+use super::row::{Results, Row, Sum};
 use super::seating::Seating;
 use crate::core::context::Context;
-use crate::exchange::Ending;
-use crate::exchange::agreed::Column;
+use crate::exchange::agreed::{FragmentMessage, FragmentRound, Scoped, ShardVersion};
+use crate::exchange::{Arrived, Ending, broke};
 use crate::{
-    Attempt, Done, FragmentId, Order, OrderId, Part, PeerId, SliceId, SliceMeta, StoreId, Tag,
-    Time, Wait, WorkError,
+    Attempt, Done, FragmentId, Order, OrderId, Part, PeerError, PeerId, PushOutcome, SliceId,
+    SliceMeta, StoreId, Tag, Taken, Time, Wait, WorkError,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -39,7 +43,7 @@ pub(super) struct GridPart {
     pub(super) seating: Arc<Seating>,
     pub(super) row: Row,
     /// None for a newcomer that is not settled yet.
-    pub(super) column: Option<Column>,
+    pub(super) column: Option<FragmentRound>,
     pub(super) results: Results,
     pub(super) tasks: BTreeMap<OrderId, Task>,
     /// Encoded bytes of this peer's contribution to each shard.
@@ -71,7 +75,7 @@ impl GridPart {
         let column = seating.is_settled(seating.place).then(|| {
             let members = seating.members(seating.column());
             let shape = seating.shape(&cx.plan, fragment, len);
-            Column::new(cx, fragment, &members, seating.column_tag, &shape, allowed)
+            FragmentRound::of_column(cx, fragment, &members, seating.column_tag, &shape, allowed)
         });
         let deadline = cx.wait_in(fragment, Wait::Group, allowed);
         Self {
@@ -116,8 +120,7 @@ impl GridPart {
             _ => self
                 .column
                 .as_ref()
-                .map(Column::awaited)
-                .unwrap_or_default(),
+                .map_or(Vec::new(), FragmentRound::awaited),
         }
     }
 
@@ -127,12 +130,13 @@ impl GridPart {
 
     /// When it must look again.
     pub(super) fn next(&self) -> Option<Time> {
+        let column = self.column.as_ref().filter(|column| !column.over());
+        let column = column.map(FragmentRound::due);
         if self.over() {
-            return self.column.as_ref().and_then(Column::due);
+            return column;
         }
         let waits = self.row.sum == Sum::Collecting || self.row.held.is_some();
         let row = waits.then_some(self.row.deadline);
-        let column = self.column.as_ref().and_then(Column::due);
         [row, column, self.due].into_iter().flatten().min()
     }
 
@@ -165,7 +169,7 @@ impl GridPart {
     }
 
     pub(super) fn column_over(&self) -> bool {
-        self.column.as_ref().is_none_or(Column::over)
+        self.column.as_ref().is_none_or(FragmentRound::over)
     }
 
     /// The name of a peer's contribution to a shard.
@@ -351,7 +355,7 @@ impl GridPart {
             cx.waited_in(self.fragment, wait, false);
         }
         if let Some(column) = &mut self.column {
-            column.release(cx);
+            column.give_back(cx);
         }
         let kept = |slice: &SliceId| keep && slice.part == Part::Bundle;
         for slice in std::mem::take(&mut self.slices) {
@@ -372,4 +376,179 @@ fn waits_for(cx: &Context, seating: &Seating, peer: PeerId) -> bool {
         .place_of(peer)
         .is_some_and(|place| seating.is_settled(place));
     peer == cx.me() || (settled && cx.view.serves(peer))
+}
+
+impl GridPart {
+    /// Sums what is here of the row.
+    pub(super) fn sum_up(&mut self, cx: &mut Context) {
+        cx.waited_in(self.fragment, Wait::Group, false);
+        if self.row.here.is_empty() || self.column_over() {
+            self.pass(cx);
+            return;
+        }
+        self.row.sum = Sum::Summing;
+        self.row.summed = self.row.here.keys().copied().collect();
+        let shard = self.mine();
+        let of = self.seating.columns();
+        let here = self.row.here.iter();
+        let inputs = here.map(|(peer, weight)| (self.share(*peer, shard), *weight));
+        let order = Order::SumRow {
+            fragment: self.fragment,
+            shard,
+            of,
+            inputs: inputs.collect(),
+        };
+        self.tasks.insert(cx.order(order), Task::Sum);
+    }
+
+    /// Brings the mean of the row to the column, once this peer's own contributions have left: other rows
+    /// wait for those, and would wait longer if they shared the link with the parts of the mean. A member
+    /// that takes nothing holds it up only as long as the row waits.
+    pub(super) fn feed(&mut self, cx: &mut Context) {
+        if !self.row.sending.is_empty() && cx.now < self.row.deadline {
+            return;
+        }
+        let tally = self.row.tally(&self.seating.roll);
+        if let (Some(weight), Some(column)) = (self.row.held.take(), &mut self.column) {
+            column.feed(cx, weight, tally);
+        }
+    }
+
+    /// This peer came back in this round. Its row began without it: shares went where it was not yet, and
+    /// the column's result may be handed down before it has it. It does only what is its own, and others
+    /// need not wait for it.
+    pub(super) fn come_back(&mut self, cx: &mut Context) {
+        let (round, fragment) = (self.seating.round, self.fragment);
+        for peer in self.others() {
+            if cx.view.takes_part(peer) {
+                cx.send(peer, GridMessage::Returned { round, fragment });
+            }
+        }
+        self.pass(cx);
+    }
+
+    /// The row brings nothing to this round.
+    pub(super) fn pass(&mut self, cx: &mut Context) {
+        cx.waited_in(self.fragment, Wait::Group, false);
+        self.row.sum = Sum::Over;
+        self.row.awaited.clear();
+        if let Some(column) = &mut self.column
+            && !column.over()
+        {
+            column.pass(cx);
+        }
+    }
+}
+
+impl GridPart {
+    /// A slice arrived.
+    pub(super) fn arrived(&mut self, cx: &mut Context, arrived: Arrived) -> Result<(), PeerError> {
+        let Arrived {
+            from,
+            slice,
+            meta,
+            digest,
+        } = arrived;
+        match (meta.tag, digest) {
+            (Tag::Share { weight, taken, .. }, _) => {
+                self.share_arrived(cx, from, slice, &meta, (weight, taken))?;
+            }
+            (Tag::Result { rows, counted, .. }, Some(digest)) => {
+                let column = self.seating.column_of(from);
+                let named = slice == self.bundle(slice.shard);
+                if column != Some(usize::from(slice.shard)) || !named {
+                    return broke("a column's result from a peer outside it");
+                }
+                let version = ShardVersion {
+                    owner: slice.origin,
+                    attempt: Attempt::FIRST,
+                    contributors: rows,
+                    digest,
+                };
+                self.result_arrived(cx, from, slice, (version, counted))?;
+            }
+            (Tag::RowMean { .. } | Tag::Mean { .. }, _) => match &mut self.column {
+                Some(column) if !column.over() => {
+                    column.arrived(cx, arrived)?;
+                }
+                Some(column) if column.holds(&slice) => {}
+                _ => {
+                    cx.order(Order::Release { slice });
+                }
+            },
+            _ => return broke("a slice that has no place in a grid"),
+        }
+        self.advance(cx);
+        Ok(())
+    }
+
+    fn share_arrived(
+        &mut self,
+        cx: &mut Context,
+        from: PeerId,
+        slice: SliceId,
+        meta: &SliceMeta,
+        (weight, taken): (f64, Option<Taken>),
+    ) -> Result<(), PeerError> {
+        let fits = slice.part == Part::Contribution
+            && slice.shard == self.mine()
+            && meta.of == self.seating.columns()
+            && slice.attempt == Attempt::FIRST;
+        if !fits || !self.row.served.contains(&from) || !weight.is_finite() || weight <= 0.0 {
+            return broke("a contribution that this peer does not sum");
+        }
+        self.slices.insert(slice);
+        let waited = cx.now.since(self.row.since);
+        cx.deadlines.record(Wait::Group, from, waited);
+        if self.row.sum == Sum::Collecting {
+            self.row.awaited.remove(&from);
+            self.row.here.insert(from, weight);
+            self.row.taken.extend(taken.map(|taken| (from, taken)));
+        }
+        Ok(())
+    }
+
+    /// A push ended.
+    pub(super) fn pushed(
+        &mut self,
+        cx: &mut Context,
+        to: PeerId,
+        slice: SliceId,
+        outcome: PushOutcome,
+    ) {
+        if slice.part == Part::Contribution && self.row.sending.remove(&slice.shard) {
+            self.feed(cx);
+            self.advance(cx);
+        }
+        if matches!(slice.part, Part::RowMean | Part::Aggregate)
+            && let Some(column) = &mut self.column
+        {
+            column.pushed(cx, to, slice, outcome);
+        }
+    }
+
+    /// A message of this peer's column.
+    pub(super) fn column_said(
+        &mut self,
+        cx: &mut Context,
+        from: PeerId,
+        message: &Scoped,
+    ) -> Result<(), PeerError> {
+        let Some(column) = &mut self.column else {
+            return broke("a message of a column to a newcomer");
+        };
+        if let FragmentMessage::Tally(entries) = &message.body {
+            let mut places = entries.iter().map(|entry| usize::from(entry.place));
+            if !places.all(|place| self.seating.sums_for(from, place)) {
+                return broke("contributions that the sender does not sum");
+            }
+        }
+        let heard = if column.has(from) {
+            column.hear(cx, from, &message.body)
+        } else {
+            broke("a message of a column from a peer outside it")
+        };
+        self.advance(cx);
+        heard
+    }
 }

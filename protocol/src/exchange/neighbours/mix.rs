@@ -1,10 +1,22 @@
-//! The states of one fragment in one round.
+//! The fragments of one round, the states of each, and this peer's slices that are being encoded for
+//! them.
 
-use super::mixture::Mixture;
 use crate::core::context::Context;
 use crate::exchange::Ending;
-use crate::{Event, FragmentId, Order, OrderId, PeerId, Round, SliceId};
-use std::collections::BTreeSet;
+use crate::{Event, FragmentId, Order, OrderId, PeerId, Round, SliceId, StoreId, Time, Wait};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What to combine into a fragment of this peer's parameters.
+#[derive(Debug)]
+pub(super) struct Mixture {
+    /// The order to do so; none where there is nothing to combine.
+    pub(super) order: Option<Order>,
+    /// How many neighbours' slices it takes, for the report of the mix.
+    pub(super) neighbours: u32,
+    /// The weight to report: the push-sum weight afterwards, or how many peers' parameters the mix
+    /// is the mean of.
+    pub(super) weight: f64,
+}
 
 /// Where a fragment is.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,7 +47,7 @@ pub(super) struct FragmentMix<P> {
     pub(super) fragment: FragmentId,
     /// Own slices that are being encoded.
     pub(super) encoding: usize,
-    /// Whether one of them could not be encoded.
+    /// Set once one of them could not be encoded.
     pub(super) failed: bool,
     /// Partners whose slice is awaited.
     pub(super) expected: BTreeSet<PeerId>,
@@ -62,17 +74,17 @@ impl<P: Default> FragmentMix<P> {
 }
 
 impl<P> FragmentMix<P> {
-    /// Whether slices may still be pushed and taken in for this round.
+    /// Slices may still be pushed and taken in for this round.
     pub(super) fn is_collecting(&self) -> bool {
         self.stage == MixStage::Collecting
     }
 
-    /// Whether nothing is left to wait for.
+    /// Nothing is left to wait for.
     pub(super) fn is_ready(&self) -> bool {
         self.is_collecting() && self.encoding == 0 && self.expected.is_empty()
     }
 
-    /// Whether this is the order to combine that is under way.
+    /// This is the order to combine that is under way.
     pub(super) fn is_combining(&self, order: OrderId) -> bool {
         self.stage == MixStage::Combining(order)
     }
@@ -83,6 +95,15 @@ impl<P> FragmentMix<P> {
             round: self.round,
             fragment: self.fragment,
             keep,
+            inputs,
+        })
+    }
+
+    /// Neighbours' copies that slices move, mixed into this peer's parameters.
+    pub(super) fn replicas(&self, inputs: Vec<(SliceId, f64)>) -> Option<Order> {
+        (!inputs.is_empty()).then_some(Order::MixReplicas {
+            round: self.round,
+            fragment: self.fragment,
             inputs,
         })
     }
@@ -117,6 +138,131 @@ impl<P> FragmentMix<P> {
         match &self.stage {
             MixStage::Ended(ending) => Some((self.fragment, ending.clone())),
             MixStage::Collecting | MixStage::Combining(_) => None,
+        }
+    }
+}
+
+/// All fragments of one round. A rule keeps `F` of each of them, and notes `E` with every order to
+/// encode.
+pub(super) struct Mixes<F, E> {
+    /// When the round's exchange began.
+    began: Time,
+    /// One for each fragment of the plan, in its order.
+    fragments: Vec<FragmentMix<F>>,
+    /// Orders to encode that are not answered, with what the rule notes of each. They may outlive
+    /// their round.
+    encodings: BTreeMap<OrderId, (SliceId, E)>,
+}
+
+impl<F, E> Default for Mixes<F, E> {
+    fn default() -> Self {
+        Self {
+            began: Time::ZERO,
+            fragments: Vec::new(),
+            encodings: BTreeMap::new(),
+        }
+    }
+}
+
+impl<F: Default, E> Mixes<F, E> {
+    /// A round begins.
+    pub(super) fn begin(&mut self, cx: &Context) {
+        self.began = cx.now;
+        let ids = cx.plan.fragment_ids();
+        self.fragments = ids.map(|id| FragmentMix::new(cx.round, id)).collect();
+    }
+
+    /// The round is over.
+    pub(super) fn clear(&mut self) {
+        self.fragments.clear();
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &FragmentMix<F>> {
+        self.fragments.iter()
+    }
+
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut FragmentMix<F>> {
+        self.fragments.iter_mut()
+    }
+
+    pub(super) fn at(&mut self, index: usize) -> Option<&mut FragmentMix<F>> {
+        self.fragments.get_mut(index)
+    }
+
+    /// A fragment of this round; none between two rounds.
+    pub(super) fn get_mut(&mut self, fragment: FragmentId) -> Option<&mut FragmentMix<F>> {
+        self.at(usize::from(fragment.0))
+    }
+
+    /// The fragment that this peer's slice was encoded for; `None` after its round.
+    pub(super) fn of(&mut self, slice: SliceId) -> Option<&mut FragmentMix<F>> {
+        let mix = self.get_mut(slice.fragment)?;
+        (mix.round == slice.round).then_some(mix)
+    }
+
+    /// The fragment that waits for the answer to an order to combine.
+    pub(super) fn combining(&self, order: OrderId) -> Option<usize> {
+        let mut fragments = self.fragments.iter();
+        fragments.position(|mix| mix.is_combining(order))
+    }
+
+    /// Orders the encoding of a whole fragment of a store, which the fragment waits for.
+    pub(super) fn encode(
+        &mut self,
+        cx: &mut Context,
+        store: StoreId,
+        slice: SliceId,
+        note: E,
+    ) -> OrderId {
+        let of = 1;
+        self.encode_by(cx, slice, Order::Encode { store, slice, of }, note)
+    }
+
+    /// As [`Mixes::encode`], by another order.
+    pub(super) fn encode_by(
+        &mut self,
+        cx: &mut Context,
+        slice: SliceId,
+        order: Order,
+        note: E,
+    ) -> OrderId {
+        let id = cx.order(order);
+        self.encodings.insert(id, (slice, note));
+        if let Some(mix) = self.of(slice) {
+            mix.encoding += 1;
+        }
+        id
+    }
+
+    /// An order to encode was answered: its fragment no longer waits for it.
+    pub(super) fn take_encoding(&mut self, order: OrderId) -> Option<(SliceId, E)> {
+        let taken = self.encodings.remove(&order)?;
+        if let Some(mix) = self.of(taken.0) {
+            mix.encoding = mix.encoding.saturating_sub(1);
+        }
+        Some(taken)
+    }
+
+    /// All peers that are waited for, by fragment.
+    pub(super) fn expected(&self) -> impl Iterator<Item = PeerId> {
+        self.fragments.iter().flat_map(|mix| &mix.expected).copied()
+    }
+
+    /// A partner's slice is here: notes how long it took if the partner was awaited.
+    pub(super) fn came(&mut self, cx: &mut Context, fragment: FragmentId, from: PeerId) -> bool {
+        let waited = cx.now.since(self.began);
+        let mix = self.get_mut(fragment);
+        let awaited = mix.is_some_and(|mix| mix.expected.remove(&from));
+        if awaited {
+            cx.deadlines.record(Wait::Partners, from, waited);
+        }
+        awaited
+    }
+
+    /// A peer is gone: no fragment waits for it.
+    pub(super) fn gone(&mut self, peer: PeerId) {
+        for mix in &mut self.fragments {
+            mix.expected.remove(&peer);
         }
     }
 }

@@ -11,7 +11,7 @@
 //! - the dispatch of signals, and the release of slices that break a rule;
 //! - the order to combine, and its repetition without a slice that turns out to be bad;
 //! - ranks: which peers a topology means by its numbers ([`ranks::Ranks`]);
-//! - the ledger of pushes under way ([`ledger::SliceLedger`]), which releases a slice once nothing
+//! - the ledger of pushes under way ([`slices::SliceLedger`]), which releases a slice once nothing
 //!   needs it.
 //!
 //! A [`Rule`] is what differs: to whom a peer pushes and what, what it makes of a slice that
@@ -32,10 +32,7 @@
 mod differences;
 mod gossip;
 mod group_mean;
-mod ledger;
 mod mix;
-mod mixes;
-mod mixture;
 mod pairwise;
 mod pull;
 mod ranks;
@@ -60,6 +57,7 @@ use pull::Pull;
 pub use pull::PullMessage;
 use relay_sum::RelaySum;
 use rule::{Encoded, MixesOf, Rule};
+use slices::PushEnd;
 
 /// Makes the exchange between neighbours that a plan asks for; `None` where it asks for another
 /// kind.
@@ -68,9 +66,9 @@ pub(super) fn build(plan: &Plan, topology: Box<dyn Topology>) -> Option<Box<dyn 
         ExchangeKind::Gossip | ExchangeKind::Push => {
             Box::new(Neighbours::new(Gossip::new(plan, topology)))
         }
-        ExchangeKind::Pull(bounds) => Box::new(Neighbours::new(Pull::new(topology, bounds))),
+        ExchangeKind::Pull(bounds) => Box::new(Neighbours::new(Pull::new(topology, bounds, false))),
         ExchangeKind::PullBy(bounds, PullAnswers::OfTheRound) => {
-            Box::new(Neighbours::new(Pull::with_queues(topology, bounds)))
+            Box::new(Neighbours::new(Pull::new(topology, bounds, true)))
         }
         ExchangeKind::PullBy(bounds, PullAnswers::GroupMean) => {
             Box::new(Neighbours::new(GroupMeans::new(topology, bounds)))
@@ -209,7 +207,8 @@ impl<R: Rule> Exchange for Neighbours<R> {
             }
             Signal::Arrived(arrived) => return self.arrived(cx, &arrived),
             Signal::Pushed { to, slice, outcome } => {
-                self.rule.pushed(cx, &mut self.mixes, to, slice, outcome);
+                let end = PushEnd { to, slice, outcome };
+                self.rule.pushed(cx, &mut self.mixes, end);
             }
             Signal::Done { order, done } => self.done(cx, order, done),
             Signal::Gone(peer) => {

@@ -1,11 +1,10 @@
 //! What differs between the exchanges between neighbours.
 
-use super::mix::FragmentMix;
-use super::mixes::Mixes;
-use super::mixture::Mixture;
+use super::mix::{FragmentMix, Mixes, Mixture};
+use super::slices::PushEnd;
 use crate::core::context::Context;
 use crate::exchange::{Arrived, ExchangeMessage, PushSum, Standing, foreign_message};
-use crate::{Done, FragmentId, OrderId, PeerError, PeerId, PushOutcome, SliceId, Time};
+use crate::{Done, FragmentId, OrderId, PeerError, PeerId, SliceId, Time};
 
 /// The fragments of a round under a rule.
 pub(super) type MixesOf<R> = Mixes<<R as Rule>::Fragment, <R as Rule>::Encoding>;
@@ -62,14 +61,7 @@ pub(super) trait Rule: Send + Sized {
     ) -> Result<(), PeerError>;
 
     /// A push ended.
-    fn pushed(
-        &mut self,
-        cx: &mut Context,
-        mixes: &mut MixesOf<Self>,
-        to: PeerId,
-        slice: SliceId,
-        outcome: PushOutcome,
-    );
+    fn pushed(&mut self, cx: &mut Context, mixes: &mut MixesOf<Self>, push: PushEnd);
 
     /// An order of the rule's own was answered: neither an encoding for a round nor a combination. Or
     /// one of a round that this peer has left.
@@ -126,7 +118,7 @@ pub(super) trait Rule: Send + Sized {
         None
     }
 
-    /// Whether the clock of the wait for partners runs for a fragment. It also runs while this
+    /// The clock of the wait for partners runs for this fragment. It also runs while this
     /// peer's slices are encoded: partners cannot be late for a peer that is not ready itself.
     fn waits(&self, mix: &FragmentMix<Self::Fragment>) -> bool {
         mix.is_collecting()

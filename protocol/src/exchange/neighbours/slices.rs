@@ -1,8 +1,11 @@
-//! Names of own slices, and what every slice of a neighbour must be.
+//! Slices between neighbours: their names, what each must be, and which pushes of them are under way.
 
 use crate::core::context::Context;
-use crate::exchange::Arrived;
-use crate::{Attempt, FragmentId, Part, PeerError, SliceId};
+use crate::exchange::{Arrived, broke, foreign_tag};
+use crate::{
+    Attempt, FragmentId, Order, Part, PeerError, PeerId, PushOutcome, SliceId, SliceMeta, Tag,
+};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The bits of an attempt that tell slices of one round apart; the others tell lives apart.
 const SLOT_BITS: u32 = 6;
@@ -33,20 +36,139 @@ pub(super) fn own_of_slot(cx: &Context, fragment: FragmentId, slot: usize) -> Sl
 pub(super) fn check(cx: &Context, arrived: &Arrived) -> Result<(), PeerError> {
     let slice = arrived.slice;
     if slice.origin != arrived.from {
-        return unexpected("a neighbour's slice that its sender did not make");
+        return broke("a neighbour's slice that its sender did not make");
     }
     if slice.shard != 0 || arrived.meta.of != 1 {
-        return unexpected("a neighbour's slice that is not a whole fragment");
+        return broke("a neighbour's slice that is not a whole fragment");
     }
     if cx.plan.fragment(slice.fragment).is_none() {
-        return unexpected("a slice of a fragment that the plan does not have");
+        return broke("a slice of a fragment that the plan does not have");
     }
     Ok(())
 }
 
-/// The error for a slice or a message that breaks a rule.
-pub(super) fn unexpected<T>(what: &str) -> Result<T, PeerError> {
-    Err(PeerError::Unexpected {
-        what: what.to_owned(),
-    })
+/// What a slice of an exchange by halves says: session, number and the share that it offers. `exchange` names
+/// the exchange to a sender whose slice is of another one.
+pub(super) fn half_of(tag: Tag, exchange: &'static str) -> Result<(u32, u32, f64), PeerError> {
+    let Tag::Half {
+        session,
+        exchange: number,
+        share,
+    } = tag
+    else {
+        return Err(foreign_tag(tag, exchange));
+    };
+    if !(share.is_finite() && (0.0..=1.0).contains(&share)) {
+        return broke("the share that a slice offers must be from 0 to 1");
+    }
+    Ok((session, number, share))
+}
+
+/// Set while a peer has a link and may take part in rounds.
+pub(super) fn is_linked(cx: &Context, peer: PeerId) -> bool {
+    cx.view.greeted().any(|(id, _)| id == peer)
+}
+
+/// Releases slices, in order.
+pub(super) fn release(cx: &mut Context, slices: impl IntoIterator<Item = SliceId>) {
+    for slice in slices {
+        cx.order(Order::Release { slice });
+    }
+}
+
+/// How a push ended.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PushEnd {
+    pub(super) to: PeerId,
+    pub(super) slice: SliceId,
+    pub(super) outcome: PushOutcome,
+}
+
+/// A push under way.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Push<N> {
+    meta: SliceMeta,
+    /// Number of pushes of the same bytes before this one.
+    pub(super) again: u8,
+    /// Note of the rule.
+    pub(super) note: N,
+}
+
+/// The ledger of pushes: which peers have not acknowledged which slice of this peer, and which slices
+/// are released as soon as nothing needs them.
+#[derive(Debug)]
+pub(super) struct SliceLedger<N> {
+    pushes: BTreeMap<(SliceId, PeerId), Push<N>>,
+    /// Slices that only their pushes need.
+    spare: BTreeSet<SliceId>,
+}
+
+impl<N> Default for SliceLedger<N> {
+    fn default() -> Self {
+        Self {
+            pushes: BTreeMap::new(),
+            spare: BTreeSet::new(),
+        }
+    }
+}
+
+impl<N> SliceLedger<N> {
+    /// Pushes a slice.
+    pub(super) fn push(
+        &mut self,
+        cx: &mut Context,
+        to: PeerId,
+        slice: SliceId,
+        meta: SliceMeta,
+        note: N,
+    ) {
+        let push = Push {
+            meta,
+            again: 0,
+            note,
+        };
+        self.pushes.insert((slice, to), push);
+        cx.push(to, slice, meta, 0);
+    }
+
+    /// Pushes once more what did not arrive.
+    pub(super) fn push_again(&mut self, cx: &mut Context, end: &PushEnd, mut push: Push<N>) {
+        cx.push(end.to, end.slice, push.meta, 0);
+        push.again += 1;
+        self.pushes.insert((end.slice, end.to), push);
+    }
+
+    /// A push ended. Its slice stays until [`SliceLedger::release`].
+    pub(super) fn ended(&mut self, end: &PushEnd) -> Option<Push<N>> {
+        self.pushes.remove(&(end.slice, end.to))
+    }
+
+    /// Pushes under way to a peer.
+    pub(super) fn to(&self, peer: PeerId) -> impl Iterator<Item = (SliceId, &N)> {
+        let to_it = self.pushes.iter().filter(move |((_, to), _)| *to == peer);
+        to_it.map(|((slice, _), push)| (*slice, &push.note))
+    }
+
+    /// The notes of all pushes under way.
+    pub(super) fn notes(&self) -> impl Iterator<Item = &N> {
+        self.pushes.values().map(|push| &push.note)
+    }
+
+    /// From now on only pushes need this slice.
+    pub(super) fn spare(&mut self, slice: SliceId) {
+        self.spare.insert(slice);
+    }
+
+    /// Releases the spare slices that no push needs, in order, but for those that the rule still
+    /// reads.
+    pub(super) fn release(&mut self, cx: &mut Context, reads: impl Fn(&SliceId) -> bool) {
+        let pushes = &self.pushes;
+        let first = PeerId::from_bytes([0; 32]);
+        let pushed = |slice: &SliceId| {
+            let mut from = pushes.range((*slice, first)..);
+            from.next().is_some_and(|((next, _), _)| next == slice)
+        };
+        let free = |slice: &SliceId| !pushed(slice) && !reads(slice);
+        release(cx, self.spare.extract_if(.., free));
+    }
 }

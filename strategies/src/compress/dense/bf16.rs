@@ -1,10 +1,9 @@
 //! Codec `bf16`: the upper half of an f32, rounded. Half the bytes, and the range of an f32.
 
-use super::format::{BLOCK_MAX, Blocks, Format};
-use crate::compress::header::Header;
+use super::format::{Blocks, Format};
 use crate::compress::random::Random;
 use crate::compress::spec::CodecSpec;
-use crate::compress::{Codec, CodecError, CodecProperties};
+use crate::compress::{CodecError, CodecProperties};
 
 pub(crate) const SPEC: CodecSpec = CodecSpec {
     name: "bf16",
@@ -45,20 +44,10 @@ pub(crate) fn bf16_to_f32(half: u16) -> f32 {
 }
 
 impl Format for Bf16 {
-    fn name(&self) -> &'static str {
-        "bf16"
-    }
+    const SPEC: &'static CodecSpec = &SPEC;
 
     fn properties(&self) -> CodecProperties {
         CodecProperties::rounding(1.0 / 65536.0)
-    }
-
-    fn header(&self) -> Header {
-        Header::new(SPEC.tag)
-    }
-
-    fn block(&self) -> usize {
-        BLOCK_MAX
     }
 
     fn block_bytes(&self, len: usize) -> usize {
@@ -89,10 +78,6 @@ impl Format for Bf16 {
         for (a, b) in acc.iter_mut().zip(bytes.as_chunks::<2>().0) {
             *a += weight * bf16_to_f32(u16::from_le_bytes(*b));
         }
-    }
-
-    fn aggregate(&self) -> Box<dyn Codec> {
-        Box::new(Blocks(*self))
     }
 }
 

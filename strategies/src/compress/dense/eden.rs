@@ -136,13 +136,7 @@ fn inner_product(values: &[f32], of: impl Fn(f32) -> f32) -> f64 {
 }
 
 impl<const BITS: u32, const UNBIASED: bool> Format for Eden<BITS, UNBIASED> {
-    fn name(&self) -> &'static str {
-        if UNBIASED {
-            EDEN_SPEC.name
-        } else {
-            DRIVE_SPEC.name
-        }
-    }
+    const SPEC: &'static CodecSpec = if UNBIASED { &EDEN_SPEC } else { &DRIVE_SPEC };
 
     fn properties(&self) -> CodecProperties {
         if UNBIASED {
@@ -154,13 +148,8 @@ impl<const BITS: u32, const UNBIASED: bool> Format for Eden<BITS, UNBIASED> {
         }
     }
 
-    fn header(&self) -> Header {
-        let tag = if UNBIASED {
-            EDEN_SPEC.tag
-        } else {
-            DRIVE_SPEC.tag
-        };
-        Header::new(tag).with([BITS as u8])
+    fn parameters(&self, opening: Header) -> Header {
+        opening.with([BITS as u8])
     }
 
     fn block(&self) -> usize {

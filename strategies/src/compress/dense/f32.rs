@@ -1,7 +1,7 @@
 //! Codec `f32`: the values themselves. Lossless.
 
 use crate::compress::raw::{add_f32s, expect_finite, expect_len, expect_tag, push_f32s};
-use crate::compress::simd::{Kernel, vectorized};
+use crate::compress::simd::kernel;
 use crate::compress::spec::CodecSpec;
 use crate::compress::{Codec, CodecError, CodecProperties, EncodeContext, Reduction, Tiles};
 use murmurate_protocol::BytesBound;
@@ -67,11 +67,7 @@ impl Codec for F32 {
             expect_len(values, 4 * acc.len(), "values")?;
             bodies.push((values, *weight));
         }
-        vectorized(Sum {
-            bodies: &bodies,
-            acc,
-            tiles,
-        })
+        sum(&bodies, acc, tiles)
     }
 
     fn aggregate(&self) -> Box<dyn Codec> {
@@ -82,26 +78,21 @@ impl Codec for F32 {
 /// Values of a tile: with as many of an input they fit into the first-level cache.
 const TILE: usize = 2048;
 
-struct Sum<'a> {
-    bodies: &'a [(&'a [u8], f32)],
-    acc: &'a mut [f32],
-    tiles: &'a mut dyn Tiles,
-}
-
-impl Kernel for Sum<'_> {
-    type Output = Result<(), CodecError>;
-
-    #[inline(always)]
-    fn run(self) -> Result<(), CodecError> {
-        for (at, tile) in self.acc.chunks_mut(TILE).enumerate() {
-            self.tiles.begin(at * TILE, tile);
-            for (body, weight) in self.bodies {
+kernel! {
+    fn sum<'a>(
+        bodies: &'a [(&'a [u8], f32)],
+        acc: &'a mut [f32],
+        tiles: &'a mut dyn Tiles,
+    ) -> Result<(), CodecError> {
+        for (at, tile) in acc.chunks_mut(TILE).enumerate() {
+            tiles.begin(at * TILE, tile);
+            for (body, weight) in bodies {
                 let from = 4 * TILE * at;
                 let bytes = &body[from..from + 4 * tile.len()];
                 expect_finite(bytes, "values")?;
                 add_f32s(bytes, *weight, tile);
             }
-            self.tiles.end(tile);
+            tiles.end(tile);
         }
         Ok(())
     }

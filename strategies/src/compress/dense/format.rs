@@ -7,7 +7,8 @@
 use crate::compress::header::Header;
 use crate::compress::random::Random;
 use crate::compress::raw::expect_len;
-use crate::compress::simd::{Kernel, vectorized};
+use crate::compress::simd::kernel;
+use crate::compress::spec::CodecSpec;
 use crate::compress::{Codec, CodecError, CodecProperties, EncodeContext, Tiles};
 use murmurate_protocol::BytesBound;
 
@@ -20,17 +21,21 @@ const BLOCK_BYTES_MAX: usize = 4 * BLOCK_MAX + 64;
 /// How one block is encoded. Implementations mark `write`, `check` and `add` as
 /// `#[inline(always)]`: they are compiled for every level of vector instructions.
 pub(in crate::compress) trait Format: Clone + Send + 'static {
-    /// The codec's name in the configuration.
-    fn name(&self) -> &'static str;
+    /// The codec's entry in the list.
+    const SPEC: &'static CodecSpec;
 
     /// What the codec is, as data.
     fn properties(&self) -> CodecProperties;
 
-    /// What opens an encoding.
-    fn header(&self) -> Header;
+    /// Appends the parameters that decoders must have in common to the opening byte.
+    fn parameters(&self, opening: Header) -> Header {
+        opening
+    }
 
     /// Values in a block, at most [`BLOCK_MAX`]; the last one may be shorter.
-    fn block(&self) -> usize;
+    fn block(&self) -> usize {
+        BLOCK_MAX
+    }
 
     /// Bytes of a block of `len` values.
     fn block_bytes(&self, len: usize) -> usize;
@@ -38,14 +43,16 @@ pub(in crate::compress) trait Format: Clone + Send + 'static {
     /// Encodes a block into exactly its bytes.
     fn write(&self, values: &[f32], random: Random, bytes: &mut [u8]);
 
-    /// Whether a block is one that `write` can have written, as far as `add` must know.
+    /// Refuses a block that `write` cannot have written, as far as `add` must know.
     fn check(&self, bytes: &[u8], len: usize) -> Result<(), CodecError>;
 
     /// `acc += weight * decode(bytes)` of a block that passed `check`.
     fn add(&self, bytes: &[u8], weight: f32, acc: &mut [f32]);
 
     /// The codec for reductions of such contributions.
-    fn aggregate(&self) -> Box<dyn Codec>;
+    fn aggregate(&self) -> Box<dyn Codec> {
+        Box::new(Blocks(self.clone()))
+    }
 }
 
 /// The codec of a format.
@@ -53,6 +60,11 @@ pub(in crate::compress) trait Format: Clone + Send + 'static {
 pub(in crate::compress) struct Blocks<F>(pub(in crate::compress) F);
 
 impl<F: Format> Blocks<F> {
+    /// What opens an encoding.
+    fn header(&self) -> Header {
+        self.0.parameters(Header::new(F::SPEC.tag))
+    }
+
     /// Bytes of `len` values behind the header.
     fn body_bytes(&self, len: usize) -> usize {
         let block = self.0.block();
@@ -63,9 +75,9 @@ impl<F: Format> Blocks<F> {
         len / block * self.0.block_bytes(block) + rest
     }
 
-    /// What is behind the header of an encoding of `len` values.
+    /// The blocks of an encoding of `len` values.
     fn body<'a>(&self, bytes: &'a [u8], len: usize) -> Result<&'a [u8], CodecError> {
-        let body = self.0.header().expect(bytes)?;
+        let body = self.header().expect(bytes)?;
         expect_len(body, self.body_bytes(len), "values")?;
         Ok(body)
     }
@@ -73,7 +85,7 @@ impl<F: Format> Blocks<F> {
 
 impl<F: Format> Codec for Blocks<F> {
     fn name(&self) -> &'static str {
-        self.0.name()
+        F::SPEC.name
     }
 
     fn properties(&self) -> CodecProperties {
@@ -85,21 +97,16 @@ impl<F: Format> Codec for Blocks<F> {
         let whole = self.0.block_bytes(block);
         // The last block may be short, and is then no longer than a whole one.
         BytesBound {
-            fixed: (self.0.header().bytes().len() + whole) as u64,
+            fixed: (self.header().bytes().len() + whole) as u64,
             per_1024: (1024 * whole).div_ceil(block) as u64,
         }
     }
 
     fn encode(&mut self, values: &[f32], context: &mut EncodeContext<'_>, out: &mut Vec<u8>) {
-        let header = self.0.header();
+        let header = self.header();
         out.reserve(header.bytes().len() + self.body_bytes(values.len()));
         out.extend_from_slice(header.bytes());
-        vectorized(EncodeAll {
-            format: &self.0,
-            values,
-            seed: context.seed,
-            out,
-        });
+        encode_all(&self.0, values, context.seed, out);
     }
 
     fn encode_residual(
@@ -110,31 +117,16 @@ impl<F: Format> Codec for Blocks<F> {
         out: &mut Vec<u8>,
     ) {
         assert_eq!(delta.len(), residual.len());
-        let header = self.0.header();
+        let header = self.header();
         out.reserve(header.bytes().len() + self.body_bytes(delta.len()));
         out.extend_from_slice(header.bytes());
-        vectorized(EncodeResidualAll {
-            format: &self.0,
-            delta,
-            residual,
-            seed: context.seed,
-            out,
-        });
+        encode_residual_all(&self.0, delta, residual, context.seed, out);
     }
 
     fn decode_add(&self, bytes: &[u8], weight: f32, acc: &mut [f32]) -> Result<(), CodecError> {
         let body = self.body(bytes, acc.len())?;
-        vectorized(CheckAll {
-            format: &self.0,
-            body,
-            len: acc.len(),
-        })?;
-        vectorized(AddAll {
-            format: &self.0,
-            body,
-            weight,
-            acc,
-        });
+        check_all(&self.0, body, acc.len())?;
+        add_all(&self.0, body, weight, acc);
         Ok(())
     }
 
@@ -148,12 +140,7 @@ impl<F: Format> Codec for Blocks<F> {
         for (bytes, weight) in inputs {
             bodies.push((self.body(bytes, acc.len())?, *weight));
         }
-        vectorized(SumAll {
-            format: &self.0,
-            bodies: &bodies,
-            acc,
-            tiles,
-        })
+        sum_all(&self.0, &bodies, acc, tiles)
     }
 
     fn aggregate(&self) -> Box<dyn Codec> {
@@ -161,124 +148,83 @@ impl<F: Format> Codec for Blocks<F> {
     }
 }
 
-struct EncodeAll<'a, F> {
-    format: &'a F,
-    values: &'a [f32],
-    seed: u64,
-    out: &'a mut Vec<u8>,
-}
-
-impl<F: Format> Kernel for EncodeAll<'_, F> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run(self) {
-        let (block, random) = (self.format.block(), Random::new(self.seed));
+kernel! {
+    fn encode_all<'a, F: Format>(
+        format: &'a F,
+        values: &'a [f32],
+        seed: u64,
+        out: &'a mut Vec<u8>,
+    ) {
+        let (block, random) = (format.block(), Random::new(seed));
         let mut batch = [0u8; BLOCK_BYTES_MAX];
-        for (at, values) in self.values.chunks(block).enumerate() {
-            let bytes = &mut batch[..self.format.block_bytes(values.len())];
-            self.format.write(values, random.from(at * block), bytes);
-            self.out.extend_from_slice(bytes);
+        for (at, values) in values.chunks(block).enumerate() {
+            let bytes = &mut batch[..format.block_bytes(values.len())];
+            format.write(values, random.from(at * block), bytes);
+            out.extend_from_slice(bytes);
         }
     }
-}
 
-struct EncodeResidualAll<'a, F> {
-    format: &'a F,
-    delta: &'a [f32],
-    residual: &'a mut [f32],
-    seed: u64,
-    out: &'a mut Vec<u8>,
-}
-
-impl<F: Format> Kernel for EncodeResidualAll<'_, F> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run(self) {
-        let (block, random) = (self.format.block(), Random::new(self.seed));
+    fn encode_residual_all<'a, F: Format>(
+        format: &'a F,
+        delta: &'a [f32],
+        residual: &'a mut [f32],
+        seed: u64,
+        out: &'a mut Vec<u8>,
+    ) {
+        let (block, random) = (format.block(), Random::new(seed));
         let mut batch = [0u8; BLOCK_BYTES_MAX];
-        let blocks = self
-            .delta
-            .chunks(block)
-            .zip(self.residual.chunks_mut(block));
+        let blocks = delta.chunks(block).zip(residual.chunks_mut(block));
         for (at, (delta, residual)) in blocks.enumerate() {
             for (e, d) in residual.iter_mut().zip(delta) {
                 *e += d;
             }
-            let bytes = &mut batch[..self.format.block_bytes(residual.len())];
-            self.format.write(residual, random.from(at * block), bytes);
-            self.format.add(bytes, -1.0, residual);
-            self.out.extend_from_slice(bytes);
+            let bytes = &mut batch[..format.block_bytes(residual.len())];
+            format.write(residual, random.from(at * block), bytes);
+            format.add(bytes, -1.0, residual);
+            out.extend_from_slice(bytes);
         }
     }
-}
 
-struct CheckAll<'a, F> {
-    format: &'a F,
-    body: &'a [u8],
-    len: usize,
-}
-
-impl<F: Format> Kernel for CheckAll<'_, F> {
-    type Output = Result<(), CodecError>;
-
-    #[inline(always)]
-    fn run(self) -> Result<(), CodecError> {
-        let block = self.format.block();
-        let mut left = self.len;
-        for bytes in self.body.chunks(self.format.block_bytes(block)) {
-            self.format.check(bytes, left.min(block))?;
+    fn check_all<'a, F: Format>(
+        format: &'a F,
+        body: &'a [u8],
+        len: usize,
+    ) -> Result<(), CodecError> {
+        let block = format.block();
+        let mut left = len;
+        for bytes in body.chunks(format.block_bytes(block)) {
+            format.check(bytes, left.min(block))?;
             left = left.saturating_sub(block);
         }
         Ok(())
     }
-}
 
-struct AddAll<'a, F> {
-    format: &'a F,
-    body: &'a [u8],
-    weight: f32,
-    acc: &'a mut [f32],
-}
-
-impl<F: Format> Kernel for AddAll<'_, F> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run(self) {
-        let block = self.format.block();
-        let blocks = self.body.chunks(self.format.block_bytes(block));
-        for (bytes, acc) in blocks.zip(self.acc.chunks_mut(block)) {
-            self.format.add(bytes, self.weight, acc);
+    fn add_all<'a, F: Format>(format: &'a F, body: &'a [u8], weight: f32, acc: &'a mut [f32]) {
+        let block = format.block();
+        let blocks = body.chunks(format.block_bytes(block));
+        for (bytes, acc) in blocks.zip(acc.chunks_mut(block)) {
+            format.add(bytes, weight, acc);
         }
     }
-}
 
-struct SumAll<'a, F> {
-    format: &'a F,
-    bodies: &'a [(&'a [u8], f32)],
-    acc: &'a mut [f32],
-    tiles: &'a mut dyn Tiles,
-}
-
-impl<F: Format> Kernel for SumAll<'_, F> {
-    type Output = Result<(), CodecError>;
-
-    #[inline(always)]
-    fn run(self) -> Result<(), CodecError> {
-        let block = self.format.block();
-        let (blocks, block_bytes) = (BLOCK_MAX / block, self.format.block_bytes(block));
-        for (at, tile) in self.acc.chunks_mut(blocks * block).enumerate() {
-            self.tiles.begin(at * blocks * block, tile);
-            for (body, weight) in self.bodies {
+    fn sum_all<'a, F: Format>(
+        format: &'a F,
+        bodies: &'a [(&'a [u8], f32)],
+        acc: &'a mut [f32],
+        tiles: &'a mut dyn Tiles,
+    ) -> Result<(), CodecError> {
+        let block = format.block();
+        let (blocks, block_bytes) = (BLOCK_MAX / block, format.block_bytes(block));
+        for (at, tile) in acc.chunks_mut(blocks * block).enumerate() {
+            tiles.begin(at * blocks * block, tile);
+            for (body, weight) in bodies {
                 let bytes = body[at * blocks * block_bytes..].chunks(block_bytes);
                 for (bytes, acc) in bytes.zip(tile.chunks_mut(block)) {
-                    self.format.check(bytes, acc.len())?;
-                    self.format.add(bytes, *weight, acc);
+                    format.check(bytes, acc.len())?;
+                    format.add(bytes, *weight, acc);
                 }
             }
-            self.tiles.end(tile);
+            tiles.end(tile);
         }
         Ok(())
     }

@@ -2,7 +2,6 @@
 
 use super::format::{Blocks, Format, check_scale, first_f32, inverse, put_f32, scale_of};
 use super::planar;
-use crate::compress::header::Header;
 use crate::compress::lanes::largest;
 use crate::compress::random::Random;
 use crate::compress::spec::CodecSpec;
@@ -44,19 +43,13 @@ const BLOCK: usize = 256;
 struct Fp4;
 
 impl Format for Fp4 {
-    fn name(&self) -> &'static str {
-        SPEC.name
-    }
+    const SPEC: &'static CodecSpec = &SPEC;
 
     fn properties(&self) -> CodecProperties {
         CodecProperties {
             dense: false,
             ..CodecProperties::rounding(1.0 / 9.0 + (BLOCK - 1) as f64 / 16384.0)
         }
-    }
-
-    fn header(&self) -> Header {
-        Header::new(SPEC.tag)
     }
 
     fn block(&self) -> usize {

@@ -76,16 +76,14 @@ pub(in crate::compress) const INT4_BLOCK: Parameter = Parameter {
 struct Int8(usize);
 
 impl Format for Int8 {
-    fn name(&self) -> &'static str {
-        INT8_SPEC.name
-    }
+    const SPEC: &'static CodecSpec = &INT8_SPEC;
 
     fn properties(&self) -> CodecProperties {
         CodecProperties::rounding(self.0 as f64 / (254.0 * 254.0))
     }
 
-    fn header(&self) -> Header {
-        Header::new(INT8_SPEC.tag).with((self.0 as u16).to_le_bytes())
+    fn parameters(&self, opening: Header) -> Header {
+        opening.with((self.0 as u16).to_le_bytes())
     }
 
     fn block(&self) -> usize {
@@ -123,10 +121,6 @@ impl Format for Int8 {
             *a += weight * (scale * f32::from(*q as i8));
         }
     }
-
-    fn aggregate(&self) -> Box<dyn Codec> {
-        Box::new(Blocks(*self))
-    }
 }
 
 /// Blockwise absolute-maximum quantization to four bits: as [`Int8`], with 7 instead of 127.
@@ -145,9 +139,7 @@ impl Format for Int8 {
 struct Int4(usize);
 
 impl Format for Int4 {
-    fn name(&self) -> &'static str {
-        INT4_SPEC.name
-    }
+    const SPEC: &'static CodecSpec = &INT4_SPEC;
 
     fn properties(&self) -> CodecProperties {
         CodecProperties {
@@ -156,8 +148,8 @@ impl Format for Int4 {
         }
     }
 
-    fn header(&self) -> Header {
-        Header::new(INT4_SPEC.tag).with((self.0 as u16).to_le_bytes())
+    fn parameters(&self, opening: Header) -> Header {
+        opening.with((self.0 as u16).to_le_bytes())
     }
 
     fn block(&self) -> usize {

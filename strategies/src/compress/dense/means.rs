@@ -4,7 +4,6 @@
 use super::format::{Blocks, Format, first_f32, put_f32};
 use super::int::int8;
 use super::planar;
-use crate::compress::header::Header;
 use crate::compress::lanes::{sum_of_squares, to_finite};
 use crate::compress::random::Random;
 use crate::compress::spec::CodecSpec;
@@ -106,24 +105,14 @@ fn choose(bit: u32, zero: f32, one: f32) -> f32 {
 }
 
 impl<const BITS: u32> Format for Means<BITS> {
-    fn name(&self) -> &'static str {
-        if BITS == 1 {
-            ONE_BIT_SPEC.name
-        } else {
-            TWO_BIT_SPEC.name
-        }
-    }
+    const SPEC: &'static CodecSpec = if BITS == 1 {
+        &ONE_BIT_SPEC
+    } else {
+        &TWO_BIT_SPEC
+    };
 
     fn properties(&self) -> CodecProperties {
         CodecProperties::biased(1.0 - 1.0 / BLOCK as f64)
-    }
-
-    fn header(&self) -> Header {
-        Header::new(if BITS == 1 {
-            ONE_BIT_SPEC.tag
-        } else {
-            TWO_BIT_SPEC.tag
-        })
     }
 
     fn block(&self) -> usize {

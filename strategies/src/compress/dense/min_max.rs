@@ -60,13 +60,7 @@ impl<const BITS: u32> MinMax<BITS> {
 }
 
 impl<const BITS: u32> Format for MinMax<BITS> {
-    fn name(&self) -> &'static str {
-        if BITS == 8 {
-            INT8_SPEC.name
-        } else {
-            INT4_SPEC.name
-        }
-    }
+    const SPEC: &'static CodecSpec = if BITS == 8 { &INT8_SPEC } else { &INT4_SPEC };
 
     fn properties(&self) -> CodecProperties {
         let levels = f64::from(Self::LEVELS);
@@ -77,13 +71,8 @@ impl<const BITS: u32> Format for MinMax<BITS> {
         }
     }
 
-    fn header(&self) -> Header {
-        let tag = if BITS == 8 {
-            INT8_SPEC.tag
-        } else {
-            INT4_SPEC.tag
-        };
-        Header::new(tag).with((self.0 as u16).to_le_bytes())
+    fn parameters(&self, opening: Header) -> Header {
+        opening.with((self.0 as u16).to_le_bytes())
     }
 
     fn block(&self) -> usize {

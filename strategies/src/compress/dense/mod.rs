@@ -4,9 +4,7 @@ pub(in crate::compress) mod bf16;
 pub(in crate::compress) mod eden;
 pub(in crate::compress) mod f32;
 pub(in crate::compress) mod format;
-pub(in crate::compress) mod fp16;
 pub(in crate::compress) mod fp4;
-pub(in crate::compress) mod fp8;
 pub(in crate::compress) mod hadamard;
 pub(in crate::compress) mod int;
 pub(in crate::compress) mod means;
@@ -29,9 +27,9 @@ pub(super) const HALVES: [&CodecSpec; 3] = [&bf16::SPEC, &int::INT8_SPEC, &int::
 pub(super) const CODECS: &[&CodecSpec] = &[
     &f32::SPEC,
     &bf16::SPEC,
-    &fp16::SPEC,
-    &fp8::E4M3_SPEC,
-    &fp8::E5M2_SPEC,
+    &mini_float::FP16_SPEC,
+    &mini_float::E4M3_SPEC,
+    &mini_float::E5M2_SPEC,
     &fp4::SPEC,
     &int::INT8_SPEC,
     &int::INT4_SPEC,

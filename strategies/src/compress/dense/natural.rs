@@ -1,11 +1,10 @@
 //! Codec `natural`: a sign and a power of two, rounded at random.
 
-use super::format::{BLOCK_MAX, Blocks, Format};
+use super::format::{Blocks, Format};
 use super::planar;
-use crate::compress::header::Header;
 use crate::compress::random::Random;
 use crate::compress::spec::CodecSpec;
-use crate::compress::{Codec, CodecError, CodecProperties};
+use crate::compress::{CodecError, CodecProperties};
 
 pub(in crate::compress) const SPEC: CodecSpec = CodecSpec {
     name: "natural",
@@ -38,23 +37,13 @@ pub(in crate::compress) const SPEC: CodecSpec = CodecSpec {
 struct Natural;
 
 impl Format for Natural {
-    fn name(&self) -> &'static str {
-        SPEC.name
-    }
+    const SPEC: &'static CodecSpec = &SPEC;
 
     fn properties(&self) -> CodecProperties {
         CodecProperties {
             dense: false,
             ..CodecProperties::random(0.125)
         }
-    }
-
-    fn header(&self) -> Header {
-        Header::new(SPEC.tag)
-    }
-
-    fn block(&self) -> usize {
-        BLOCK_MAX
     }
 
     fn block_bytes(&self, len: usize) -> usize {
@@ -97,9 +86,5 @@ impl Format for Natural {
                 *a += weight * f32::from_bits((u32::from(*power) << 23) | sign);
             }
         }
-    }
-
-    fn aggregate(&self) -> Box<dyn Codec> {
-        Box::new(Blocks(*self))
     }
 }

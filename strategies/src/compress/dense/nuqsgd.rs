@@ -47,9 +47,7 @@ const S: u32 = 6;
 struct Nuqsgd(usize);
 
 impl Format for Nuqsgd {
-    fn name(&self) -> &'static str {
-        SPEC.name
-    }
+    const SPEC: &'static CodecSpec = &SPEC;
 
     fn properties(&self) -> CodecProperties {
         let bound = 0.125 + self.0 as f64 / f64::from(1u32 << (2 * S + 2));
@@ -59,8 +57,8 @@ impl Format for Nuqsgd {
         }
     }
 
-    fn header(&self) -> Header {
-        Header::new(SPEC.tag).with((self.0 as u16).to_le_bytes())
+    fn parameters(&self, opening: Header) -> Header {
+        opening.with((self.0 as u16).to_le_bytes())
     }
 
     fn block(&self) -> usize {

@@ -79,9 +79,7 @@ impl Qsgd {
 }
 
 impl Format for Qsgd {
-    fn name(&self) -> &'static str {
-        SPEC.name
-    }
+    const SPEC: &'static CodecSpec = &SPEC;
 
     fn properties(&self) -> CodecProperties {
         let (d, s) = (self.bucket as f64, f64::from(self.levels));
@@ -91,9 +89,9 @@ impl Format for Qsgd {
         }
     }
 
-    fn header(&self) -> Header {
+    fn parameters(&self, opening: Header) -> Header {
         let bucket = (self.bucket as u16).to_le_bytes();
-        Header::new(SPEC.tag).with([self.levels]).with(bucket)
+        opening.with([self.levels]).with(bucket)
     }
 
     fn block(&self) -> usize {

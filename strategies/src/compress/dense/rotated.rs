@@ -77,9 +77,7 @@ pub(in crate::compress) fn padded(values: &[f32], buffer: &mut [f32; BLOCK]) -> 
 }
 
 impl Format for Rotated {
-    fn name(&self) -> &'static str {
-        SPEC.name
-    }
+    const SPEC: &'static CodecSpec = &SPEC;
 
     fn properties(&self) -> CodecProperties {
         let k = f64::from(self.levels());
@@ -89,8 +87,8 @@ impl Format for Rotated {
         }
     }
 
-    fn header(&self) -> Header {
-        Header::new(SPEC.tag).with([self.0 as u8])
+    fn parameters(&self, opening: Header) -> Header {
+        opening.with([self.0 as u8])
     }
 
     fn block(&self) -> usize {

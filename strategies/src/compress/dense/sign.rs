@@ -4,7 +4,6 @@
 use super::format::{BLOCK_MAX, Blocks, Format, first_f32, put_f32};
 use super::int::int8;
 use super::planar;
-use crate::compress::header::Header;
 use crate::compress::lanes::{sum_of_magnitudes, to_finite};
 use crate::compress::random::Random;
 use crate::compress::spec::CodecSpec;
@@ -64,9 +63,7 @@ pub(in crate::compress) fn signed(magnitude: f32, code: u32) -> f32 {
 struct SignSgd;
 
 impl Format for SignSgd {
-    fn name(&self) -> &'static str {
-        SIGN_SGD_SPEC.name
-    }
+    const SPEC: &'static CodecSpec = &SIGN_SGD_SPEC;
 
     fn properties(&self) -> CodecProperties {
         CodecProperties {
@@ -75,14 +72,6 @@ impl Format for SignSgd {
             stochastic: true,
             ..CodecProperties::biased(f64::INFINITY)
         }
-    }
-
-    fn header(&self) -> Header {
-        Header::new(SIGN_SGD_SPEC.tag)
-    }
-
-    fn block(&self) -> usize {
-        BLOCK_MAX
     }
 
     fn block_bytes(&self, len: usize) -> usize {
@@ -111,10 +100,6 @@ impl Format for SignSgd {
     fn add(&self, bytes: &[u8], weight: f32, acc: &mut [f32]) {
         planar::add(bytes, 1, weight, acc, |code| signed(1.0, code));
     }
-
-    fn aggregate(&self) -> Box<dyn Codec> {
-        Box::new(Blocks(*self))
-    }
 }
 
 /// Signs times the mean magnitude of a block, for error feedback.
@@ -135,20 +120,10 @@ impl Format for SignSgd {
 struct EfSign;
 
 impl Format for EfSign {
-    fn name(&self) -> &'static str {
-        EF_SIGN_SPEC.name
-    }
+    const SPEC: &'static CodecSpec = &EF_SIGN_SPEC;
 
     fn properties(&self) -> CodecProperties {
         CodecProperties::biased(1.0 - 1.0 / BLOCK_MAX as f64)
-    }
-
-    fn header(&self) -> Header {
-        Header::new(EF_SIGN_SPEC.tag)
-    }
-
-    fn block(&self) -> usize {
-        BLOCK_MAX
     }
 
     fn block_bytes(&self, len: usize) -> usize {

@@ -2,7 +2,6 @@
 
 use super::format::{Blocks, Format, check_scale, first_f32, inverse, put_f32};
 use super::int::int8;
-use crate::compress::header::Header;
 use crate::compress::lanes::largest;
 use crate::compress::random::Random;
 use crate::compress::spec::CodecSpec;
@@ -53,16 +52,10 @@ fn plane_range(plane: usize, stride: usize, len: usize) -> core::ops::Range<usiz
 }
 
 impl Format for TernGrad {
-    fn name(&self) -> &'static str {
-        SPEC.name
-    }
+    const SPEC: &'static CodecSpec = &SPEC;
 
     fn properties(&self) -> CodecProperties {
         CodecProperties::random((BLOCK as f64).sqrt() - 1.0)
-    }
-
-    fn header(&self) -> Header {
-        Header::new(SPEC.tag)
     }
 
     fn block(&self) -> usize {

@@ -1,8 +1,7 @@
 //! Codec `atomo`: singular vectors of a matrix, drawn at random. Unbiased.
 
-use super::factors::{Factor, LowRank, RANK, TransposedTimesColumns};
-use super::jacobi::{Gram, ROWS, Rotations, STRIDE, squares};
-use crate::compress::header::Header;
+use super::factors::{Factor, LowRank, RANK, transposed_times_columns};
+use super::jacobi::{ROWS, Rotations, STRIDE, fill_gram, squares};
 use crate::compress::random::Random;
 use crate::compress::simd::vectorized;
 use crate::compress::spec::CodecSpec;
@@ -16,13 +15,16 @@ pub(in crate::compress) const SPEC: CodecSpec = CodecSpec {
     source: "Wang et al., NeurIPS 2018",
     parameters: &[RANK],
     build: |kind| {
-        Box::new(LowRank::new(Atomo {
-            rank: kind.count("rank"),
-            gram: vec![0.0; ROWS * STRIDE],
-            turned: vec![0.0; ROWS * STRIDE],
-            basis: vec![0.0; ROWS * STRIDE],
-            atoms: Vec::new(),
-        }))
+        Box::new(LowRank::new(
+            &SPEC,
+            Atomo {
+                rank: kind.count("rank"),
+                gram: vec![0.0; ROWS * STRIDE],
+                turned: vec![0.0; ROWS * STRIDE],
+                basis: vec![0.0; ROWS * STRIDE],
+                atoms: Vec::new(),
+            },
+        ))
     },
 };
 
@@ -64,11 +66,7 @@ struct Atomo {
 impl Atomo {
     /// Leaves the eigenvectors of the Gram matrix of `rows` rows in the rows of `basis`.
     fn decompose(&mut self, values: &[f32], rows: usize) {
-        vectorized(Gram {
-            values,
-            rows,
-            gram: &mut self.gram,
-        });
+        fill_gram(values, rows, &mut self.gram);
         for i in 0..rows {
             for j in 0..rows {
                 let (low, high) = (i.min(j), i.max(j));
@@ -104,19 +102,11 @@ fn lambda(sigma: &[f64], wanted: f64) -> f64 {
 }
 
 impl Factor for Atomo {
-    fn name(&self) -> &'static str {
-        SPEC.name
-    }
-
     fn properties(&self) -> CodecProperties {
         CodecProperties {
             dense: false,
             ..CodecProperties::random(ROWS as f64 / self.rank as f64)
         }
-    }
-
-    fn header(&self) -> Header {
-        Header::new(SPEC.tag).with([self.rank as u8])
     }
 
     fn rank(&self) -> usize {
@@ -144,12 +134,7 @@ impl Factor for Atomo {
         self.atoms.extend(vectors.map(|value| *value as f32));
         self.atoms.resize(rows * (rows + columns), 0.0);
         let (vectors, weighted) = self.atoms.split_at_mut(rows * rows);
-        vectorized(TransposedTimesColumns {
-            values,
-            columns,
-            left: vectors,
-            right: weighted,
-        });
+        transposed_times_columns(values, columns, vectors, weighted);
         let mut sigma = [0.0; ROWS];
         squares(weighted, columns, &mut sigma[..rows]);
         sigma.iter_mut().for_each(|sum| *sum = sum.sqrt());

@@ -2,11 +2,14 @@
 //! A rule finds the factors; this file has the layout, the checks, and what is done with values
 //! that are no matrix.
 
-pub(in crate::compress) use super::products::{AddProduct, TimesColumns, TransposedTimesColumns};
+pub(in crate::compress) use super::products::{
+    add_product, times_columns, transposed_times_columns,
+};
 use crate::compress::header::Header;
-use crate::compress::raw::{add_f32s, expect_finite, expect_len, take};
-use crate::compress::simd::vectorized;
-use crate::compress::spec::{Parameter, Range as Values};
+use crate::compress::raw::{
+    self, add_f32s, expect_finite, expect_len, f32s, push_f32s, push_u32s, take, take_u32s,
+};
+use crate::compress::spec::{CodecSpec, Parameter, Range as Values};
 use crate::compress::{Codec, CodecError, CodecProperties, EncodeContext, F32, Matrix};
 use core::cell::RefCell;
 use murmurate_protocol::BytesBound;
@@ -37,14 +40,11 @@ pub(in crate::compress) fn named(
     next: usize,
     len: usize,
 ) -> Result<(Matrix, usize, &[u8]), CodecError> {
-    let (named, rest) = take::<NAMED>(bytes, "matrices")?;
-    let number = |at: usize| {
-        u32::from_le_bytes([named[at], named[at + 1], named[at + 2], named[at + 3]]) as usize
-    };
+    let ([offset, rows, columns], rest) = take_u32s::<3, NAMED>(bytes, "matrices")?;
     let matrix = Matrix {
-        offset: number(0),
-        rows: number(4),
-        columns: number(8),
+        offset,
+        rows,
+        columns,
     };
     let values = matrix.rows.checked_mul(matrix.columns);
     let end = values.and_then(|values| values.checked_add(matrix.offset));
@@ -54,16 +54,18 @@ pub(in crate::compress) fn named(
     }
 }
 
+/// Appends the number of matrices and what names them.
+pub(in crate::compress) fn push_named(matrices: &[Matrix], out: &mut Vec<u8>) {
+    push_u32s([matrices.len()], out);
+    for matrix in matrices {
+        push_u32s([matrix.offset, matrix.rows, matrix.columns], out);
+    }
+}
+
 /// Finds the factors of a matrix.
 pub(in crate::compress) trait Factor: Send + 'static {
-    /// The codec's name in the configuration.
-    fn name(&self) -> &'static str;
-
     /// What the codec is.
     fn properties(&self) -> CodecProperties;
-
-    /// What opens an encoding.
-    fn header(&self) -> Header;
 
     /// Columns of a factor.
     fn rank(&self) -> usize;
@@ -94,18 +96,26 @@ pub(in crate::compress) trait Factor: Send + 'static {
 /// for each its start, rows and columns (u32), then for each its left and its right factor (f32,
 /// one column after another), then the other values (f32).
 pub(in crate::compress) struct LowRank<F> {
+    spec: &'static CodecSpec,
     factor: F,
     matrices: Vec<Matrix>,
     scratch: RefCell<(Vec<Matrix>, Vec<f32>)>,
 }
 
 impl<F: Factor> LowRank<F> {
-    pub(in crate::compress) fn new(factor: F) -> Self {
+    /// The codec of this entry.
+    pub(in crate::compress) fn new(spec: &'static CodecSpec, factor: F) -> Self {
         Self {
+            spec,
             factor,
             matrices: Vec::new(),
             scratch: RefCell::default(),
         }
+    }
+
+    /// What opens an encoding.
+    fn header(&self) -> Header {
+        Header::new(self.spec.tag).with([self.factor.rank() as u8])
     }
 
     /// f32 of both factors, where they are shorter than the matrix.
@@ -115,7 +125,7 @@ impl<F: Factor> LowRank<F> {
         (factors + NAMED / 4 < all).then_some(factors)
     }
 
-    /// Whether a matrix is shorter as its factors.
+    /// Set for a matrix that is longer than its factors.
     pub(in crate::compress) fn factors_it(&self, matrix: Matrix) -> bool {
         self.factored(matrix).is_some()
     }
@@ -124,31 +134,22 @@ impl<F: Factor> LowRank<F> {
     pub(in crate::compress) fn write(
         &self,
         matrices: &[Matrix],
-        (mut lefts, mut rights): (&[f32], &[f32]),
+        mut lefts: &[f32],
+        mut rights: &[f32],
         others: &[f32],
         out: &mut Vec<u8>,
     ) {
-        self.write_head(matrices, out);
+        out.extend_from_slice(self.header().bytes());
+        push_named(matrices, out);
         let rank = self.factor.rank();
         for matrix in matrices {
             let (left, after) = lefts.split_at(rank * matrix.rows);
             let (right, beyond) = rights.split_at(rank * matrix.columns);
             (lefts, rights) = (after, beyond);
-            crate::compress::raw::push_f32s(left, out);
-            crate::compress::raw::push_f32s(right, out);
+            push_f32s(left, out);
+            push_f32s(right, out);
         }
-        crate::compress::raw::push_f32s(others, out);
-    }
-
-    /// Appends what precedes the factors.
-    fn write_head(&self, matrices: &[Matrix], out: &mut Vec<u8>) {
-        out.extend_from_slice(self.factor.header().bytes());
-        out.extend_from_slice(&(matrices.len() as u32).to_le_bytes());
-        for matrix in matrices {
-            for number in [matrix.offset, matrix.rows, matrix.columns] {
-                out.extend_from_slice(&(number as u32).to_le_bytes());
-            }
-        }
+        push_f32s(others, out);
     }
 
     /// Appends the right factors of an encoding of `len` values.
@@ -195,7 +196,7 @@ impl<F: Factor> LowRank<F> {
         len: usize,
         matrices: &mut Vec<Matrix>,
     ) -> Result<&'a [u8], CodecError> {
-        let (count, mut rest) = take(self.factor.header().expect(bytes)?, "matrices")?;
+        let (count, mut rest) = take(self.header().expect(bytes)?, "matrices")?;
         let (mut next, mut needed) = (0, 4 * len);
         matrices.clear();
         for _ in 0..u32::from_le_bytes(count) {
@@ -223,12 +224,7 @@ impl<F: Factor> LowRank<F> {
         let rank = self.factor.rank();
         let (own, rest) = bytes.split_at(4 * rank * (matrix.rows + matrix.columns));
         into.clear();
-        into.extend(
-            own.as_chunks::<4>()
-                .0
-                .iter()
-                .map(|four| f32::from_le_bytes(*four)),
-        );
+        into.extend(f32s(own));
         let (left, right) = into.split_at(rank * matrix.rows);
         let within = |values: &[f32], most: f32| values.iter().all(|v| v.abs() <= most);
         match within(left, LEFT_MAX) && within(right, RIGHT_MAX) {
@@ -243,16 +239,12 @@ pub(in crate::compress) fn between(
     matrices: &[Matrix],
     len: usize,
 ) -> impl Iterator<Item = core::ops::Range<usize>> {
-    let starts = core::iter::once(0).chain(matrices.iter().map(|matrix| matrix.range().end));
-    let ends = matrices.iter().map(|matrix| matrix.offset);
-    starts
-        .zip(ends.chain(core::iter::once(len)))
-        .map(|(start, end)| start..end)
+    raw::between(matrices.iter().map(Matrix::range), len)
 }
 
 impl<F: Factor> Codec for LowRank<F> {
     fn name(&self) -> &'static str {
-        self.factor.name()
+        self.spec.name
     }
 
     fn properties(&self) -> CodecProperties {
@@ -265,14 +257,15 @@ impl<F: Factor> Codec for LowRank<F> {
     fn bytes_bound(&self) -> BytesBound {
         // A factored matrix is shorter with its name than it was.
         BytesBound {
-            fixed: self.factor.header().bytes().len() as u64 + 4,
+            fixed: self.header().bytes().len() as u64 + 4,
             per_1024: 4096,
         }
     }
 
     fn encode(&mut self, values: &[f32], context: &mut EncodeContext<'_>, out: &mut Vec<u8>) {
         self.choose(values, context);
-        self.write_head(&self.matrices, out);
+        out.extend_from_slice(self.header().bytes());
+        push_named(&self.matrices, out);
         self.factor.prepare(&self.matrices, context);
         let rank = self.factor.rank();
         let (_, factors) = self.scratch.get_mut();
@@ -282,10 +275,10 @@ impl<F: Factor> Codec for LowRank<F> {
             let (left, right) = factors.split_at_mut(rank * matrix.rows);
             let own = &values[matrix.range()];
             self.factor.factor(own, (at, *matrix), left, right, context);
-            crate::compress::raw::push_f32s(factors, out);
+            push_f32s(factors, out);
         }
         for run in between(&self.matrices, values.len()) {
-            crate::compress::raw::push_f32s(&values[run], out);
+            push_f32s(&values[run], out);
         }
     }
 
@@ -300,14 +293,14 @@ impl<F: Factor> Codec for LowRank<F> {
         for matrix in &*matrices {
             rest = self.factors(*matrix, rest, factors)?;
             let (left, right) = factors.split_at(self.factor.rank() * matrix.rows);
-            vectorized(AddProduct {
+            add_product(
                 left,
                 right,
-                rows: matrix.rows,
-                columns: matrix.columns,
+                matrix.rows,
+                matrix.columns,
                 weight,
-                acc: &mut acc[matrix.range()],
-            });
+                &mut acc[matrix.range()],
+            );
         }
         for run in between(matrices, acc.len()) {
             let (own, after) = rest.split_at(4 * run.len());

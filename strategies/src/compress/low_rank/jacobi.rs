@@ -1,7 +1,7 @@
 //! Eigenvectors of the Gram matrix of some rows, by Jacobi rotations in f64. Every sum runs in the
 //! order of its terms; what is done at the same time are different sums.
 
-use crate::compress::simd::Kernel;
+use crate::compress::simd::{Kernel, kernel};
 
 /// The number of rows that are decomposed together.
 pub(super) const ROWS: usize = 64;
@@ -20,34 +20,25 @@ const DEPTH: usize = 32;
 const TALL: usize = 4;
 const WIDE: usize = 16;
 
-/// Leaves `M M^T` in the lower half of `gram`, for M of at most [`ROWS`] rows.
-pub(super) struct Gram<'a> {
-    pub(super) values: &'a [f32],
-    pub(super) rows: usize,
-    pub(super) gram: &'a mut [f64],
-}
-
-impl Kernel for Gram<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run(self) {
-        let columns = self.values.len() / self.rows;
+kernel! {
+    /// Leaves `M M^T` in the lower half of `gram`, for M of at most [`ROWS`] rows.
+    pub(super) fn fill_gram<'a>(values: &'a [f32], rows: usize, gram: &'a mut [f64]) {
+        let columns = values.len() / rows;
         // What a sum in order begins with.
         let zero = core::iter::empty::<f64>().sum::<f64>();
-        self.gram.fill(zero);
+        gram.fill(zero);
         let mut turned = [[0.0f64; ROWS]; DEPTH];
         for first in (0..columns).step_by(DEPTH) {
             let depth = DEPTH.min(columns - first);
-            for (row, values) in self.values.chunks(columns).enumerate() {
+            for (row, values) in values.chunks(columns).enumerate() {
                 let values = &values[first..first + depth];
                 for (column, value) in turned.iter_mut().zip(values) {
                     column[row] = f64::from(*value);
                 }
             }
-            for top in (0..self.rows).step_by(TALL) {
+            for top in (0..rows).step_by(TALL) {
                 for left in (0..top + TALL).step_by(WIDE) {
-                    add_products(&turned[..depth], (top, left), self.gram);
+                    add_products(&turned[..depth], (top, left), gram);
                 }
             }
         }

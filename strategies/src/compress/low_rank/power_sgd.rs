@@ -1,9 +1,7 @@
 //! Codec `power-sgd`: matrices as products of two thin ones. Biased: needs error feedback.
 
-use super::factors::{Factor, LowRank, RANK, TimesColumns, TransposedTimesColumns};
-use crate::compress::header::Header;
-use crate::compress::random::Random;
-use crate::compress::simd::vectorized;
+use super::factors::{Factor, LowRank, RANK, times_columns, transposed_times_columns};
+use crate::compress::random::draw;
 use crate::compress::spec::CodecSpec;
 use crate::compress::{CodecProperties, EncodeContext, Matrix};
 
@@ -14,7 +12,7 @@ pub(in crate::compress) const SPEC: CodecSpec = CodecSpec {
     equation: "P = orth(M Q), Q' = M' P, C(M) = P Q'', Q' warm-starts the next round",
     source: "Vogels et al., NeurIPS 2019",
     parameters: &[RANK],
-    build: |kind| Box::new(LowRank::new(PowerSgd::of(&SPEC, kind.count("rank")))),
+    build: |kind| Box::new(LowRank::new(&SPEC, PowerSgd::new(kind.count("rank")))),
 };
 
 /// One subspace iteration in each round, starting from the result of the previous one.
@@ -43,28 +41,15 @@ pub(in crate::compress) const SPEC: CodecSpec = CodecSpec {
 /// verified).
 #[derive(Clone, Debug)]
 pub(in crate::compress) struct PowerSgd {
-    spec: &'static CodecSpec,
     rank: usize,
     /// Where each matrix' Q begins in the memory.
     starts: Vec<usize>,
 }
 
 impl PowerSgd {
-    /// For the codec of this entry.
-    pub(in crate::compress) const fn of(spec: &'static CodecSpec, rank: usize) -> Self {
-        Self {
-            spec,
-            rank,
-            starts: Vec::new(),
-        }
-    }
-
-    /// Fills columns that begin at `first` with random numbers.
-    pub(in crate::compress) fn draw(seed: u64, first: usize, column: &mut [f32]) {
-        let random = Random::new(seed).from(first);
-        for (at, value) in (0..).zip(column) {
-            *value = random.unit(at) - 0.5;
-        }
+    pub(in crate::compress) const fn new(rank: usize) -> Self {
+        let starts = Vec::new();
+        Self { rank, starts }
     }
 }
 
@@ -105,19 +90,11 @@ pub(in crate::compress) fn orthonormalize(columns: &mut [f32], rows: usize) {
 }
 
 impl Factor for PowerSgd {
-    fn name(&self) -> &'static str {
-        self.spec.name
-    }
-
     fn properties(&self) -> CodecProperties {
         CodecProperties {
             stochastic: true,
             ..CodecProperties::biased(1.0)
         }
-    }
-
-    fn header(&self) -> Header {
-        Header::new(self.spec.tag).with([self.rank as u8])
     }
 
     fn rank(&self) -> usize {
@@ -134,7 +111,7 @@ impl Factor for PowerSgd {
         if context.memory.len() != len {
             context.memory.clear();
             context.memory.resize(len, 0.0);
-            Self::draw(context.shared_seed, 0, context.memory);
+            draw(context.shared_seed, 0, context.memory);
         }
     }
 
@@ -149,19 +126,9 @@ impl Factor for PowerSgd {
         let columns = matrix.columns;
         let start = self.starts[at];
         let kept = &mut context.memory[start..start + self.rank * columns];
-        vectorized(TimesColumns {
-            values,
-            columns,
-            right: kept,
-            left,
-        });
+        times_columns(values, columns, kept, left);
         orthonormalize(left, matrix.rows);
-        vectorized(TransposedTimesColumns {
-            values,
-            columns,
-            left,
-            right,
-        });
+        transposed_times_columns(values, columns, left, right);
         for (kept, new) in kept.chunks_mut(columns).zip(right.chunks(columns)) {
             let length = dot(new, new).sqrt();
             if length > 0.0 {
@@ -169,7 +136,7 @@ impl Factor for PowerSgd {
                     *kept = (f64::from(*new) / length) as f32;
                 }
             } else {
-                Self::draw(context.seed, start, kept);
+                draw(context.seed, start, kept);
             }
         }
     }

@@ -1,8 +1,7 @@
 //! Codec `sufficient-factors`: gradients of wide layers as sums of few outer products.
 
-use super::factors::{Factor, LowRank, TransposedTimesColumns};
-use crate::compress::header::Header;
-use crate::compress::simd::{Kernel, vectorized};
+use super::factors::{Factor, LowRank, transposed_times_columns};
+use crate::compress::simd::kernel;
 use crate::compress::spec::{CodecSpec, Parameter, Range as Values};
 use crate::compress::{CodecProperties, EncodeContext, Matrix};
 
@@ -14,11 +13,14 @@ pub(in crate::compress) const SPEC: CodecSpec = CodecSpec {
     source: "Xie et al., UAI 2016; Zhang et al., USENIX ATC 2017",
     parameters: &[SAMPLES],
     build: |kind| {
-        Box::new(LowRank::new(SufficientFactors {
-            samples: kind.count("samples"),
-            rest: Vec::new(),
-            lengths: Vec::new(),
-        }))
+        Box::new(LowRank::new(
+            &SPEC,
+            SufficientFactors {
+                samples: kind.count("samples"),
+                rest: Vec::new(),
+                lengths: Vec::new(),
+            },
+        ))
     },
 };
 
@@ -66,16 +68,8 @@ struct SufficientFactors {
 }
 
 impl Factor for SufficientFactors {
-    fn name(&self) -> &'static str {
-        SPEC.name
-    }
-
     fn properties(&self) -> CodecProperties {
         CodecProperties::biased(1.0)
-    }
-
-    fn header(&self) -> Header {
-        Header::new(SPEC.tag).with([self.samples as u8])
     }
 
     fn rank(&self) -> usize {
@@ -120,40 +114,25 @@ impl Factor for SufficientFactors {
             for (left, value) in left.iter_mut().zip(column) {
                 *left = (f64::from(*value) / length) as f32;
             }
-            vectorized(TransposedTimesColumns {
-                values: &self.rest,
-                columns,
-                left,
-                right,
-            });
-            vectorized(Subtract {
-                left,
-                right,
-                rest: &mut self.rest,
-                lengths: &mut self.lengths,
-            });
+            transposed_times_columns(&self.rest, columns, left, right);
+            subtract(left, right, &mut self.rest, &mut self.lengths);
             right.iter_mut().for_each(|v| *v *= largest);
         }
     }
 }
 
-/// `rest -= left right^T`, and the squared lengths of its columns.
-struct Subtract<'a> {
-    left: &'a [f32],
-    right: &'a [f32],
-    rest: &'a mut [f32],
-    lengths: &'a mut [f32],
-}
-
-impl Kernel for Subtract<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run(self) {
-        self.lengths.fill(0.0);
-        let rows = self.rest.chunks_mut(self.right.len());
-        for (row, left) in rows.zip(self.left) {
-            let columns = row.iter_mut().zip(self.right).zip(self.lengths.iter_mut());
+kernel! {
+    /// `rest -= left right^T`, and the squared lengths of its columns.
+    fn subtract<'a>(
+        left: &'a [f32],
+        right: &'a [f32],
+        rest: &'a mut [f32],
+        lengths: &'a mut [f32],
+    ) {
+        lengths.fill(0.0);
+        let rows = rest.chunks_mut(right.len());
+        for (row, left) in rows.zip(left) {
+            let columns = row.iter_mut().zip(right).zip(lengths.iter_mut());
             for ((value, right), length) in columns {
                 *value -= left * right;
                 *length += *value * *value;

@@ -1,15 +1,16 @@
 //! Codec `acp-sgd`: the two factors of a matrix, one in each round. Biased: needs error feedback.
 
-use crate::compress::gathering::Gathering;
+use crate::compress::codec::{Agreed, Gathering};
 use crate::compress::header::Header;
 use crate::compress::low_rank::factors::{
-    AddProduct, NAMED, RANK, RIGHT_MAX, TimesColumns, TransposedTimesColumns, VALUE_MAX, between,
-    named,
+    NAMED, RANK, RIGHT_MAX, VALUE_MAX, add_product, between, named, push_named, times_columns,
+    transposed_times_columns,
 };
 use crate::compress::low_rank::power_sgd::orthonormalize;
-use crate::compress::random::Random;
-use crate::compress::raw::{add_f32s, expect_finite, expect_len, push_f32s, take};
-use crate::compress::simd::vectorized;
+use crate::compress::random::draw;
+use crate::compress::raw::{
+    add_f32s, expect_finite, expect_len, expect_within, f32s, hash_f32s, push_f32s, take,
+};
 use crate::compress::spec::CodecSpec;
 use crate::compress::{Codec, CodecError, CodecProperties, EncodeContext, F32, Matrix, Reduction};
 use core::cell::RefCell;
@@ -60,41 +61,43 @@ pub(in crate::compress) const SPEC: CodecSpec = CodecSpec {
 ///
 /// Source: Zhang et al., "Evaluation and optimization of gradient compression for distributed deep
 /// learning" (ICDCS 2023), algorithm 2 (number not verified).
-pub(in crate::compress) struct AcpSgd {
-    pub(in crate::compress) rank: usize,
-    pub(in crate::compress) matrices: Vec<Matrix>,
+struct AcpSgd {
+    rank: usize,
+    matrices: Vec<Matrix>,
     factor: Vec<f32>,
-    pub(in crate::compress) mean: Vec<f32>,
-    pub(in crate::compress) scratch: RefCell<Scratch>,
+    mean: Vec<f32>,
+    scratch: RefCell<Scratch>,
 }
 
 #[derive(Default)]
-pub(in crate::compress) struct Scratch {
-    pub(in crate::compress) matrices: Vec<Matrix>,
+struct Scratch {
+    matrices: Vec<Matrix>,
     factor: Vec<f32>,
     new: Vec<f32>,
 }
 
 /// Which factor a round starts from.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(in crate::compress) enum Side {
+enum Side {
     Right,
     Left,
 }
 
-/// FNV-1a over values' bits.
-pub(super) fn hash(values: &[f32]) -> u64 {
-    let bytes = values.iter().flat_map(|value| value.to_le_bytes());
-    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    })
-}
+impl Side {
+    /// The side of the factor that is sent.
+    const fn other(self) -> Self {
+        match self {
+            Self::Right => Self::Left,
+            Self::Left => Self::Right,
+        }
+    }
 
-/// Random columns.
-pub(in crate::compress) fn draw(seed: u64, values: &mut [f32]) {
-    let random = Random::new(seed);
-    for (at, value) in (0..).zip(values) {
-        *value = random.unit(at) - 0.5;
+    /// The length of a column of a matrix' factor on this side.
+    const fn long(self, matrix: Matrix) -> usize {
+        match self {
+            Self::Right => matrix.columns,
+            Self::Left => matrix.rows,
+        }
     }
 }
 
@@ -103,7 +106,7 @@ impl AcpSgd {
         Header::new(SPEC.tag).with([self.rank as u8])
     }
 
-    /// Whether a matrix is shorter as either factor.
+    /// Set for a matrix that is longer than either factor.
     fn factored(&self, matrix: Matrix) -> bool {
         let longer = matrix.rows.max(matrix.columns);
         let all = matrix.rows.checked_mul(matrix.columns);
@@ -113,15 +116,10 @@ impl AcpSgd {
 
     /// How many values a matrix' factor on this side has.
     fn size(&self, matrix: Matrix, side: Side) -> usize {
-        self.rank
-            * if side == Side::Right {
-                matrix.columns
-            } else {
-                matrix.rows
-            }
+        self.rank * side.long(matrix)
     }
 
-    pub(in crate::compress) fn sizes(&self, matrices: &[Matrix], side: Side) -> usize {
+    fn sizes(&self, matrices: &[Matrix], side: Side) -> usize {
         matrices.iter().map(|m| self.size(*m, side)).sum()
     }
 
@@ -141,7 +139,7 @@ impl AcpSgd {
         for (at, matrix) in (0..).zip(matrices) {
             let (own, after) = rest.split_at_mut(self.rank * matrix.columns);
             rest = after;
-            draw(seed.wrapping_add(at), own);
+            draw(seed.wrapping_add(at), 0, own);
             orthonormalize(own, matrix.columns);
         }
         Side::Right
@@ -149,7 +147,7 @@ impl AcpSgd {
 
     /// Reads all but the values; leaves matrices and factor in common in the scratch. Gives the
     /// side and the values.
-    pub(in crate::compress) fn read<'a>(
+    fn read<'a>(
         &self,
         bytes: &'a [u8],
         len: usize,
@@ -174,69 +172,19 @@ impl AcpSgd {
         let none: &[f32] = &[];
         let held = if found == 0 { none } else { shared };
         let side = self.common(held, name, &scratch.matrices, &mut scratch.factor);
-        let (other, code) = match side {
-            Side::Right => (Side::Left, 1),
-            Side::Left => (Side::Right, 2),
-        };
+        let code = if side == Side::Right { 1 } else { 2 };
         let fits = scratch.factor.len() == self.sizes(&scratch.matrices, side);
         if found > 2 {
             return Err(CodecError::OutOfRange { field: "factor" });
         }
-        if !fits || found != 0 && (held.is_empty() || found != code || hash(held) != name) {
+        if !fits || found != 0 && (held.is_empty() || found != code || hash_f32s(held) != name) {
             return Err(CodecError::NotHeld { field: "factor" });
         }
-        needed += self.sizes(&scratch.matrices, other);
-        expect_len(rest, 4 * needed, "values")?;
+        let factors = self.sizes(&scratch.matrices, side.other());
+        expect_len(rest, 4 * (needed + factors), "values")?;
         expect_finite(rest, "values")?;
-        let factors = &rest[..4 * self.sizes(&scratch.matrices, other)];
-        let factors = factors.as_chunks::<4>().0.iter();
-        match factors
-            .map(|f| f32::from_le_bytes(*f))
-            .all(|v| v.abs() <= RIGHT_MAX)
-        {
-            true => Ok((side, rest)),
-            false => Err(CodecError::OutOfRange { field: "factors" }),
-        }
-    }
-
-    pub(in crate::compress) fn add(
-        &self,
-        bytes: &[u8],
-        shared: &[f32],
-        weight: f32,
-        acc: &mut [f32],
-    ) -> Result<(), CodecError> {
-        let scratch = &mut *self.scratch.borrow_mut();
-        let (side, mut rest) = self.read(bytes, acc.len(), shared, scratch)?;
-        let mut kept = scratch.factor.as_slice();
-        for matrix in &scratch.matrices {
-            let (held, after) = kept.split_at(self.size(*matrix, side));
-            kept = after;
-            let new = self.rank * (matrix.rows + matrix.columns) - held.len();
-            let (own, after) = rest.split_at(4 * new);
-            rest = after;
-            scratch.new.clear();
-            let values = own.as_chunks::<4>().0.iter();
-            scratch.new.extend(values.map(|f| f32::from_le_bytes(*f)));
-            let (left, right) = match side {
-                Side::Right => (scratch.new.as_slice(), held),
-                Side::Left => (held, scratch.new.as_slice()),
-            };
-            vectorized(AddProduct {
-                left,
-                right,
-                rows: matrix.rows,
-                columns: matrix.columns,
-                weight,
-                acc: &mut acc[matrix.range()],
-            });
-        }
-        for run in between(&scratch.matrices, acc.len()) {
-            let (own, after) = rest.split_at(4 * run.len());
-            add_f32s(own, weight, &mut acc[run]);
-            rest = after;
-        }
-        Ok(())
+        expect_within(&rest[..4 * factors], RIGHT_MAX, "factors")?;
+        Ok((side, rest))
     }
 
     /// Leaves what is to be factored in `self.matrices`, and the factor in common in `self.factor`.
@@ -250,19 +198,19 @@ impl AcpSgd {
         let (shared, seed) = (context.shared, context.shared_seed);
         let mut factor = core::mem::take(&mut self.factor);
         let mut side = self.common(shared, seed, &chosen, &mut factor);
-        let mut named = match (shared.is_empty(), side) {
+        let (mut code, mut name) = match (shared.is_empty(), side) {
             (true, _) => (0, seed),
-            (false, Side::Right) => (1, hash(shared)),
-            (false, Side::Left) => (2, hash(shared)),
+            (false, Side::Right) => (1, hash_f32s(shared)),
+            (false, Side::Left) => (2, hash_f32s(shared)),
         };
         if factor.len() != self.sizes(&chosen, side) {
             // The factor in common is of other matrices: everything goes exactly, once.
             chosen.clear();
             side = self.common(&[], seed, &chosen, &mut factor);
-            named = (0, seed);
+            (code, name) = (0, seed);
         }
         (self.matrices, self.factor) = (chosen, factor);
-        (side, named.0, named.1)
+        (side, code, name)
     }
 }
 
@@ -294,39 +242,18 @@ impl Codec for AcpSgd {
         out.extend_from_slice(self.header().bytes());
         out.push(code);
         out.extend_from_slice(&name.to_le_bytes());
-        out.extend_from_slice(&(self.matrices.len() as u32).to_le_bytes());
-        for matrix in &self.matrices {
-            for number in [matrix.offset, matrix.rows, matrix.columns] {
-                out.extend_from_slice(&(number as u32).to_le_bytes());
-            }
-        }
+        push_named(&self.matrices, out);
         let mut kept = self.factor.as_slice();
         let new = &mut self.scratch.get_mut().new;
         for matrix in &self.matrices {
-            let size = self.rank
-                * if side == Side::Right {
-                    matrix.columns
-                } else {
-                    matrix.rows
-                };
-            let (held, after) = kept.split_at(size);
+            let (held, after) = kept.split_at(self.rank * side.long(*matrix));
             kept = after;
             let (columns, own) = (matrix.columns, &values[matrix.range()]);
             new.clear();
-            new.resize(self.rank * (matrix.rows + columns) - size, 0.0);
+            new.resize(self.rank * side.other().long(*matrix), 0.0);
             match side {
-                Side::Right => vectorized(TimesColumns {
-                    values: own,
-                    columns,
-                    right: held,
-                    left: new,
-                }),
-                Side::Left => vectorized(TransposedTimesColumns {
-                    values: own,
-                    columns,
-                    left: held,
-                    right: new,
-                }),
+                Side::Right => times_columns(own, columns, held, new),
+                Side::Left => transposed_times_columns(own, columns, held, new),
             }
             push_f32s(new, out);
         }
@@ -336,7 +263,7 @@ impl Codec for AcpSgd {
     }
 
     fn decode_add(&self, bytes: &[u8], weight: f32, acc: &mut [f32]) -> Result<(), CodecError> {
-        self.add(bytes, &[], weight, acc)
+        self.decode_own(bytes, &[], weight, acc)
     }
 
     fn decode_own(
@@ -346,7 +273,35 @@ impl Codec for AcpSgd {
         weight: f32,
         acc: &mut [f32],
     ) -> Result<(), CodecError> {
-        self.add(bytes, shared, weight, acc)
+        let scratch = &mut *self.scratch.borrow_mut();
+        let (side, mut rest) = self.read(bytes, acc.len(), shared, scratch)?;
+        let mut kept = scratch.factor.as_slice();
+        for matrix in &scratch.matrices {
+            let (held, after) = kept.split_at(self.size(*matrix, side));
+            kept = after;
+            let (own, after) = rest.split_at(4 * self.size(*matrix, side.other()));
+            rest = after;
+            scratch.new.clear();
+            scratch.new.extend(f32s(own));
+            let (left, right) = match side {
+                Side::Right => (scratch.new.as_slice(), held),
+                Side::Left => (held, scratch.new.as_slice()),
+            };
+            add_product(
+                left,
+                right,
+                matrix.rows,
+                matrix.columns,
+                weight,
+                &mut acc[matrix.range()],
+            );
+        }
+        for run in between(&scratch.matrices, acc.len()) {
+            let (own, after) = rest.split_at(4 * run.len());
+            add_f32s(own, weight, &mut acc[run]);
+            rest = after;
+        }
+        Ok(())
     }
 
     fn aggregate(&self) -> Box<dyn Codec> {
@@ -355,5 +310,62 @@ impl Codec for AcpSgd {
 
     fn gathering(&mut self) -> Option<&mut dyn Gathering> {
         Some(self)
+    }
+}
+
+impl Gathering for AcpSgd {
+    fn shared_most(&self, len: usize) -> usize {
+        // A factor is shorter than its matrix.
+        1 + len
+    }
+
+    fn settle(
+        &mut self,
+        agreed: &Agreed<'_>,
+        moved: &[f32],
+        _: Option<&mut [f32]>,
+        shared: &mut Vec<f32>,
+    ) {
+        let scratch = self.scratch.get_mut();
+        let mut scratch = core::mem::take(scratch);
+        self.mean.clear();
+        self.matrices.clear();
+        let mut sides = None;
+        for one in agreed.contributions {
+            let read = self.read(one.bytes, moved.len(), agreed.shared, &mut scratch);
+            let Ok((side, values)) = read else {
+                continue;
+            };
+            let new = side.other();
+            if self.mean.is_empty() {
+                self.matrices.clone_from(&scratch.matrices);
+                self.mean.resize(self.sizes(&scratch.matrices, new), 0.0);
+                sides = Some(new);
+            }
+            // Who named other matrices than the first that named any has no part in the factor.
+            if scratch.matrices == self.matrices && sides == Some(new) {
+                add_f32s(values, one.share, &mut self.mean);
+            }
+        }
+        self.scratch.replace(scratch);
+        let Some(side) = sides.filter(|_| !self.mean.is_empty()) else {
+            return;
+        };
+        shared.push(if side == Side::Right { 1.0 } else { 0.0 });
+        let mut rest = self.mean.as_mut_slice();
+        for matrix in &self.matrices {
+            let long = side.long(*matrix);
+            let (own, after) = rest.split_at_mut(self.rank * long);
+            rest = after;
+            orthonormalize(own, long);
+            for (at, column) in (0..).zip(own.chunks_mut(long)) {
+                if column.iter().all(|v| *v == 0.0) {
+                    draw(agreed.shared_seed.wrapping_add(at), 0, column);
+                }
+            }
+            // What was drawn is not orthogonal yet.
+            orthonormalize(own, long);
+        }
+        shared.extend_from_slice(&self.mean);
     }
 }

@@ -1,9 +1,10 @@
 //! Codec `clt-k`: values at places that one member chooses for all, in turn. Biased: needs error
 //! feedback.
 
-use crate::compress::gathering::{Agreed, Bad, Gathering};
+use crate::compress::codec::{Agreed, Bad, Gathering};
 use crate::compress::header::Header;
-use crate::compress::raw::take;
+use crate::compress::inner::Inner;
+use crate::compress::raw::{hash, of_digits, take, to_digits};
 use crate::compress::sparse::largest::Largest;
 use crate::compress::sparse::pick::{DENSITY, kept};
 use crate::compress::sparse::places;
@@ -25,13 +26,12 @@ pub(in crate::compress) const SPEC: CodecSpec = CodecSpec {
     build: |kind| {
         Box::new(CltK {
             density: kind.number("density"),
-            values: values::build(kind),
+            values: Inner::new(values::build(kind)),
             turn: None,
             largest: Largest::default(),
             left: Vec::new(),
             proposal: Vec::new(),
             scratch: RefCell::default(),
-            memory: Vec::new(),
         })
     },
 };
@@ -66,15 +66,14 @@ pub(in crate::compress) const SPEC: CodecSpec = CodecSpec {
 /// equation 4 and algorithm 1 with beta = 1 (numbers not verified).
 struct CltK {
     density: f64,
-    values: Box<dyn Codec>,
+    values: Inner,
     /// Which of the last round's contributors this peer was, and how many they were.
     turn: Option<(u64, u64)>,
     largest: Largest,
-    /// What is not sent, of the member whose turn it is.
+    /// Residual of the leader, from which it chooses the next places.
     left: Vec<f32>,
     proposal: Vec<u32>,
     scratch: RefCell<Scratch>,
-    memory: Vec<f32>,
 }
 
 #[derive(Default)]
@@ -82,17 +81,6 @@ struct Scratch {
     places: Vec<u32>,
     values: Vec<f32>,
     proposal: Vec<u32>,
-}
-
-/// Digits of a place: every place as two whole numbers that f32 represents exactly.
-const DIGIT: u32 = 1 << 16;
-
-/// FNV-1a over places.
-fn hash(places: &[u32]) -> u64 {
-    let bytes = places.iter().flat_map(|place| place.to_le_bytes());
-    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    })
 }
 
 impl CltK {
@@ -109,8 +97,8 @@ impl CltK {
         }
         into.clear();
         let pairs = shared.as_chunks::<2>().0.iter();
-        into.extend(pairs.map(|[high, low]| *high as u32 * DIGIT + *low as u32));
-        (1, hash(into))
+        into.extend(pairs.map(|digits| of_digits(*digits) as u32));
+        (1, hash(into.iter().map(|place| place.to_le_bytes())))
     }
 
     /// Leaves places, values and what is proposed in the scratch.
@@ -152,22 +140,7 @@ impl CltK {
         self.values.decode_add(rest, 1.0, &mut scratch.values)
     }
 
-    fn add(
-        &self,
-        bytes: &[u8],
-        shared: &[f32],
-        weight: f32,
-        acc: &mut [f32],
-    ) -> Result<(), CodecError> {
-        let scratch = &mut *self.scratch.borrow_mut();
-        self.read(bytes, acc.len(), shared, scratch)?;
-        for (place, value) in scratch.places.iter().zip(&scratch.values) {
-            acc[*place as usize] += weight * value;
-        }
-        Ok(())
-    }
-
-    /// Whether the places of the next round are this peer's to choose.
+    /// Set for the leader, which chooses the places of the next round.
     fn leads(&self, round: u64) -> bool {
         self.turn.is_some_and(|(own, all)| round % all == own)
     }
@@ -223,17 +196,12 @@ impl Codec for CltK {
         scratch.values.clear();
         let kept = scratch.places.iter().map(|place| all[*place as usize]);
         scratch.values.extend(kept);
-        let mut inner = EncodeContext {
-            shared_seed: context.shared_seed,
-            round: context.round,
-            ..EncodeContext::seeded(context.seed, &mut self.memory)
-        };
-        self.values.encode(&scratch.values, &mut inner, out);
+        self.values.encode(&scratch.values, context, out);
         self.scratch.replace(scratch);
     }
 
     fn decode_add(&self, bytes: &[u8], weight: f32, acc: &mut [f32]) -> Result<(), CodecError> {
-        self.add(bytes, &[], weight, acc)
+        self.decode_own(bytes, &[], weight, acc)
     }
 
     fn decode_own(
@@ -243,7 +211,12 @@ impl Codec for CltK {
         weight: f32,
         acc: &mut [f32],
     ) -> Result<(), CodecError> {
-        self.add(bytes, shared, weight, acc)
+        let scratch = &mut *self.scratch.borrow_mut();
+        self.read(bytes, acc.len(), shared, scratch)?;
+        for (place, value) in scratch.places.iter().zip(&scratch.values) {
+            acc[*place as usize] += weight * value;
+        }
+        Ok(())
     }
 
     fn aggregate(&self) -> Box<dyn Codec> {
@@ -265,17 +238,14 @@ impl Gathering for CltK {
         let (shared, seed) = (agreed.shared, agreed.shared_seed);
         let (mode, name) = self.agreed(moved.len(), shared, seed, &mut held);
         let named: Vec<u8> = [mode].into_iter().chain(name.to_le_bytes()).collect();
-        for (at, one) in agreed.contributions.iter().enumerate() {
+        Bad::of_first(agreed.contributions, |one| {
             // All at the same places: other ones would not be a mean.
             let found = self.header().expect(one.bytes);
-            let same = found.is_ok_and(|body| body.starts_with(&named));
-            let added = match same {
-                true => self.add(one.bytes, shared, one.share, moved),
-                false => Err(CodecError::NotHeld { field: "places" }),
-            };
-            added.map_err(|error| Bad { at, error })?;
-        }
-        Ok(())
+            if !found.is_ok_and(|body| body.starts_with(&named)) {
+                return Err(CodecError::NotHeld { field: "places" });
+            }
+            self.decode_own(one.bytes, shared, one.share, moved)
+        })
     }
 
     fn settle(
@@ -292,20 +262,11 @@ impl Gathering for CltK {
         for one in agreed.contributions {
             let read = self.read(one.bytes, moved.len(), agreed.shared, &mut scratch);
             if read.is_ok() && !scratch.proposal.is_empty() {
-                let digits = |place: &u32| [(place / DIGIT) as f32, (place % DIGIT) as f32];
-                shared.extend(scratch.proposal.iter().flat_map(digits));
+                let places = scratch.proposal.iter();
+                shared.extend(places.flat_map(|place| to_digits(*place as usize)));
                 break;
             }
         }
         self.scratch.replace(scratch);
-    }
-
-    fn give_back(
-        &self,
-        bytes: &[u8],
-        shared: &[f32],
-        residual: &mut [f32],
-    ) -> Result<(), CodecError> {
-        self.add(bytes, shared, 1.0, residual)
     }
 }

@@ -1,9 +1,9 @@
 //! Codec `fetch-sgd`: momentum and error feedback inside a sum of sketches. No member keeps a
 //! residual.
 
-use crate::compress::gathering::{Agreed, Bad, Gathering};
+use crate::compress::codec::{Agreed, Bad, Gathering};
 use crate::compress::header::Header;
-use crate::compress::raw::{expect_finite, expect_len, push_f32s};
+use crate::compress::raw::{add_f32s, expect_finite, expect_len, expect_within, f32s, push_f32s};
 use crate::compress::sparse::count_sketch::{CountSketch, ROWS, SUM_MAX, Scratch, WIDTH};
 use crate::compress::sparse::pick::DENSITY;
 use crate::compress::spec::{CodecSpec, Parameter, Range};
@@ -100,16 +100,13 @@ impl FetchSgd {
     }
 
     /// The sums of `len` values.
-    fn read<'a>(&self, bytes: &'a [u8], len: usize) -> Result<&'a [[u8; 4]], CodecError> {
+    fn read<'a>(&self, bytes: &'a [u8], len: usize) -> Result<&'a [u8], CodecError> {
         let sums = self.header().expect(bytes)?;
         let needed = 4 * self.sketch.rows * self.sketch.width(len);
         expect_len(sums, needed, "values")?;
         expect_finite(sums, "values")?;
-        let sums = sums.as_chunks::<4>().0;
-        match sums.iter().all(|s| f32::from_le_bytes(*s).abs() <= SUM_MAX) {
-            true => Ok(sums),
-            false => Err(CodecError::OutOfRange { field: "values" }),
-        }
+        expect_within(sums, SUM_MAX, "values")?;
+        Ok(sums)
     }
 }
 
@@ -144,7 +141,7 @@ impl Codec for FetchSgd {
         let sums = self.read(bytes, acc.len())?;
         let (table, scratch) = &mut *self.scratch.borrow_mut();
         table.clear();
-        table.extend(sums.iter().map(|four| f32::from_le_bytes(*four)));
+        table.extend(f32s(sums));
         self.sketch.recover(table, SEED, acc.len(), scratch);
         for place in &scratch.chosen {
             let at = *place as usize;
@@ -176,17 +173,13 @@ impl Gathering for FetchSgd {
         next.resize(2 * size, 0.0);
         let (momentum, error) = next.split_at_mut(size);
         momentum.iter_mut().for_each(|u| *u *= self.momentum);
-        for (at, one) in agreed.contributions.iter().enumerate() {
-            let sums = self.read(one.bytes, moved.len());
-            let sums = sums.map_err(|error| Bad { at, error })?;
-            for (u, sum) in momentum.iter_mut().zip(sums) {
-                *u += one.share * f32::from_le_bytes(*sum);
-            }
+        Bad::of_first(agreed.contributions, |one| {
+            add_f32s(self.read(one.bytes, moved.len())?, one.share, momentum);
             if momentum.iter().any(|u| u.abs() > KEPT_MAX) {
-                let error = CodecError::OutOfRange { field: "values" };
-                return Err(Bad { at, error });
+                return Err(CodecError::OutOfRange { field: "values" });
             }
-        }
+            Ok(())
+        })?;
         let pairs = error.iter_mut().zip(&*momentum);
         pairs.for_each(|(e, u)| *e = (*e + u).clamp(-KEPT_MAX, KEPT_MAX));
         let (_, scratch) = self.scratch.get_mut();

@@ -1,12 +1,16 @@
 //! Codec `gradiveq`: slices of neighbouring values by their principal components. Biased: needs
 //! error feedback.
 
-use super::gradiveq_standing::{Slices, Standing};
-use crate::compress::gathering::Gathering;
+use super::principal::{add_second_moments, push_components};
+use crate::compress::codec::{Agreed, Bad, Gathering};
 use crate::compress::header::Header;
-use crate::compress::low_rank::factors::{AddProduct, RIGHT_MAX, TimesColumns, VALUE_MAX, between};
-use crate::compress::raw::{add_f32s, expect_finite, expect_len, push_f32s, take};
-use crate::compress::simd::vectorized;
+use crate::compress::low_rank::factors::{
+    RIGHT_MAX, VALUE_MAX, add_product, between, times_columns,
+};
+use crate::compress::raw::{
+    add_f32s, expect_finite, expect_len, expect_within, hash_f32s, of_digits, push_f32s, push_u32s,
+    take, to_digits,
+};
 use crate::compress::spec::{CodecSpec, Parameter, Range};
 use crate::compress::{Codec, CodecError, CodecProperties, EncodeContext, F32, Matrix, Reduction};
 use core::cell::RefCell;
@@ -99,16 +103,99 @@ const COMPRESSED: Parameter = Parameter {
 /// counted in exchanges of the fragment. With `kept >= slice` all rounds are exact.
 ///
 /// Source: Yu et al., "GradiVeQ" (NeurIPS 2018), section 3 and algorithm 1 (numbers not verified).
-pub(in crate::compress) struct GradiVeQ {
-    pub(super) slices: Slices,
-    pub(super) sampled: u32,
-    pub(super) compressed: u32,
+struct GradiVeQ {
+    slices: Slices,
+    sampled: u32,
+    compressed: u32,
     coefficients: Vec<f32>,
-    pub(super) scratch: RefCell<Vec<f32>>,
+    scratch: RefCell<Vec<f32>>,
+}
+
+/// How values are cut into slices.
+#[derive(Clone, Copy)]
+struct Slices {
+    /// Values of a slice.
+    size: usize,
+    /// Components that are kept.
+    kept: usize,
+}
+
+/// What stands in common between the members, and which values it is about.
+///
+/// f32: 1 where components were found and 0 where moments are summed, exchanges since then, the
+/// number of runs, for each its start and its slices (two digits each), then for each its components
+/// (one column after another) or its second moments.
+struct Standing<'a> {
+    /// Its hash.
+    name: u64,
+    /// Set once components were found; second moments are summed before.
+    found: bool,
+    /// Exchanges since components were found, or in which moments were summed.
+    rounds: u32,
+    /// The runs, each as a matrix with a slice in every row.
+    runs: Vec<Matrix>,
+    /// For every run its components or moments.
+    values: &'a [f32],
+}
+
+/// The numbers before the runs, and those of a run.
+const HEAD: usize = 3;
+const NAMED: usize = 4;
+
+impl Slices {
+    /// The part of these values that is compressed, if there are enough of them.
+    fn run(&self, values: core::ops::Range<usize>) -> Option<Matrix> {
+        let rows = values.len() / self.size;
+        (rows >= self.size && self.kept < self.size).then_some(Matrix {
+            offset: values.start,
+            rows,
+            columns: self.size,
+        })
+    }
+
+    /// The runs of `len` values with these matrices.
+    fn runs<'a>(&'a self, matrices: &'a [Matrix], len: usize) -> impl Iterator<Item = Matrix> {
+        let inside = matrices.iter().map(|matrix| Some(matrix.range()));
+        let parts = between(matrices, len).zip(inside.chain([None]));
+        let parts = parts.flat_map(|(before, matrix)| [Some(before), matrix]);
+        parts.flatten().filter_map(|part| self.run(part))
+    }
+
+    /// The run of `rows` slices from `offset` on, if it may stand after `next`.
+    fn named(&self, offset: usize, rows: usize, next: usize, len: usize) -> Option<Matrix> {
+        let end = rows.checked_mul(self.size)?.checked_add(offset)?;
+        let run = (offset >= next && end <= len).then(|| self.run(offset..end));
+        run.flatten()
+    }
+
+    /// f32 that stand in common for a run.
+    const fn in_common(&self, found: bool) -> usize {
+        self.size * if found { self.kept } else { self.size }
+    }
+
+    /// What stands in common of `len` values; `None` where it is nothing, or not of this codec.
+    fn standing<'a>(&self, shared: &'a [f32], len: usize) -> Option<Standing<'a>> {
+        let ([found, rounds, count], mut rest) = shared.split_first_chunk::<HEAD>()?;
+        let (mut runs, mut next) = (Vec::new(), 0);
+        for _ in 0..*count as usize {
+            let ([a, b, c, d], after) = rest.split_first_chunk::<NAMED>()?;
+            let run = self.named(of_digits([*a, *b]), of_digits([*c, *d]), next, len)?;
+            (rest, next) = (after, run.range().end);
+            runs.push(run);
+        }
+        let found = *found == 1.0;
+        (rest.len() == runs.len() * self.in_common(found)).then(|| Standing {
+            name: hash_f32s(shared),
+            found,
+            rounds: *rounds as u32,
+            runs,
+            values: rest,
+        })
+    }
 }
 
 /// What a contribution has after its checks.
-pub(super) enum Sent<'a> {
+enum Sent<'a> {
     /// The values.
     Exact(&'a [u8]),
     /// Coefficients and the values outside of runs, for these components.
@@ -116,14 +203,14 @@ pub(super) enum Sent<'a> {
 }
 
 impl GradiVeQ {
-    pub(super) fn header(&self) -> Header {
+    fn header(&self) -> Header {
         Header::new(SPEC.tag)
             .with((self.slices.size as u16).to_le_bytes())
             .with((self.slices.kept as u16).to_le_bytes())
     }
 
     /// Checks a contribution to `len` values.
-    pub(super) fn read<'a>(
+    fn read<'a>(
         &self,
         bytes: &'a [u8],
         len: usize,
@@ -145,18 +232,13 @@ impl GradiVeQ {
         let needed = len - slices * (self.slices.size - self.slices.kept);
         expect_len(rest, 4 * needed, "values")?;
         expect_finite(rest, "values")?;
-        let coefficients = rest[..4 * slices * self.slices.kept].as_chunks::<4>().0;
-        let within = |four: &[u8; 4]| f32::from_le_bytes(*four).abs() <= RIGHT_MAX;
-        match coefficients.iter().all(within) {
-            true => Ok(Sent::Compressed(rest, held)),
-            false => Err(CodecError::OutOfRange {
-                field: "coefficients",
-            }),
-        }
+        let coefficients = &rest[..4 * slices * self.slices.kept];
+        expect_within(coefficients, RIGHT_MAX, "coefficients")?;
+        Ok(Sent::Compressed(rest, held))
     }
 
     /// Checks what an exact contribution to `len` values has after its mode, and gives its values.
-    pub(super) fn exact<'a>(
+    fn exact<'a>(
         &self,
         bytes: &'a [u8],
         len: usize,
@@ -178,8 +260,22 @@ impl GradiVeQ {
         Ok(rest)
     }
 
+    /// The runs that the first exact contribution names.
+    fn first_named(&self, agreed: &Agreed<'_>, len: usize) -> Vec<Matrix> {
+        for one in agreed.contributions {
+            let mut runs = Vec::new();
+            let body = self.header().expect(one.bytes);
+            let body = body.ok().and_then(|body| body.strip_prefix(&[0]));
+            let read = body.map(|body| self.exact(body, len, |run| runs.push(run)));
+            if matches!(read, Some(Ok(_))) {
+                return runs;
+            }
+        }
+        Vec::new()
+    }
+
     /// `acc += weight C`, for coefficients and other values, which may be a sum.
-    pub(super) fn add_compressed(
+    fn add_compressed(
         &self,
         standing: &Standing<'_>,
         mut rest: &[f32],
@@ -190,14 +286,14 @@ impl GradiVeQ {
         for (run, right) in standing.runs.iter().zip(components) {
             let (left, after) = rest.split_at(run.rows * self.slices.kept);
             rest = after;
-            vectorized(AddProduct {
+            add_product(
                 left,
                 right,
-                rows: run.rows,
-                columns: run.columns,
+                run.rows,
+                run.columns,
                 weight,
-                acc: &mut acc[run.range()],
-            });
+                &mut acc[run.range()],
+            );
         }
         for between in between(&standing.runs, acc.len()) {
             let (own, after) = rest.split_at(between.len());
@@ -205,27 +301,6 @@ impl GradiVeQ {
             let pairs = acc[between].iter_mut().zip(own);
             pairs.for_each(|(acc, value)| *acc += weight * value);
         }
-    }
-
-    pub(super) fn add(
-        &self,
-        bytes: &[u8],
-        shared: &[f32],
-        weight: f32,
-        acc: &mut [f32],
-    ) -> Result<(), CodecError> {
-        let standing = self.slices.standing(shared, acc.len());
-        match self.read(bytes, acc.len(), standing.as_ref())? {
-            Sent::Exact(values) => add_f32s(values, weight, acc),
-            Sent::Compressed(values, standing) => {
-                let sent = &mut *self.scratch.borrow_mut();
-                sent.clear();
-                sent.resize(values.len() / 4, 0.0);
-                add_f32s(values, 1.0, sent);
-                self.add_compressed(standing, sent, weight, acc);
-            }
-        }
-        Ok(())
     }
 }
 
@@ -264,11 +339,9 @@ impl Codec for GradiVeQ {
         out.push(u8::from(held.is_some()));
         let Some(standing) = held else {
             let count = self.slices.runs(context.matrices, values.len()).count();
-            out.extend_from_slice(&(count as u32).to_le_bytes());
+            push_u32s([count], out);
             for run in self.slices.runs(context.matrices, values.len()) {
-                for number in [run.offset, run.rows] {
-                    out.extend_from_slice(&(number as u32).to_le_bytes());
-                }
+                push_u32s([run.offset, run.rows], out);
             }
             return push_f32s(values, out);
         };
@@ -277,12 +350,12 @@ impl Codec for GradiVeQ {
         for (run, right) in standing.runs.iter().zip(components) {
             self.coefficients.clear();
             self.coefficients.resize(run.rows * self.slices.kept, 0.0);
-            vectorized(TimesColumns {
-                values: &values[run.range()],
-                columns: run.columns,
+            times_columns(
+                &values[run.range()],
+                run.columns,
                 right,
-                left: &mut self.coefficients,
-            });
+                &mut self.coefficients,
+            );
             push_f32s(&self.coefficients, out);
         }
         for between in between(&standing.runs, values.len()) {
@@ -291,7 +364,7 @@ impl Codec for GradiVeQ {
     }
 
     fn decode_add(&self, bytes: &[u8], weight: f32, acc: &mut [f32]) -> Result<(), CodecError> {
-        self.add(bytes, &[], weight, acc)
+        self.decode_own(bytes, &[], weight, acc)
     }
 
     fn decode_own(
@@ -301,7 +374,18 @@ impl Codec for GradiVeQ {
         weight: f32,
         acc: &mut [f32],
     ) -> Result<(), CodecError> {
-        self.add(bytes, shared, weight, acc)
+        let standing = self.slices.standing(shared, acc.len());
+        match self.read(bytes, acc.len(), standing.as_ref())? {
+            Sent::Exact(values) => add_f32s(values, weight, acc),
+            Sent::Compressed(values, standing) => {
+                let sent = &mut *self.scratch.borrow_mut();
+                sent.clear();
+                sent.resize(values.len() / 4, 0.0);
+                add_f32s(values, 1.0, sent);
+                self.add_compressed(standing, sent, weight, acc);
+            }
+        }
+        Ok(())
     }
 
     fn aggregate(&self) -> Box<dyn Codec> {
@@ -310,5 +394,79 @@ impl Codec for GradiVeQ {
 
     fn gathering(&mut self) -> Option<&mut dyn Gathering> {
         Some(self)
+    }
+}
+
+impl Gathering for GradiVeQ {
+    fn shared_most(&self, len: usize) -> usize {
+        // A run has at least `slice` slices, and moments take more than components.
+        let runs = len / (self.slices.size * self.slices.size);
+        HEAD + runs * (NAMED + self.slices.in_common(false))
+    }
+
+    fn gather(&mut self, agreed: &Agreed<'_>, moved: &mut [f32]) -> Result<(), Bad> {
+        let standing = self.slices.standing(agreed.shared, moved.len());
+        let mut sum = core::mem::take(self.scratch.get_mut());
+        sum.clear();
+        Bad::of_first(agreed.contributions, |one| {
+            match self.read(one.bytes, moved.len(), standing.as_ref())? {
+                Sent::Exact(values) => add_f32s(values, one.share, moved),
+                Sent::Compressed(values, _) => {
+                    sum.resize(values.len() / 4, 0.0);
+                    add_f32s(values, one.share, &mut sum);
+                }
+            }
+            Ok(())
+        })?;
+        if let Some(standing) = standing.filter(|_| !sum.is_empty()) {
+            self.add_compressed(&standing, &sum, 1.0, moved);
+        }
+        self.scratch.replace(sum);
+        Ok(())
+    }
+
+    fn settle(
+        &mut self,
+        agreed: &Agreed<'_>,
+        moved: &[f32],
+        _: Option<&mut [f32]>,
+        shared: &mut Vec<f32>,
+    ) {
+        let standing = self.slices.standing(agreed.shared, moved.len());
+        let rounds = standing.as_ref().map_or(0, |standing| standing.rounds) + 1;
+        let (runs, sums) = match standing {
+            Some(standing) if standing.found => {
+                if rounds < self.compressed {
+                    shared.extend_from_slice(agreed.shared);
+                    shared[1] = rounds as f32;
+                }
+                return;
+            }
+            Some(standing) => (standing.runs, standing.values),
+            None => (self.first_named(agreed, moved.len()), &[][..]),
+        };
+        if runs.is_empty() {
+            return;
+        }
+        let found = rounds >= self.sampled;
+        let (state, age) = if found { (1.0, 0) } else { (0.0, rounds) };
+        shared.extend([state, age as f32, runs.len() as f32]);
+        for number in runs.iter().flat_map(|run| [run.offset, run.rows]) {
+            shared.extend(to_digits(number));
+        }
+        let mut sums = sums.chunks(self.slices.in_common(false));
+        for run in &runs {
+            let mut moments = vec![0.0; self.slices.in_common(false)];
+            let before = sums.next().unwrap_or_default();
+            let pairs = moments.iter_mut().zip(before);
+            pairs.for_each(|(moment, before)| *moment = f64::from(*before));
+            add_second_moments(&moved[run.range()], self.slices.size, &mut moments);
+            if found {
+                push_components(&moments, self.slices.size, self.slices.kept, shared);
+            } else {
+                let most = f64::from(f32::MAX);
+                shared.extend(moments.iter().map(|m| m.clamp(-most, most) as f32));
+            }
+        }
     }
 }

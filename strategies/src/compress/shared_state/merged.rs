@@ -1,14 +1,14 @@
 //! Codecs `g-top-k` and `ok-top-k`: each member sends its largest values, and only the largest of
 //! the sum are applied.
 
-use super::ok_top_k::{EVERY, OkTopK};
-use crate::compress::gathering::{Agreed, Bad, Gathering};
+use crate::compress::codec::{Agreed, Bad, Gathering};
+use crate::compress::header::Header;
 use crate::compress::sparse::largest::Largest;
-use crate::compress::sparse::pick::{DECAY, DENSITY, Picked, kept};
+use crate::compress::sparse::pick::{DECAY, DENSITY, Pick, Picked, kept};
 use crate::compress::sparse::select::{Source, magnitude};
-use crate::compress::sparse::top_k::TopK;
+use crate::compress::sparse::top_k::{self, TopK};
 use crate::compress::sparse::values::VALUES;
-use crate::compress::spec::CodecSpec;
+use crate::compress::spec::{CodecSpec, Parameter, Range};
 use crate::compress::{Codec, CodecError, CodecKind, CodecProperties, EncodeContext, Reduction};
 use murmurate_protocol::BytesBound;
 
@@ -20,7 +20,7 @@ pub(in crate::compress) const G_TOP_K_SPEC: CodecSpec = CodecSpec {
     source: "Shi et al., ICDCS 2019",
     parameters: &[DENSITY, VALUES, DECAY],
     build: |kind| {
-        let pick = TopK::new(&G_TOP_K_SPEC, kind.number("density"));
+        let pick = TopK::new(kind.number("density"));
         Box::new(Merged::new(kind, Picked::of(kind, pick), None))
     },
 };
@@ -33,14 +33,18 @@ pub(in crate::compress) const OK_TOP_K_SPEC: CodecSpec = CodecSpec {
     source: "Li and Hoefler, PPoPP 2022",
     parameters: &[DENSITY, EVERY, VALUES, DECAY],
     build: |kind| {
-        let pick = OkTopK::new(
-            &OK_TOP_K_SPEC,
-            kind.number("density"),
-            kind.count("every") as u64,
-        );
-        let every = Some(kind.count("every") as u64);
-        Box::new(Merged::new(kind, Picked::of(kind, pick), every))
+        let every = kind.count("every") as u64;
+        let pick = OkTopK::new(kind.number("density"), every);
+        Box::new(Merged::new(kind, Picked::of(kind, pick), Some(every)))
     },
+};
+
+/// Rounds between computations of a threshold.
+const EVERY: Parameter = Parameter {
+    name: "every",
+    range: Range::Whole(1, 1_000_000),
+    default: Some(32.0),
+    about: "rounds between computations of a threshold, such as 32",
 };
 
 /// The largest values of the sum.
@@ -72,7 +76,7 @@ pub(in crate::compress) const OK_TOP_K_SPEC: CodecSpec = CodecSpec {
 /// Source: Shi et al., "A distributed synchronous SGD algorithm with global top-k sparsification"
 /// (ICDCS 2019), algorithm 4; Li and Hoefler, "Near-optimal sparse allreduce" (PPoPP 2022),
 /// algorithm 2 (numbers not verified).
-pub(in crate::compress) struct Merged {
+struct Merged {
     spec: &'static CodecSpec,
     codec: Box<dyn Codec>,
     density: f64,
@@ -156,10 +160,9 @@ impl Gathering for Merged {
     }
 
     fn gather(&mut self, agreed: &Agreed<'_>, moved: &mut [f32]) -> Result<(), Bad> {
-        for (at, one) in agreed.contributions.iter().enumerate() {
-            let added = self.codec.decode_add(one.bytes, one.share, moved);
-            added.map_err(|error| Bad { at, error })?;
-        }
+        Bad::of_first(agreed.contributions, |one| {
+            self.codec.decode_add(one.bytes, one.share, moved)
+        })?;
         let standing = self.standing(agreed);
         let kept = kept(self.density, moved.len());
         let mut source = Source::Values(moved);
@@ -208,8 +211,87 @@ impl Gathering for Merged {
             *e += if *moved == 0.0 { *own } else { 0.0 };
         }
     }
+}
 
-    fn give_back(&self, bytes: &[u8], _: &[f32], residual: &mut [f32]) -> Result<(), CodecError> {
-        self.codec.decode_add(bytes, 1.0, residual)
+/// A threshold that is used for several rounds.
+///
+/// ```text
+/// C(x)_i = x_i where |x_i| >= t, 0 elsewhere;   t: the k-th largest when it was last computed
+/// ```
+///
+/// It is computed once in `every` exchanges, and whenever more than 2 k or fewer than k / 2 values
+/// are above it: `||C(x) - x||^2 <= (1 - density / 2) ||x||^2` for all values. It keeps two
+/// numbers. Zeros are never sent.
+///
+/// Source: Li and Hoefler, "Near-optimal sparse allreduce for distributed deep learning" (PPoPP
+/// 2022), section 3.1.3 (number not verified).
+#[derive(Clone, Debug)]
+struct OkTopK {
+    density: f64,
+    every: u64,
+    largest: Largest,
+}
+
+impl OkTopK {
+    fn new(density: f64, every: u64) -> Self {
+        Self {
+            density,
+            every,
+            largest: Largest::default(),
+        }
+    }
+}
+
+impl Pick for OkTopK {
+    fn properties(&self) -> CodecProperties {
+        match self.density == 1.0 {
+            true => CodecProperties::LOSSLESS,
+            false => top_k::properties(0.5 * self.density),
+        }
+    }
+
+    fn parameters(&self, opening: Header) -> Header {
+        let every = (self.every as u32).to_le_bytes();
+        opening.with(self.density.to_le_bytes()).with(every)
+    }
+
+    fn density_max(&self) -> f64 {
+        (2.0 * self.density).min(1.0)
+    }
+
+    fn most(&self, len: usize) -> usize {
+        (2 * kept(self.density, len)).min(len)
+    }
+
+    fn beyond(&self) -> usize {
+        2
+    }
+
+    fn choose(
+        &mut self,
+        source: &mut Source<'_>,
+        context: &mut EncodeContext<'_>,
+        chosen: &mut Vec<u32>,
+    ) {
+        let count = kept(self.density, source.len());
+        if let Some([held, age]) = context.memory.first_chunk_mut()
+            && (*age as u64) + 1 < self.every
+        {
+            *age += 1.0;
+            source.select(magnitude(*held).max(1), chosen);
+            if (count.div_ceil(2)..=2 * count).contains(&chosen.len()) {
+                return;
+            }
+        }
+        self.largest.choose(source, count, context.seed, chosen);
+        let values = source.values();
+        let those = chosen
+            .iter()
+            .map(|place| magnitude(values[*place as usize]));
+        context.memory.clear();
+        let least = those.min().map(f32::from_bits);
+        context
+            .memory
+            .extend(least.into_iter().flat_map(|t| [t, 0.0]));
     }
 }

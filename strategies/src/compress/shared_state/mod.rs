@@ -1,18 +1,13 @@
 //! Codecs for the exchange `gathered`: every member receives all contributions as they were
 //! encoded, and all members keep the same state.
 
-pub(in crate::compress) mod acp_gathering;
-pub(in crate::compress) mod acp_sgd;
-pub(in crate::compress) mod clt_k;
-pub(in crate::compress) mod fetch_sgd;
-pub(in crate::compress) mod gradiveq;
-mod gradiveq_gathering;
-mod gradiveq_standing;
-mod lazy;
-pub(in crate::compress) mod merged;
-pub(in crate::compress) mod ok_top_k;
+mod acp_sgd;
+mod clt_k;
+mod fetch_sgd;
+mod gradiveq;
+mod merged;
 mod principal;
-pub(in crate::compress) mod shifted;
+mod shifted;
 
 use super::CodecSpec;
 

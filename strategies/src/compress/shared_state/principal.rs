@@ -1,7 +1,7 @@
 //! Principal components of slices of equal length, in f64. Every sum runs in the order of its
 //! terms, so that all members find the same bits.
 
-use super::acp_sgd::draw;
+use crate::compress::random::draw;
 
 /// The most multiplications with the second moments. What the components miss falls with the power
 /// of the ratio of the eigenvalues on both sides of the cut.
@@ -39,7 +39,7 @@ pub(super) fn push_components(
     components: &mut Vec<f32>,
 ) {
     let mut random = vec![0.0f32; size * kept];
-    draw(SEED, &mut random);
+    draw(SEED, 0, &mut random);
     let random: Vec<f64> = random.iter().map(|value| f64::from(*value)).collect();
     let (mut columns, mut next) = (random.clone(), vec![0.0f64; size * kept]);
     orthonormalize(&mut columns, &random, size);

@@ -6,7 +6,7 @@ use super::select::{Marks, RUN, Source};
 use super::values::SIGNED_VALUES;
 use crate::compress::header::Header;
 use crate::compress::lanes::largest;
-use crate::compress::simd::{Kernel, vectorized};
+use crate::compress::simd::kernel;
 use crate::compress::spec::{CodecSpec, Parameter, Range};
 use crate::compress::{CodecProperties, EncodeContext};
 
@@ -58,31 +58,23 @@ struct AdaComp {
     bin: usize,
 }
 
-struct Bins<'a> {
-    values: &'a [f32],
-    delta: &'a [f32],
-    first: u32,
-    bin: usize,
-    chosen: &'a mut Vec<u32>,
-}
-
-impl Kernel for Bins<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run(self) {
-        let bins = self
-            .values
-            .chunks(self.bin)
-            .zip(self.delta.chunks(self.bin));
+kernel! {
+    fn choose_of_bins<'a>(
+        values: &'a [f32],
+        delta: &'a [f32],
+        first: u32,
+        bin: usize,
+        chosen: &'a mut Vec<u32>,
+    ) {
+        let bins = values.chunks(bin).zip(delta.chunks(bin));
         // Short bins share a run, and long ones have several.
-        let (mut marks, mut marked, mut first) = (Marks([0; RUN]), 0, self.first);
+        let (mut marks, mut marked, mut first) = (Marks([0; RUN]), 0, first);
         for (values, delta) in bins {
             let most = largest(values);
             for (values, delta) in values.chunks(RUN).zip(delta.chunks(RUN)) {
                 if marked + values.len() > RUN {
                     marks.0[marked..].fill(0);
-                    marks.append(first, self.chosen);
+                    marks.append(first, chosen);
                     (first, marked) = (first + marked as u32, 0);
                 }
                 let those = marks.0[marked..].iter_mut().zip(values.iter().zip(delta));
@@ -93,21 +85,17 @@ impl Kernel for Bins<'_> {
             }
         }
         marks.0[marked..].fill(0);
-        marks.append(first, self.chosen);
+        marks.append(first, chosen);
     }
 }
 
 impl Pick for AdaComp {
-    fn name(&self) -> &'static str {
-        SPEC.name
-    }
-
     fn properties(&self) -> CodecProperties {
         CodecProperties::biased(1.0)
     }
 
-    fn header(&self) -> Header {
-        Header::new(SPEC.tag).with((self.bin as u16).to_le_bytes())
+    fn parameters(&self, opening: Header) -> Header {
+        opening.with((self.bin as u16).to_le_bytes())
     }
 
     fn density_max(&self) -> f64 {
@@ -123,13 +111,7 @@ impl Pick for AdaComp {
         chosen.clear();
         let bin = self.bin;
         source.each_chunk(bin * (RUN / bin).max(1), |first, values, delta| {
-            vectorized(Bins {
-                values,
-                delta,
-                first,
-                bin,
-                chosen,
-            });
+            choose_of_bins(values, delta, first, bin, chosen);
         });
     }
 }

@@ -61,18 +61,14 @@ struct ChunkTopK {
 }
 
 impl Pick for ChunkTopK {
-    fn name(&self) -> &'static str {
-        SPEC.name
-    }
-
     fn properties(&self) -> CodecProperties {
         top_k::properties(self.density)
     }
 
-    fn header(&self) -> Header {
+    fn parameters(&self, opening: Header) -> Header {
         let chunk = (self.chunk as u32).to_le_bytes();
         let density = self.density.to_le_bytes();
-        Header::new(SPEC.tag).with(density).with(chunk)
+        opening.with(density).with(chunk)
     }
 
     fn density_max(&self) -> f64 {

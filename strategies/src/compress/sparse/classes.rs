@@ -3,7 +3,7 @@
 //! are read and written one by one.
 
 use crate::compress::random::Random;
-use crate::compress::simd::{Kernel, vectorized};
+use crate::compress::simd::kernel;
 
 /// The most rows of a sketch.
 pub(in crate::compress) const ROWS_MAX: usize = 7;
@@ -29,38 +29,33 @@ pub(in crate::compress) fn signed(value: f32, sign: u32) -> f32 {
 pub(in crate::compress) fn fill_row(values: &[f32], limit: f32, random: Random, sums: &mut [f32]) {
     let (mut classes, mut terms) = ([0; TILE], [0.0; TILE]);
     for (first, values) in (0u32..).step_by(TILE).zip(values.chunks(TILE)) {
-        vectorized(Terms {
+        terms_of(
             values,
             limit,
-            random: (random, first, sums.len()),
-            classes: &mut classes,
-            terms: &mut terms,
-        });
+            random,
+            first,
+            sums.len(),
+            &mut classes,
+            &mut terms,
+        );
         for (class, term) in classes.iter().zip(&terms[..values.len()]) {
             sums[*class as usize] += term;
         }
     }
-}
 
-struct Terms<'a> {
-    values: &'a [f32],
-    limit: f32,
-    /// With the first place and the number of classes.
-    random: (Random, u32, usize),
-    classes: &'a mut [u32; TILE],
-    terms: &'a mut [f32; TILE],
-}
-
-impl Kernel for Terms<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run(self) {
-        let (random, first, width) = self.random;
-        let into = self.classes.iter_mut().zip(self.terms);
-        for ((at, value), (to, term)) in (first..).zip(self.values).zip(into) {
+    fn terms_of<'a>(
+        values: &'a [f32],
+        limit: f32,
+        random: Random,
+        first: u32,
+        width: usize,
+        classes: &'a mut [u32; TILE],
+        terms: &'a mut [f32; TILE],
+    ) {
+        let into = classes.iter_mut().zip(terms);
+        for ((at, value), (to, term)) in (first..).zip(values).zip(into) {
             let (class, sign) = class(random, at, width);
-            (*to, *term) = (class, signed(value.clamp(-self.limit, self.limit), sign));
+            (*to, *term) = (class, signed(value.clamp(-limit, limit), sign));
         }
     }
 }
@@ -81,37 +76,24 @@ pub(in crate::compress) fn medians(
         let count = TILE.min(len - first);
         for ((random, row), found) in randoms.iter().zip(table.chunks(width)).zip(&mut *found) {
             let [classes, signs] = &mut classes;
-            vectorized(Classes {
-                random: (*random, first as u32, width),
-                classes,
-                signs,
-            });
+            classes_of(*random, first as u32, width, classes, signs);
             let places = found.iter_mut().zip(classes.iter().zip(&*signs));
             for (found, (class, sign)) in places.take(count) {
                 *found = ordered(signed(row[*class as usize], *sign).to_bits());
             }
         }
-        vectorized(Medians {
-            found,
-            medians: &mut medians,
-        });
+        medians_of(found, &mut medians);
         out.extend_from_slice(&medians[..count]);
     }
-}
 
-struct Classes<'a> {
-    random: (Random, u32, usize),
-    classes: &'a mut [u32; TILE],
-    signs: &'a mut [u32; TILE],
-}
-
-impl Kernel for Classes<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run(self) {
-        let (random, first, width) = self.random;
-        let into = self.classes.iter_mut().zip(self.signs);
+    fn classes_of<'a>(
+        random: Random,
+        first: u32,
+        width: usize,
+        classes: &'a mut [u32; TILE],
+        signs: &'a mut [u32; TILE],
+    ) {
+        let into = classes.iter_mut().zip(signs);
         for (at, (to, sign)) in (0..TILE as u32).zip(into) {
             (*to, *sign) = class(random, first.wrapping_add(at), width);
         }
@@ -124,21 +106,13 @@ const fn ordered(bits: u32) -> i32 {
     (bits ^ (((bits as i32) >> 31) as u32 >> 1)) as i32
 }
 
-struct Medians<'a> {
-    found: &'a mut [[i32; TILE]],
-    medians: &'a mut [f32; TILE],
-}
-
-impl Kernel for Medians<'_> {
-    type Output = ();
-
+kernel! {
     /// Sorts every place's values by exchanges of neighbours, all places at a time; then takes the
     /// middle one, or the mean of the two in the middle.
-    #[inline(always)]
-    fn run(self) {
-        let rows = self.found.len();
+    fn medians_of<'a>(found: &'a mut [[i32; TILE]], medians: &'a mut [f32; TILE]) {
+        let rows = found.len();
         for turn in 0..rows {
-            for pair in self.found[turn % 2..].chunks_exact_mut(2) {
+            for pair in found[turn % 2..].chunks_exact_mut(2) {
                 let [one, other] = pair else { continue };
                 for (a, b) in one.iter_mut().zip(other) {
                     (*a, *b) = ((*a).min(*b), (*a).max(*b));
@@ -147,12 +121,8 @@ impl Kernel for Medians<'_> {
         }
         let value = |key: i32| f32::from_bits(ordered(key as u32) as u32);
         let (half, even) = (rows / 2, rows.is_multiple_of(2));
-        let below = &self.found[half - usize::from(even)];
-        for (median, (a, b)) in self
-            .medians
-            .iter_mut()
-            .zip(below.iter().zip(&self.found[half]))
-        {
+        let below = &found[half - usize::from(even)];
+        for (median, (a, b)) in medians.iter_mut().zip(below.iter().zip(&found[half])) {
             *median = match even {
                 true => 0.5 * value(*a) + 0.5 * value(*b),
                 false => value(*b),

@@ -7,7 +7,7 @@ use super::pick::{DENSITY, kept};
 use super::select::Source;
 use crate::compress::header::Header;
 use crate::compress::random::Random;
-use crate::compress::raw::{expect_finite, expect_len, push_f32s, take};
+use crate::compress::raw::{expect_finite, expect_len, expect_within, f32s, push_f32s, take};
 use crate::compress::spec::{CodecSpec, Parameter, Range};
 use crate::compress::{Codec, CodecError, CodecKind, CodecProperties, EncodeContext, Sparse};
 use core::cell::RefCell;
@@ -78,7 +78,7 @@ pub(in crate::compress) struct CountSketch {
     scratch: RefCell<Scratch>,
 }
 
-/// What is read from a table.
+/// Estimates from a table, and the largest of them.
 #[derive(Default)]
 pub(in crate::compress) struct Scratch {
     table: Vec<f32>,
@@ -217,24 +217,18 @@ impl Codec for CountSketch {
         }
         expect_len(sums, 4 * self.rows * self.width(acc.len()), "values")?;
         expect_finite(sums, "values")?;
+        expect_within(sums, SUM_MAX, "values")?;
         let scratch = &mut *self.scratch.borrow_mut();
         let mut table = core::mem::take(&mut scratch.table);
         table.clear();
-        let values = sums.as_chunks::<4>().0.iter();
-        table.extend(values.map(|four| f32::from_le_bytes(*four)));
-        let within = table.iter().all(|sum| sum.abs() <= SUM_MAX);
-        if within {
-            self.recover(&table, u64::from_le_bytes(seed), acc.len(), scratch);
-            for place in &scratch.chosen {
-                let at = *place as usize;
-                acc[at] += weight * (alpha * scratch.estimates[at]);
-            }
+        table.extend(f32s(sums));
+        self.recover(&table, u64::from_le_bytes(seed), acc.len(), scratch);
+        for place in &scratch.chosen {
+            let at = *place as usize;
+            acc[at] += weight * (alpha * scratch.estimates[at]);
         }
         scratch.table = table;
-        match within {
-            true => Ok(()),
-            false => Err(CodecError::OutOfRange { field: "values" }),
-        }
+        Ok(())
     }
 
     fn aggregate(&self) -> Box<dyn Codec> {

@@ -9,6 +9,7 @@ use super::select::fold;
 use super::values as value_codecs;
 use super::values::VALUES;
 use crate::compress::header::Header;
+use crate::compress::inner::Inner;
 use crate::compress::spec::{CodecSpec, Parameter, Range};
 use crate::compress::{Codec, CodecError, CodecProperties, EncodeContext, Sparse};
 use core::cell::RefCell;
@@ -32,10 +33,9 @@ pub(in crate::compress) const SPEC: CodecSpec = CodecSpec {
         Box::new(DeMo {
             kept: kind.count("kept"),
             decay: kind.number("decay") as f32,
-            values: value_codecs::build(kind),
+            values: Inner::new(value_codecs::build(kind)),
             dct: Box::new(Dct::new()),
             scratch: RefCell::default(),
-            memory: Vec::new(),
         })
     },
 };
@@ -83,10 +83,9 @@ const COEFFICIENT_MAX: f32 = 1e33;
 struct DeMo {
     kept: usize,
     decay: f32,
-    values: Box<dyn Codec>,
+    values: Inner,
     dct: Box<Dct>,
     scratch: RefCell<Scratch>,
-    memory: Vec<f32>,
 }
 
 #[derive(Default)]
@@ -175,12 +174,7 @@ impl Codec for DeMo {
         let places = values.len().div_ceil(TILE) * TILE;
         let scratch = self.scratch.get_mut();
         places::write(&scratch.chosen, places, out);
-        let mut inner = EncodeContext {
-            shared_seed: context.shared_seed,
-            round: context.round,
-            ..EncodeContext::seeded(context.seed, &mut self.memory)
-        };
-        self.values.encode(&scratch.values, &mut inner, out);
+        self.values.encode(&scratch.values, context, out);
     }
 
     fn encode_residual(

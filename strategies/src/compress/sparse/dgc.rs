@@ -8,7 +8,7 @@ use super::top_k;
 use super::values::VALUES;
 use crate::compress::header::Header;
 use crate::compress::lanes::sum_of_squares;
-use crate::compress::simd::{Kernel, vectorized};
+use crate::compress::simd::kernel;
 use crate::compress::spec::{CodecSpec, Parameter, Range};
 use crate::compress::{CodecProperties, EncodeContext};
 
@@ -27,7 +27,7 @@ pub(in crate::compress) const SPEC: CodecSpec = CodecSpec {
             warm_up: kind.count("warm_up") as u32,
             largest: Largest::default(),
         };
-        Picked::steady(kind, pick)
+        Picked::of(kind, pick)
     },
 };
 
@@ -93,43 +93,27 @@ impl Dgc {
     }
 }
 
-struct Norm<'a>(&'a [f32]);
-
-impl Kernel for Norm<'_> {
-    type Output = f64;
-
-    #[inline(always)]
-    fn run(self) -> f64 {
-        sum_of_squares(self.0).sqrt()
+kernel! {
+    fn norm<'a>(values: &'a [f32]) -> f64 {
+        sum_of_squares(values).sqrt()
     }
-}
 
-struct Velocity<'a> {
-    delta: &'a [f32],
-    residual: &'a mut [f32],
-    velocity: &'a mut [f32],
-    momentum: f32,
-    share: f32,
-}
-
-impl Kernel for Velocity<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run(self) {
-        let all = self.velocity.iter_mut().zip(self.delta);
-        for (e, (u, d)) in self.residual.iter_mut().zip(all) {
-            *u = self.momentum * *u + self.share * d;
+    fn accelerate<'a>(
+        delta: &'a [f32],
+        residual: &'a mut [f32],
+        velocity: &'a mut [f32],
+        momentum: f32,
+        share: f32,
+    ) {
+        let all = velocity.iter_mut().zip(delta);
+        for (e, (u, d)) in residual.iter_mut().zip(all) {
+            *u = momentum * *u + share * d;
             *e += *u;
         }
     }
 }
 
 impl Pick for Dgc {
-    fn name(&self) -> &'static str {
-        SPEC.name
-    }
-
     fn properties(&self) -> CodecProperties {
         CodecProperties {
             lossless: false,
@@ -138,8 +122,8 @@ impl Pick for Dgc {
         }
     }
 
-    fn header(&self) -> Header {
-        Header::new(SPEC.tag)
+    fn parameters(&self, opening: Header) -> Header {
+        opening
             .with((self.density as f32).to_le_bytes())
             .with(self.momentum.to_le_bytes())
             .with(self.clip.to_le_bytes())
@@ -165,7 +149,7 @@ impl Pick for Dgc {
             && context.planes[0].len() == delta.len()
         {
             let norm = match self.clip > 0.0 {
-                true => vectorized(Norm(delta)),
+                true => norm(delta),
                 false => 0.0,
             };
             let share = if norm > self.clip {
@@ -173,13 +157,13 @@ impl Pick for Dgc {
             } else {
                 1.0
             };
-            vectorized(Velocity {
+            accelerate(
                 delta,
                 residual,
-                velocity: context.planes[0],
-                momentum: self.momentum,
-                share: share as f32,
-            });
+                context.planes[0],
+                self.momentum,
+                share as f32,
+            );
             *folded = delta.len();
         }
         let kept = kept(self.density_at(context.round), source.len());

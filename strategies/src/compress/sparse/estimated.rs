@@ -9,11 +9,10 @@ use crate::compress::{CodecProperties, EncodeContext};
 
 /// Estimates the magnitude that separates the largest values from the others.
 pub(in crate::compress) trait Estimate: Send + 'static {
-    /// The codec's name in the configuration.
-    fn name(&self) -> &'static str;
-
-    /// What opens an encoding, without the density.
-    fn header(&self) -> Header;
+    /// Appends the parameters beside the density to the opening byte.
+    fn parameters(&self, opening: Header) -> Header {
+        opening
+    }
 
     /// Leaves about the `density` largest in `chosen`; all of `source` is folded then.
     fn guess(&mut self, source: &mut Source<'_>, density: f64, seed: u64, chosen: &mut Vec<u32>);
@@ -46,17 +45,14 @@ impl<E: Estimate> Estimated<E> {
 }
 
 impl<E: Estimate> Pick for Estimated<E> {
-    fn name(&self) -> &'static str {
-        self.estimate.name()
-    }
-
     fn properties(&self) -> CodecProperties {
         let CodecProperties { error, .. } = top_k::properties(self.density / 2.0);
         CodecProperties::biased(error)
     }
 
-    fn header(&self) -> Header {
-        self.estimate.header().with(self.density.to_le_bytes())
+    fn parameters(&self, opening: Header) -> Header {
+        let opening = self.estimate.parameters(opening);
+        opening.with(self.density.to_le_bytes())
     }
 
     fn density_max(&self) -> f64 {

@@ -1,6 +1,7 @@
 //! Codec `sparse`: all values that are not zero, exactly. Reductions of sparse contributions return
 //! in it, and it is the body of `top-k`.
 
+use super::places::{check_bitmap, gaps, write_bitmap};
 use crate::compress::raw::{add_f32s, expect_finite, expect_len, expect_tag, push_f32s, take};
 use crate::compress::{Codec, CodecError, CodecProperties, EncodeContext};
 use murmurate_protocol::BytesBound;
@@ -83,16 +84,6 @@ fn gap_bytes(gap: u32) -> usize {
     (32 - (gap | 1).leading_zeros()).div_ceil(7) as usize
 }
 
-/// The gaps before ascending places.
-fn gaps(chosen: &[u32]) -> impl Iterator<Item = u32> {
-    let mut next = 0;
-    chosen.iter().map(move |place| {
-        let gap = place - next;
-        next = place + 1;
-        gap
-    })
-}
-
 /// Appends the values at `chosen` (ascending, not zero) in the shortest form.
 ///
 /// # Panics
@@ -123,12 +114,7 @@ pub(in crate::compress) fn write(values: &[f32], chosen: &[u32], out: &mut Vec<u
             out.push(gap as u8);
         }
     } else {
-        let start = out.len();
-        out.resize(start + bitmap_len, 0);
-        let bitmap = &mut out[start..];
-        for place in chosen {
-            bitmap[*place as usize / 8] |= 1 << (place % 8);
-        }
+        write_bitmap(chosen, values.len(), out);
     }
     for place in chosen {
         out.extend_from_slice(&values[*place as usize].to_le_bytes());
@@ -193,6 +179,7 @@ pub(in crate::compress) fn add(
             add_gaps(places, values, weight, acc);
         }
         BITMAP => {
+            expect_len(places, acc.len().div_ceil(8), "places")?;
             check_bitmap(places, count, acc.len())?;
             add_bitmap(places, values, weight, acc);
         }
@@ -263,22 +250,6 @@ fn add_gaps(mut places: &[u8], values: &[[u8; 4]], weight: f32, acc: &mut [f32])
         next = place + 1;
         places = rest;
     }
-}
-
-fn check_bitmap(places: &[u8], count: usize, len: usize) -> Result<(), CodecError> {
-    expect_len(places, len.div_ceil(8), "places")?;
-    let set = places
-        .iter()
-        .map(|byte| byte.count_ones() as usize)
-        .sum::<usize>();
-    let spare_bits = places.last().map_or(0, |byte| match len % 8 {
-        0 => 0,
-        used => byte >> used,
-    });
-    if set != count || spare_bits != 0 {
-        return Err(CodecError::OutOfRange { field: "places" });
-    }
-    Ok(())
 }
 
 /// Places and values have been checked.

@@ -6,9 +6,8 @@ use super::pick::{DECAY, DENSITY, Picked, kept};
 use super::select::{RUN, Source, magnitude};
 use super::sidco::ln;
 use super::values::VALUES;
-use crate::compress::header::Header;
 use crate::compress::lanes::{to_finite, two_sums};
-use crate::compress::simd::{Kernel, vectorized};
+use crate::compress::simd::kernel;
 use crate::compress::spec::CodecSpec;
 
 pub(in crate::compress) const SPEC: CodecSpec = CodecSpec {
@@ -43,14 +42,9 @@ pub(in crate::compress) const SPEC: CodecSpec = CodecSpec {
 #[derive(Clone, Copy, Debug)]
 struct Gaussian;
 
-struct Moments<'a>(&'a [f32]);
-
-impl Kernel for Moments<'_> {
-    type Output = (f64, f64);
-
-    #[inline(always)]
-    fn run(self) -> (f64, f64) {
-        two_sums(self.0, f64::from, |v| f64::from(v) * f64::from(v))
+kernel! {
+    fn moments<'a>(values: &'a [f32]) -> (f64, f64) {
+        two_sums(values, f64::from, |v| f64::from(v) * f64::from(v))
     }
 }
 
@@ -63,18 +57,10 @@ fn exceeded(p: f64) -> f64 {
 }
 
 impl Estimate for Gaussian {
-    fn name(&self) -> &'static str {
-        SPEC.name
-    }
-
-    fn header(&self) -> Header {
-        Header::new(SPEC.tag)
-    }
-
     fn guess(&mut self, source: &mut Source<'_>, density: f64, _: u64, chosen: &mut Vec<u32>) {
         let len = source.len();
         let wanted = kept(density, len);
-        let (sum, square) = vectorized(Moments(source.values()));
+        let (sum, square) = moments(source.values());
         let mean = sum / len.max(1) as f64;
         let deviation = (square / len.max(1) as f64 - mean * mean).max(0.0).sqrt();
         let first = exceeded(density / 2.0) * deviation + mean.abs();
@@ -91,10 +77,10 @@ impl Estimate for Gaussian {
             }
             // All thresholds that corrections can lead to are counted in one pass.
             let counts = counts.get_or_insert_with(|| {
-                vectorized(Counts {
-                    values: source.values(),
-                    from: Moves::ALL.map(|moves| moves.threshold(first)),
-                })
+                counts_of(
+                    source.values(),
+                    Moves::ALL.map(|moves| moves.threshold(first)),
+                )
             });
             found = moves.of(counts);
         }
@@ -154,21 +140,13 @@ impl Moves {
     }
 }
 
-/// How many magnitudes are at least `from`, for each of these.
-struct Counts<'a, const N: usize> {
-    values: &'a [f32],
-    from: [u32; N],
-}
-
-impl<const N: usize> Kernel for Counts<'_, N> {
-    type Output = [usize; N];
-
-    #[inline(always)]
-    fn run(self) -> [usize; N] {
-        let mut counts = [0; N];
+kernel! {
+    /// How many magnitudes are at least `from`, for each of these.
+    fn counts_of<'a>(values: &'a [f32], from: [u32; 9]) -> [usize; 9] {
+        let mut counts = [0; 9];
         // A run stays in the first-level cache.
-        for run in self.values.chunks(RUN) {
-            for (count, from) in counts.iter_mut().zip(self.from) {
+        for run in values.chunks(RUN) {
+            for (count, from) in counts.iter_mut().zip(from) {
                 let those = run.iter().map(|v| u32::from(magnitude(*v) >= from));
                 *count += those.sum::<u32>() as usize;
             }

@@ -1,8 +1,8 @@
 //! The largest values exactly, without sorting. A first estimate bounds the threshold, and only the
 //! values near it are searched.
 
-use super::select::{Select, SelectSign, Sign, Source, magnitude};
-use crate::compress::simd::{Kernel, vectorized};
+use super::select::{Sign, Source, append_from, append_sign, magnitude};
+use crate::compress::simd::kernel;
 
 /// Finds the largest values exactly, without sorting. It keeps its scratch memory.
 #[derive(Clone, Debug, Default)]
@@ -90,12 +90,7 @@ impl Largest {
         let mut from = self.near(&source, density, seed, |value| sign.magnitude(value));
         loop {
             chosen.clear();
-            vectorized(SelectSign {
-                values,
-                sign,
-                from,
-                chosen,
-            });
+            append_sign(values, sign, from, chosen);
             if from == 1 || chosen.len() >= kept {
                 break;
             }
@@ -122,19 +117,11 @@ impl Largest {
         if kept > 0 && 4 * kept <= groups {
             self.magnitudes.clear();
             self.magnitudes.resize(groups, 0);
-            vectorized(Maxima {
-                values: chunk,
-                maxima: &mut self.magnitudes,
-            });
+            maxima_of(chunk, &mut self.magnitudes);
             near = about_nth_largest(&self.magnitudes, kept).max(1);
         }
         let start = chosen.len();
-        vectorized(Select {
-            values: chunk,
-            first,
-            from: near,
-            chosen,
-        });
+        append_from(chunk, first, near, chosen);
         self.keep(chunk, first, kept, start, chosen);
     }
 
@@ -185,76 +172,48 @@ fn nth_largest(magnitudes: &mut [u32], rank: usize) -> u32 {
         return *magnitudes.select_nth_unstable(at).1;
     }
     let more = 0;
-    vectorized(NthLargest {
-        magnitudes,
-        rank,
-        more,
-    })
+    nth_by_bits(magnitudes, rank, more)
 }
 
 /// A magnitude that at least `rank` of them reach, and not many more.
 fn about_nth_largest(magnitudes: &[u32], rank: usize) -> u32 {
-    vectorized(NthLargest {
-        magnitudes,
-        rank,
-        more: rank / 8,
-    })
+    nth_by_bits(magnitudes, rank, rank / 8)
 }
 
-/// Finds, bit by bit, the largest number that at least `rank` magnitudes reach; it stops at one that
-/// at most `more` than these reach. Only one branch depends on the magnitudes.
-struct NthLargest<'a> {
-    magnitudes: &'a [u32],
-    rank: usize,
-    more: usize,
-}
-
-impl Kernel for NthLargest<'_> {
-    type Output = u32;
-
-    #[inline(always)]
-    fn run(self) -> u32 {
+kernel! {
+    /// Finds, bit by bit, the largest number that at least `rank` magnitudes reach; it stops at one that
+    /// at most `more` than these reach. Only one branch depends on the magnitudes.
+    fn nth_by_bits<'a>(magnitudes: &'a [u32], rank: usize, more: usize) -> u32 {
         // All have the bits in common that the least and the largest have.
-        let (least, most) = self
-            .magnitudes
+        let (least, most) = magnitudes
             .iter()
             .fold((u32::MAX, 0), |(a, b), m| (a.min(*m), b.max(*m)));
         let differing = u32::BITS - (least ^ most).leading_zeros();
-        if differing == 0 || self.magnitudes.is_empty() {
+        if differing == 0 || magnitudes.is_empty() {
             return most;
         }
         let mut reached = most >> differing << differing;
         for bit in (0..differing).rev() {
             let tried = reached | 1 << bit;
-            let those = self.magnitudes.iter().map(|m| u32::from(*m >= tried));
+            let those = magnitudes.iter().map(|m| u32::from(*m >= tried));
             let count = those.sum::<u32>() as usize;
-            if (self.rank..=self.rank + self.more).contains(&count) {
-                let those = self.magnitudes.iter();
+            if (rank..=rank + more).contains(&count) {
+                let those = magnitudes.iter();
                 let those = those.map(|m| if *m >= tried { *m } else { u32::MAX });
                 return those.fold(u32::MAX, u32::min);
             }
-            if count > self.rank {
+            if count > rank {
                 reached = tried;
             }
         }
         reached
     }
-}
 
-/// The largest magnitude of every group. A group has the values whose places are equal modulo the
-/// number of groups.
-struct Maxima<'a> {
-    values: &'a [f32],
-    maxima: &'a mut [u32],
-}
-
-impl Kernel for Maxima<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run(self) {
-        for row in self.values.chunks(self.maxima.len()) {
-            for (most, value) in self.maxima.iter_mut().zip(row) {
+    /// The largest magnitude of every group. A group has the values whose places are equal modulo the
+    /// number of groups.
+    fn maxima_of<'a>(values: &'a [f32], maxima: &'a mut [u32]) {
+        for row in values.chunks(maxima.len()) {
+            for (most, value) in maxima.iter_mut().zip(row) {
                 *most = magnitude(*value).max(*most);
             }
         }

@@ -4,7 +4,7 @@
 
 use crate::compress::lanes::{sum_of_magnitudes, to_finite};
 use crate::compress::raw::{expect_len, expect_tag, take};
-use crate::compress::simd::{Kernel, vectorized};
+use crate::compress::simd::kernel;
 use crate::compress::{Codec, CodecError, CodecProperties, EncodeContext, F32};
 use murmurate_protocol::BytesBound;
 
@@ -30,20 +30,11 @@ impl<const SIGNS: bool> OneScale<SIGNS> {
     const TAG: u8 = if SIGNS { SIGN_MEAN_TAG } else { MEAN_TAG };
 }
 
-struct Magnitudes<'a>(&'a [f32]);
-
-impl Kernel for Magnitudes<'_> {
-    type Output = f64;
-
-    #[inline(always)]
-    fn run(self) -> f64 {
-        sum_of_magnitudes(self.0)
+kernel! {
+    /// `sum |x|`, in f64.
+    pub(in crate::compress) fn magnitudes<'a>(values: &'a [f32]) -> f64 {
+        sum_of_magnitudes(values)
     }
-}
-
-/// `sum |x|`, in f64.
-pub(in crate::compress) fn magnitudes(values: &[f32]) -> f64 {
-    vectorized(Magnitudes(values))
 }
 
 impl<const SIGNS: bool> Codec for OneScale<SIGNS> {

@@ -6,7 +6,8 @@ use super::places;
 use super::select::Source;
 use super::values;
 use crate::compress::header::Header;
-use crate::compress::spec::{Parameter, Range};
+use crate::compress::inner::Inner;
+use crate::compress::spec::{CodecSpec, Parameter, Range};
 use crate::compress::{Codec, CodecError, CodecKind, CodecProperties, EncodeContext, Sparse};
 use core::cell::RefCell;
 use murmurate_protocol::BytesBound;
@@ -40,17 +41,16 @@ pub(in crate::compress) fn kept(density: f64, len: usize) -> usize {
 
 /// Which values are kept.
 pub(in crate::compress) trait Pick: Send + 'static {
-    /// The codec's name in the configuration.
-    fn name(&self) -> &'static str;
-
     /// Its properties with exact values and without decay.
     fn properties(&self) -> CodecProperties;
 
-    /// The bytes at the start of an encoding.
-    fn header(&self) -> Header;
-
     /// The largest share of the values that it keeps; the count is the share of `len`, rounded up.
     fn density_max(&self) -> f64;
+
+    /// Appends the parameters that decoders must have in common to the opening byte.
+    fn parameters(&self, opening: Header) -> Header {
+        opening.with(self.density_max().to_le_bytes())
+    }
 
     /// How many values it may keep beyond that share.
     fn beyond(&self) -> usize {
@@ -70,7 +70,7 @@ pub(in crate::compress) trait Pick: Send + 'static {
         chosen: &mut Vec<u32>,
     );
 
-    /// What is sent of the kept values in place of themselves.
+    /// Replaces the kept values by those that are sent.
     fn rescale(&self, _places: &[u32], _values: &mut [f32]) {}
 
     /// Appends the places.
@@ -110,37 +110,40 @@ impl Scratch {
 
 /// The codec of a rule.
 pub(in crate::compress) struct Picked<P> {
+    spec: &'static CodecSpec,
     pick: P,
-    values: Box<dyn Codec>,
+    values: Inner,
     decay: f32,
     scratch: RefCell<Scratch>,
-    memory: Vec<f32>,
 }
 
 impl<P: Pick> Picked<P> {
-    /// With this codec for the values.
-    pub(in crate::compress) fn boxed(
+    /// With the codec for the values that [`values::VALUES`] names.
+    pub(in crate::compress) fn of(kind: &CodecKind, pick: P) -> Box<dyn Codec> {
+        Self::with(kind, pick, values::build(kind))
+    }
+
+    /// With this codec for the values. The residual decays if [`DECAY`] is one of the parameters.
+    pub(in crate::compress) fn with(
+        kind: &CodecKind,
         pick: P,
         values: Box<dyn Codec>,
-        decay: f64,
     ) -> Box<dyn Codec> {
+        let spec = kind.spec();
+        let decays = spec.parameters.iter().any(|p| p.name == DECAY.name);
+        let decay = if decays { kind.number(DECAY.name) } else { 1.0 };
         Box::new(Self {
+            spec,
             pick,
-            values,
+            values: Inner::new(values),
             decay: decay as f32,
             scratch: RefCell::default(),
-            memory: Vec::new(),
         })
     }
 
-    /// With the parameters [`values::VALUES`] and [`DECAY`].
-    pub(in crate::compress) fn of(kind: &CodecKind, pick: P) -> Box<dyn Codec> {
-        Self::boxed(pick, values::build(kind), kind.number("decay"))
-    }
-
-    /// As [`Picked::of`], for rules whose residual does not decay or that keep none.
-    pub(in crate::compress) fn steady(kind: &CodecKind, pick: P) -> Box<dyn Codec> {
-        Self::boxed(pick, values::build(kind), 1.0)
+    /// What opens an encoding.
+    fn header(&self) -> Header {
+        self.pick.parameters(Header::new(self.spec.tag))
     }
 
     /// Encodes; leaves the chosen places in the scratch, and gives where the values begin in `out`.
@@ -150,6 +153,7 @@ impl<P: Pick> Picked<P> {
         context: &mut EncodeContext<'_>,
         out: &mut Vec<u8>,
     ) -> usize {
+        let header = self.header();
         let scratch = self.scratch.get_mut();
         self.pick.choose(source, context, &mut scratch.chosen);
         let all = source.values();
@@ -157,22 +161,17 @@ impl<P: Pick> Picked<P> {
         scratch.values.clear();
         scratch.values.extend(kept);
         self.pick.rescale(&scratch.chosen, &mut scratch.values);
-        out.extend_from_slice(self.pick.header().bytes());
+        out.extend_from_slice(header.bytes());
         self.pick
             .write_places(&scratch.chosen, all.len(), context, out);
-        let mut inner = EncodeContext {
-            shared_seed: context.shared_seed,
-            round: context.round,
-            ..EncodeContext::seeded(context.seed, &mut self.memory)
-        };
         let start = out.len();
-        self.values.encode(&scratch.values, &mut inner, out);
+        self.values.encode(&scratch.values, context, out);
         start
     }
 
     /// Reads all; nothing is wrong with what is then in the scratch.
     fn read(&self, bytes: &[u8], len: usize, scratch: &mut Scratch) -> Result<(), CodecError> {
-        let body = self.pick.header().expect(bytes)?;
+        let body = self.header().expect(bytes)?;
         let rest = self.pick.read_places(body, len, &mut scratch.chosen)?;
         scratch.values.clear();
         scratch.values.resize(scratch.chosen.len(), 0.0);
@@ -182,7 +181,7 @@ impl<P: Pick> Picked<P> {
 
 impl<P: Pick> Codec for Picked<P> {
     fn name(&self) -> &'static str {
-        self.pick.name()
+        self.spec.name
     }
 
     fn properties(&self) -> CodecProperties {
@@ -199,7 +198,7 @@ impl<P: Pick> Codec for Picked<P> {
         // A value more takes no more than eight bytes with its place.
         let more = 8 * (1 + self.pick.beyond() as u64);
         BytesBound {
-            fixed: self.pick.header().bytes().len() as u64 + places.fixed + values.fixed + more,
+            fixed: self.header().bytes().len() as u64 + places.fixed + values.fixed + more,
             per_1024: places.per_1024 + (values.per_1024 as f64 * density).ceil() as u64,
         }
     }
@@ -226,9 +225,8 @@ impl<P: Pick> Codec for Picked<P> {
         // The places are those that have just been written: only the values must be read.
         let scratch = self.scratch.get_mut();
         scratch.values.fill(0.0);
-        let left = self
-            .values
-            .decode_add(&out[start..], 1.0, &mut scratch.values);
+        let values = &mut scratch.values;
+        let left = self.values.decode_add(&out[start..], 1.0, values);
         debug_assert!(left.is_ok(), "a codec decodes what it encoded: {left:?}");
         scratch.add(-1.0, residual);
     }

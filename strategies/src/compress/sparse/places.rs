@@ -34,7 +34,7 @@ fn parameter(count: usize, len: usize) -> u32 {
 }
 
 /// The gaps before ascending places.
-fn gaps(chosen: &[u32]) -> impl Iterator<Item = u32> {
+pub(super) fn gaps(chosen: &[u32]) -> impl Iterator<Item = u32> {
     let mut next = 0;
     chosen.iter().map(move |place| {
         let gap = place - next;
@@ -172,12 +172,7 @@ pub(in crate::compress) fn write(chosen: &[u32], len: usize, out: &mut Vec<u8>) 
     let sizes = sizes(chosen, len);
     if sizes.bitmap <= sizes.rice.1.min(sizes.local) {
         head(BITMAP, out);
-        let start = out.len();
-        out.resize(start + sizes.bitmap, 0);
-        let bitmap = &mut out[start..];
-        chosen
-            .iter()
-            .for_each(|place| bitmap[*place as usize / 8] |= 1 << (place % 8));
+        write_bitmap(chosen, len, out);
     } else if sizes.rice.1 <= sizes.local {
         head(RICE, out);
         out.reserve(sizes.rice.1);
@@ -187,6 +182,29 @@ pub(in crate::compress) fn write(chosen: &[u32], len: usize, out: &mut Vec<u8>) 
         out.reserve(sizes.local);
         write_local(chosen, len, out);
     }
+}
+
+/// Appends a bit for each of `len` places, lowest first.
+pub(super) fn write_bitmap(chosen: &[u32], len: usize, out: &mut Vec<u8>) {
+    let start = out.len();
+    out.resize(start + len.div_ceil(8), 0);
+    let bitmap = &mut out[start..];
+    for place in chosen {
+        bitmap[*place as usize / 8] |= 1 << (place % 8);
+    }
+}
+
+/// Refuses a bitmap of `len` places that has not `count` of them, or bits beyond the last.
+pub(super) fn check_bitmap(bitmap: &[u8], count: usize, len: usize) -> Result<(), CodecError> {
+    let set = bitmap.iter().map(|byte| byte.count_ones() as usize);
+    let spare = match (bitmap.last(), len % 8) {
+        (Some(last), used @ 1..) => last >> used,
+        _ => 0,
+    };
+    if set.sum::<usize>() != count || spare != 0 {
+        return Err(CodecError::OutOfRange { field: "places" });
+    }
+    Ok(())
 }
 
 fn write_rice(chosen: &[u32], b: u32, out: &mut Vec<u8>) {
@@ -270,14 +288,7 @@ fn read_bitmap<'a>(
         found,
     };
     let (bitmap, rest) = bytes.split_at_checked(needed).ok_or(short)?;
-    let set = bitmap.iter().map(|byte| byte.count_ones() as usize);
-    let spare = match (bitmap.last(), len % 8) {
-        (Some(last), used @ 1..) => last >> used,
-        _ => 0,
-    };
-    if set.sum::<usize>() != count || spare != 0 {
-        return Err(CodecError::OutOfRange { field: "places" });
-    }
+    check_bitmap(bitmap, count, len)?;
     chosen.reserve(count);
     for (first, byte) in (0u32..).step_by(8).zip(bitmap) {
         let mut left = *byte;

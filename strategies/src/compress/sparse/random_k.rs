@@ -3,7 +3,6 @@
 use super::pick::{DECAY, DENSITY, Pick, Picked, kept};
 use super::select::Source;
 use super::values::VALUES;
-use crate::compress::header::Header;
 use crate::compress::random::Random;
 use crate::compress::raw::take;
 use crate::compress::spec::CodecSpec;
@@ -26,7 +25,7 @@ pub(in crate::compress) const UNBIASED_SPEC: CodecSpec = CodecSpec {
     equation: "C(x)_i = d / k x_i at k random places that all peers draw alike, else 0",
     source: "Konecny et al., arXiv 1610.05492",
     parameters: &[DENSITY, VALUES],
-    build: |kind| Picked::steady(kind, RandomK::new(kind.number("density"), true)),
+    build: |kind| Picked::of(kind, RandomK::new(kind.number("density"), true)),
 };
 
 /// k of d values, at places that follow from a seed that all peers share.
@@ -99,14 +98,6 @@ impl RandomK {
 }
 
 impl Pick for RandomK {
-    fn name(&self) -> &'static str {
-        if self.scaled {
-            UNBIASED_SPEC.name
-        } else {
-            SPEC.name
-        }
-    }
-
     fn properties(&self) -> CodecProperties {
         let properties = match self.scaled {
             _ if self.density == 1.0 => CodecProperties::LOSSLESS,
@@ -121,14 +112,6 @@ impl Pick for RandomK {
             reduction: Reduction::WhileEncoded,
             ..properties
         }
-    }
-
-    fn header(&self) -> Header {
-        let of = match self.scaled {
-            true => UNBIASED_SPEC.tag,
-            false => SPEC.tag,
-        };
-        Header::new(of).with(self.density.to_le_bytes())
     }
 
     fn density_max(&self) -> f64 {

@@ -5,7 +5,6 @@ use super::largest::Largest;
 use super::one_scale::{OneScale, magnitudes};
 use super::pick::{DECAY, DENSITY, Pick, Picked, kept};
 use super::select::{Sign, Source};
-use crate::compress::header::Header;
 use crate::compress::spec::CodecSpec;
 use crate::compress::{CodecProperties, EncodeContext};
 
@@ -23,7 +22,7 @@ pub(in crate::compress) const SPEC: CodecSpec = CodecSpec {
             positive: Vec::new(),
             kept: Vec::new(),
         };
-        Picked::boxed(pick, Box::new(OneScale::<false>), kind.number("decay"))
+        Picked::with(kind, pick, Box::new(OneScale::<false>))
     },
 };
 
@@ -64,16 +63,8 @@ impl Sbc {
 }
 
 impl Pick for Sbc {
-    fn name(&self) -> &'static str {
-        SPEC.name
-    }
-
     fn properties(&self) -> CodecProperties {
         CodecProperties::biased(1.0)
-    }
-
-    fn header(&self) -> Header {
-        Header::new(SPEC.tag).with(self.density.to_le_bytes())
     }
 
     fn density_max(&self) -> f64 {

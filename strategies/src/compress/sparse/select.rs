@@ -2,7 +2,7 @@
 //! is one. Magnitudes are compared as integers, which for finite f32 is the same order.
 
 use crate::compress::random::Random;
-use crate::compress::simd::{Kernel, vectorized};
+use crate::compress::simd::kernel;
 
 /// The magnitude as bits.
 #[inline(always)]
@@ -111,21 +111,10 @@ impl Source<'_> {
         {
             *folded = delta.len();
             let decay = *decay;
-            return vectorized(SelectFolding {
-                delta,
-                residual,
-                decay,
-                from,
-                chosen,
-            });
+            return append_folding(delta, residual, decay, from, chosen);
         }
         let values = self.values();
-        vectorized(Select {
-            values,
-            first: 0,
-            from,
-            chosen,
-        });
+        append_from(values, 0, from, chosen);
     }
 
     /// Keys of `count` values spread over all, one at random in each of as many runs.
@@ -150,28 +139,11 @@ impl Source<'_> {
     }
 }
 
-/// `residual = decay * residual + delta`.
-pub(in crate::compress) fn fold(delta: &[f32], residual: &mut [f32], decay: f32) {
-    vectorized(Fold {
-        delta,
-        residual,
-        decay,
-    });
-}
-
-struct Fold<'a> {
-    delta: &'a [f32],
-    residual: &'a mut [f32],
-    decay: f32,
-}
-
-impl Kernel for Fold<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run(self) {
-        for (e, d) in self.residual.iter_mut().zip(self.delta) {
-            *e = self.decay * *e + d;
+kernel! {
+    /// `residual = decay * residual + delta`.
+    pub(in crate::compress) fn fold<'a>(delta: &'a [f32], residual: &'a mut [f32], decay: f32) {
+        for (e, d) in residual.iter_mut().zip(delta) {
+            *e = decay * *e + d;
         }
     }
 }
@@ -211,24 +183,19 @@ impl Marks {
     }
 }
 
-/// Appends the places of magnitudes (as bits) that are at least `from`. The place of the first
-/// value is `first`.
-pub(in crate::compress) struct Select<'a> {
-    pub(in crate::compress) values: &'a [f32],
-    pub(in crate::compress) first: u32,
-    pub(in crate::compress) from: u32,
-    pub(in crate::compress) chosen: &'a mut Vec<u32>,
-}
-
-impl Kernel for Select<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run(self) {
+kernel! {
+    /// Appends the places of magnitudes (as bits) that are at least `from`. The place of the first
+    /// value is `first`.
+    pub(in crate::compress) fn append_from<'a>(
+        values: &'a [f32],
+        first: u32,
+        from: u32,
+        chosen: &'a mut Vec<u32>,
+    ) {
         let mut marks = Marks([0; RUN]);
-        for (first, run) in (self.first..).step_by(RUN).zip(self.values.chunks(RUN)) {
-            marks.set(run, self.from);
-            marks.append(first, self.chosen);
+        for (first, run) in (first..).step_by(RUN).zip(values.chunks(RUN)) {
+            marks.set(run, from);
+            marks.append(first, chosen);
         }
     }
 }
@@ -250,51 +217,39 @@ impl Sign {
     }
 }
 
-/// As [`Select`], of one sign and of all values; `from` is at least one.
-pub(in crate::compress) struct SelectSign<'a> {
-    pub(in crate::compress) values: &'a [f32],
-    pub(in crate::compress) sign: Sign,
-    pub(in crate::compress) from: u32,
-    pub(in crate::compress) chosen: &'a mut Vec<u32>,
-}
-
-impl Kernel for SelectSign<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run(self) {
+kernel! {
+    /// As [`append_from`], of one sign and of all values; `from` is at least one.
+    pub(in crate::compress) fn append_sign<'a>(
+        values: &'a [f32],
+        sign: Sign,
+        from: u32,
+        chosen: &'a mut Vec<u32>,
+    ) {
         let mut marks = Marks([0; RUN]);
-        for (first, run) in (0..).step_by(RUN).zip(self.values.chunks(RUN)) {
+        for (first, run) in (0..).step_by(RUN).zip(values.chunks(RUN)) {
             for (mark, value) in marks.0.iter_mut().zip(run) {
-                *mark = u8::from(self.sign.magnitude(*value) >= self.from);
+                *mark = u8::from(sign.magnitude(*value) >= from);
             }
             marks.0[run.len()..].fill(0);
-            marks.append(first, self.chosen);
+            marks.append(first, chosen);
         }
     }
-}
 
-struct SelectFolding<'a> {
-    delta: &'a [f32],
-    residual: &'a mut [f32],
-    decay: f32,
-    from: u32,
-    chosen: &'a mut Vec<u32>,
-}
-
-impl Kernel for SelectFolding<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run(self) {
+    fn append_folding<'a>(
+        delta: &'a [f32],
+        residual: &'a mut [f32],
+        decay: f32,
+        from: u32,
+        chosen: &'a mut Vec<u32>,
+    ) {
         let mut marks = Marks([0; RUN]);
-        let runs = self.residual.chunks_mut(RUN).zip(self.delta.chunks(RUN));
+        let runs = residual.chunks_mut(RUN).zip(delta.chunks(RUN));
         for (first, (run, delta)) in (0..).step_by(RUN).zip(runs) {
             for (e, d) in run.iter_mut().zip(delta) {
-                *e = self.decay * *e + d;
+                *e = decay * *e + d;
             }
-            marks.set(run, self.from);
-            marks.append(first, self.chosen);
+            marks.set(run, from);
+            marks.append(first, chosen);
         }
     }
 }

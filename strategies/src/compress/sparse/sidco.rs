@@ -6,7 +6,7 @@ use super::select::{Source, magnitude};
 use super::values::VALUES;
 use crate::compress::header::Header;
 use crate::compress::lanes::{to_finite, two_sums};
-use crate::compress::simd::{Kernel, vectorized};
+use crate::compress::simd::kernel;
 use crate::compress::spec::{CodecSpec, Parameter, Range};
 
 pub(in crate::compress) const SPEC: CodecSpec = CodecSpec {
@@ -59,19 +59,11 @@ struct Sidco {
     stages: u8,
 }
 
-struct Exceeding<'a> {
-    values: &'a [f32],
-    threshold: f32,
-}
-
-impl Kernel for Exceeding<'_> {
-    type Output = (f64, f64);
-
-    #[inline(always)]
-    fn run(self) -> (f64, f64) {
-        let over = |v: f32| v.abs() - self.threshold;
+kernel! {
+    fn exceeding<'a>(values: &'a [f32], threshold: f32) -> (f64, f64) {
+        let over = |v: f32| v.abs() - threshold;
         two_sums(
-            self.values,
+            values,
             |v| f64::from(if over(v) > 0.0 { over(v) } else { 0.0 }),
             |v| if over(v) > 0.0 { 1.0 } else { 0.0 },
         )
@@ -95,12 +87,8 @@ pub(in crate::compress) fn ln(x: f64) -> f64 {
 }
 
 impl Estimate for Sidco {
-    fn name(&self) -> &'static str {
-        SPEC.name
-    }
-
-    fn header(&self) -> Header {
-        Header::new(SPEC.tag).with([self.stages])
+    fn parameters(&self, opening: Header) -> Header {
+        opening.with([self.stages])
     }
 
     fn guess(&mut self, source: &mut Source<'_>, density: f64, _: u64, chosen: &mut Vec<u32>) {
@@ -115,10 +103,7 @@ impl Estimate for Sidco {
                 (_, 0) => logarithm,
                 _ => break,
             };
-            let (sum, count) = vectorized(Exceeding {
-                values,
-                threshold: to_finite(threshold),
-            });
+            let (sum, count) = exceeding(values, to_finite(threshold));
             if count == 0.0 {
                 break;
             }

@@ -28,7 +28,7 @@ pub(in crate::compress) const STROM_SPEC: CodecSpec = CodecSpec {
     parameters: &[THRESHOLD, DECAY],
     build: |kind| {
         let pick = Threshold::new(kind.number("threshold"), true);
-        Picked::boxed(pick, Box::new(OneScale::<true>), kind.number("decay"))
+        Picked::with(kind, pick, Box::new(OneScale::<true>))
     },
 };
 
@@ -73,21 +73,12 @@ impl Threshold {
 }
 
 impl Pick for Threshold {
-    fn name(&self) -> &'static str {
-        if self.signs {
-            STROM_SPEC.name
-        } else {
-            SPEC.name
-        }
-    }
-
     fn properties(&self) -> CodecProperties {
         CodecProperties::biased(1.0)
     }
 
-    fn header(&self) -> Header {
-        let of = if self.signs { STROM_SPEC.tag } else { SPEC.tag };
-        Header::new(of).with(self.tau.to_le_bytes())
+    fn parameters(&self, opening: Header) -> Header {
+        opening.with(self.tau.to_le_bytes())
     }
 
     fn density_max(&self) -> f64 {

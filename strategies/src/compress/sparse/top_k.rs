@@ -5,7 +5,6 @@ use super::one_scale::OneScale;
 use super::pick::{DECAY, DENSITY, Pick, Picked, kept};
 use super::select::Source;
 use super::values::VALUES;
-use crate::compress::header::Header;
 use crate::compress::spec::CodecSpec;
 use crate::compress::{CodecProperties, EncodeContext};
 
@@ -16,7 +15,7 @@ pub(in crate::compress) const SPEC: CodecSpec = CodecSpec {
     equation: "C(x)_i = x_i where |x_i| is among the density * len largest, else 0",
     source: "Aji and Heafield, EMNLP 2017; Stich et al., NeurIPS 2018",
     parameters: &[DENSITY, VALUES, DECAY],
-    build: |kind| Picked::of(kind, TopK::new(&SPEC, kind.number("density"))),
+    build: |kind| Picked::of(kind, TopK::new(kind.number("density"))),
 };
 
 pub(in crate::compress) const STC_SPEC: CodecSpec = CodecSpec {
@@ -27,8 +26,8 @@ pub(in crate::compress) const STC_SPEC: CodecSpec = CodecSpec {
     source: "Sattler et al., IEEE Trans. Neural Netw. Learn. Syst. 2020",
     parameters: &[DENSITY, DECAY],
     build: |kind| {
-        let pick = TopK::new(&STC_SPEC, kind.number("density"));
-        Picked::boxed(pick, Box::new(OneScale::<true>), kind.number("decay"))
+        let pick = TopK::new(kind.number("density"));
+        Picked::with(kind, pick, Box::new(OneScale::<true>))
     },
 };
 
@@ -59,19 +58,14 @@ pub(in crate::compress) const STC_SPEC: CodecSpec = CodecSpec {
 /// TNNLS 2020), algorithm 1 (number not verified).
 #[derive(Clone, Debug)]
 pub(in crate::compress) struct TopK {
-    /// Whose choice it is: `top-k`, `stc` or `g-top-k`.
-    spec: &'static CodecSpec,
     density: f64,
     largest: Largest,
 }
 
 impl TopK {
-    pub(in crate::compress) fn new(spec: &'static CodecSpec, density: f64) -> Self {
-        Self {
-            spec,
-            density,
-            largest: Largest::default(),
-        }
+    pub(in crate::compress) fn new(density: f64) -> Self {
+        let largest = Largest::default();
+        Self { density, largest }
     }
 }
 
@@ -84,16 +78,8 @@ pub(in crate::compress) fn properties(density: f64) -> CodecProperties {
 }
 
 impl Pick for TopK {
-    fn name(&self) -> &'static str {
-        self.spec.name
-    }
-
     fn properties(&self) -> CodecProperties {
         properties(self.density)
-    }
-
-    fn header(&self) -> Header {
-        Header::new(self.spec.tag).with(self.density.to_le_bytes())
     }
 
     fn density_max(&self) -> f64 {

@@ -5,7 +5,6 @@ use super::largest::Largest;
 use super::pick::{DECAY, DENSITY, Picked};
 use super::select::{Source, magnitude};
 use super::values::VALUES;
-use crate::compress::header::Header;
 use crate::compress::spec::CodecSpec;
 
 pub(in crate::compress) const SPEC: CodecSpec = CodecSpec {
@@ -44,14 +43,6 @@ pub(in crate::compress) const SPEC: CodecSpec = CodecSpec {
 struct Sampled(Largest);
 
 impl Estimate for Sampled {
-    fn name(&self) -> &'static str {
-        SPEC.name
-    }
-
-    fn header(&self) -> Header {
-        Header::new(SPEC.tag)
-    }
-
     fn guess(&mut self, source: &mut Source<'_>, density: f64, seed: u64, chosen: &mut Vec<u32>) {
         let threshold = match source.len() {
             0 => 1,

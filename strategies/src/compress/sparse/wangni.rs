@@ -3,10 +3,9 @@
 use super::pick::{DENSITY, Pick, Picked, kept};
 use super::select::Source;
 use super::values::VALUES;
-use crate::compress::header::Header;
 use crate::compress::lanes::{to_finite, two_sums};
 use crate::compress::random::Random;
-use crate::compress::simd::{Kernel, vectorized};
+use crate::compress::simd::kernel;
 use crate::compress::spec::CodecSpec;
 use crate::compress::{CodecProperties, EncodeContext};
 
@@ -22,7 +21,7 @@ pub(in crate::compress) const SPEC: CodecSpec = CodecSpec {
             density: kind.number("density"),
             least: 0.0,
         };
-        Picked::steady(kind, pick)
+        Picked::of(kind, pick)
     },
 };
 
@@ -59,19 +58,11 @@ struct Wangni {
     least: f32,
 }
 
-struct Below<'a> {
-    values: &'a [f32],
-    limit: f32,
-}
-
-impl Kernel for Below<'_> {
-    type Output = (f64, f64);
-
-    #[inline(always)]
-    fn run(self) -> (f64, f64) {
-        let below = |v: f32| v.abs() < self.limit;
+kernel! {
+    fn below<'a>(values: &'a [f32], limit: f32) -> (f64, f64) {
+        let below = |v: f32| v.abs() < limit;
         two_sums(
-            self.values,
+            values,
             |v| f64::from(if below(v) { v.abs() } else { 0.0 }),
             |v| if below(v) { 1.0 } else { 0.0 },
         )
@@ -84,10 +75,7 @@ impl Wangni {
         let (len, wanted) = (values.len() as f64, self.density * values.len() as f64);
         let mut least = f32::INFINITY;
         for _ in 0..GREEDY {
-            let (sum, count) = vectorized(Below {
-                values,
-                limit: least,
-            });
+            let (sum, count) = below(values, least);
             let left = wanted - (len - count);
             if sum == 0.0 || left <= 0.0 {
                 break;
@@ -103,19 +91,11 @@ impl Wangni {
 }
 
 impl Pick for Wangni {
-    fn name(&self) -> &'static str {
-        SPEC.name
-    }
-
     fn properties(&self) -> CodecProperties {
         CodecProperties {
             dense: false,
             ..CodecProperties::random(1.0 / self.density)
         }
-    }
-
-    fn header(&self) -> Header {
-        Header::new(SPEC.tag).with(self.density.to_le_bytes())
     }
 
     fn density_max(&self) -> f64 {

@@ -1,16 +1,17 @@
 //! Codec `power-sgd-mean`: matrices as products of two thin ones, the mean of each over all members.
 //! Biased: needs error feedback.
 
-use crate::compress::gathering::Bad;
+use crate::compress::codec::{Bad, Joined, TwoPasses, Weighed, name_of};
 use crate::compress::header::Header;
 use crate::compress::low_rank::factors::{
-    AddProduct, LEFT_MAX, LowRank, RANK, RIGHT_MAX, TimesColumns, TransposedTimesColumns,
-    VALUE_MAX, between,
+    LEFT_MAX, LowRank, RANK, RIGHT_MAX, VALUE_MAX, add_product, between, times_columns,
+    transposed_times_columns,
 };
 use crate::compress::low_rank::power_sgd::{PowerSgd, orthonormalize};
-use crate::compress::passes::{Joined, TwoPasses, Weighed, name_of};
-use crate::compress::raw::{add_f32s, expect_finite, expect_len, push_f32s, take};
-use crate::compress::simd::vectorized;
+use crate::compress::random::draw;
+use crate::compress::raw::{
+    add_f32s, expect_finite, expect_len, expect_within, f32s, push_f32s, take,
+};
 use crate::compress::spec::CodecSpec;
 use crate::compress::{
     Codec, CodecError, CodecKind, CodecProperties, EncodeContext, Matrix, Reduction,
@@ -73,7 +74,7 @@ impl PowerSgdMean {
         let rank = kind.count("rank");
         Self {
             rank,
-            joined: LowRank::new(PowerSgd::of(&SPEC, rank)),
+            joined: LowRank::new(&SPEC, PowerSgd::new(rank)),
             matrices: Vec::new(),
             factor: Vec::new(),
             clamped: Vec::new(),
@@ -114,7 +115,7 @@ impl PowerSgdMean {
             return;
         }
         self.factor.resize(len, 0.0);
-        PowerSgd::draw(context.shared_seed, 0, &mut self.factor);
+        draw(context.shared_seed, 0, &mut self.factor);
     }
 
     /// What names the Q that a first contribution starts from.
@@ -136,11 +137,8 @@ impl PowerSgdMean {
     fn floats(bytes: &[u8], count: usize, most: f32) -> Result<&[u8], CodecError> {
         expect_len(bytes, 4 * count, "values")?;
         expect_finite(bytes, "values")?;
-        let within = |four: &[u8; 4]| f32::from_le_bytes(*four).abs() <= most;
-        match bytes.as_chunks::<4>().0.iter().all(within) {
-            true => Ok(bytes),
-            false => Err(CodecError::OutOfRange { field: "factors" }),
-        }
+        expect_within(bytes, most, "factors")?;
+        Ok(bytes)
     }
 
     /// P of a basis, into `self.factor`.
@@ -148,8 +146,7 @@ impl PowerSgdMean {
         let body = self.header(BASIS).expect(basis)?;
         let body = Self::floats(body, self.lefts(), LEFT_MAX)?;
         self.factor.clear();
-        let values = body.as_chunks::<4>().0.iter();
-        self.factor.extend(values.map(|f| f32::from_le_bytes(*f)));
+        self.factor.extend(f32s(body));
         Ok(())
     }
 
@@ -203,7 +200,7 @@ impl Codec for PowerSgdMean {
     }
 
     fn aggregate(&self) -> Box<dyn Codec> {
-        Box::new(LowRank::new(PowerSgd::of(&SPEC, self.rank)))
+        Box::new(LowRank::new(&SPEC, PowerSgd::new(self.rank)))
     }
 
     fn two_passes(&mut self) -> Option<&mut dyn TwoPasses> {
@@ -229,12 +226,12 @@ impl TwoPasses for PowerSgdMean {
             kept = after;
             left.clear();
             left.resize(self.rank * matrix.rows, 0.0);
-            vectorized(TimesColumns {
-                values: Self::limited(&values[matrix.range()], &mut self.clamped),
-                columns: matrix.columns,
+            times_columns(
+                Self::limited(&values[matrix.range()], &mut self.clamped),
+                matrix.columns,
                 right,
-                left: &mut left,
-            });
+                &mut left,
+            );
             push_f32s(&left, out);
         }
     }
@@ -251,17 +248,14 @@ impl TwoPasses for PowerSgdMean {
         let known = self.name_of_common();
         let lefts = self.lefts();
         let mut mean = vec![0.0; lefts];
-        for (at, (bytes, share)) in firsts.iter().enumerate() {
-            let read = || {
-                let (name, body) = take::<8>(self.header(FIRST).expect(bytes)?, "factor")?;
-                match name == known {
-                    true => Self::floats(body, lefts, RIGHT_MAX),
-                    false => Err(CodecError::NotHeld { field: "factor" }),
-                }
-            };
-            let body = read().map_err(|error| Bad { at, error })?;
-            add_f32s(body, *share, &mut mean);
-        }
+        Bad::of_first(firsts, |(bytes, share)| {
+            let (name, body) = take::<8>(self.header(FIRST).expect(bytes)?, "factor")?;
+            if name != known {
+                return Err(CodecError::NotHeld { field: "factor" });
+            }
+            add_f32s(Self::floats(body, lefts, RIGHT_MAX)?, *share, &mut mean);
+            Ok(())
+        })?;
         let mut rest = mean.as_mut_slice();
         for matrix in &self.matrices {
             let (own, after) = rest.split_at_mut(self.rank * matrix.rows);
@@ -291,12 +285,12 @@ impl TwoPasses for PowerSgdMean {
             kept = after;
             right.clear();
             right.resize(self.rank * matrix.columns, 0.0);
-            vectorized(TransposedTimesColumns {
-                values: Self::limited(&values[matrix.range()], &mut self.clamped),
-                columns: matrix.columns,
+            transposed_times_columns(
+                Self::limited(&values[matrix.range()], &mut self.clamped),
+                matrix.columns,
                 left,
-                right: &mut right,
-            });
+                &mut right,
+            );
             push_f32s(&right, out);
         }
         for run in between(&self.matrices, values.len()) {
@@ -317,18 +311,14 @@ impl TwoPasses for PowerSgdMean {
         let read = self.read_basis(basis);
         debug_assert!(read.is_ok(), "an owner reads its own basis: {read:?}");
         let (mut rights, mut others) = (vec![0.0; self.rights()], vec![0.0; self.rest(len)]);
-        for (at, (bytes, share)) in seconds.iter().enumerate() {
-            let read = self.read_second(basis, bytes, len);
-            let (factors, rest) = read.map_err(|error| Bad { at, error })?;
+        Bad::of_first(seconds, |(bytes, share)| {
+            let (factors, rest) = self.read_second(basis, bytes, len)?;
             add_f32s(factors, *share, &mut rights);
             add_f32s(rest, *share, &mut others);
-        }
-        self.joined.write(
-            &self.matrices,
-            (&self.factor[..], &rights[..]),
-            &others,
-            out,
-        );
+            Ok(())
+        })?;
+        let (matrices, lefts) = (&self.matrices, &self.factor);
+        self.joined.write(matrices, lefts, &rights, &others, out);
         Ok(())
     }
 
@@ -341,21 +331,20 @@ impl TwoPasses for PowerSgdMean {
         self.choose(context);
         self.read_basis(own.basis)?;
         let (factors, others) = self.read_second(own.basis, own.second, residual.len())?;
-        let values = factors.as_chunks::<4>().0.iter();
-        let rights: Vec<f32> = values.map(|f| f32::from_le_bytes(*f)).collect();
+        let rights: Vec<f32> = f32s(factors).collect();
         let (mut lefts, mut rights) = (self.factor.as_slice(), rights.as_slice());
         for matrix in &self.matrices {
             let (left, after) = lefts.split_at(self.rank * matrix.rows);
             let (right, beyond) = rights.split_at(self.rank * matrix.columns);
             (lefts, rights) = (after, beyond);
-            vectorized(AddProduct {
+            add_product(
                 left,
                 right,
-                rows: matrix.rows,
-                columns: matrix.columns,
-                weight: -1.0,
-                acc: &mut residual[matrix.range()],
-            });
+                matrix.rows,
+                matrix.columns,
+                -1.0,
+                &mut residual[matrix.range()],
+            );
         }
         let mut rest = others;
         for run in between(&self.matrices, residual.len()) {
@@ -390,7 +379,7 @@ impl TwoPasses for PowerSgdMean {
                     }
                 } else {
                     let first = at - from + number * matrix.columns;
-                    PowerSgd::draw(context.shared_seed, first, column);
+                    draw(context.shared_seed, first, column);
                 }
             }
             at = end;

@@ -1,10 +1,9 @@
 //! Codec `sketched-sgd`: the sum of sketches says where the largest values of the mean may be, and members
 //! send these exactly. Biased: needs error feedback.
 
-use crate::compress::gathering::Bad;
+use crate::compress::codec::{Bad, Joined, TwoPasses, Weighed, name_of};
 use crate::compress::header::Header;
-use crate::compress::passes::{Joined, TwoPasses, Weighed, name_of};
-use crate::compress::raw::{add_f32s, expect_finite, expect_len, push_f32s, take};
+use crate::compress::raw::{add_f32s, expect_finite, expect_len, expect_within, push_f32s, take};
 use crate::compress::sparse::count_sketch::{CountSketch, ROWS, SUM_MAX, Scratch, WIDTH};
 use crate::compress::sparse::largest::Largest;
 use crate::compress::sparse::pick::{DENSITY, kept};
@@ -217,20 +216,14 @@ impl TwoPasses for SketchedSgd {
         self.table.clear();
         self.table.resize(sums, 0.0);
         let header = self.header(FIRST);
-        for (at, (bytes, share)) in firsts.iter().enumerate() {
-            let read = || {
-                let body = header.expect(bytes)?;
-                expect_len(body, 4 * sums, "values")?;
-                expect_finite(body, "values")?;
-                let within = |four: &[u8; 4]| f32::from_le_bytes(*four).abs() <= SUM_MAX;
-                match body.as_chunks::<4>().0.iter().all(within) {
-                    true => Ok(body),
-                    false => Err(CodecError::OutOfRange { field: "values" }),
-                }
-            };
-            let body = read().map_err(|error| Bad { at, error })?;
+        Bad::of_first(firsts, |(bytes, share)| {
+            let body = header.expect(bytes)?;
+            expect_len(body, 4 * sums, "values")?;
+            expect_finite(body, "values")?;
+            expect_within(body, SUM_MAX, "values")?;
             add_f32s(body, *share, &mut self.table);
-        }
+            Ok(())
+        })?;
         self.write_basis(len, context.shared_seed, out);
         Ok(())
     }
@@ -262,14 +255,10 @@ impl TwoPasses for SketchedSgd {
         let read = self.read_basis(basis, len);
         debug_assert!(read.is_ok(), "an owner reads its own basis: {read:?}");
         let mut sums = vec![0.0; self.chosen.len()];
-        for (at, (bytes, share)) in seconds.iter().enumerate() {
-            let values = self.read_second(basis, bytes);
-            add_f32s(
-                values.map_err(|error| Bad { at, error })?,
-                *share,
-                &mut sums,
-            );
-        }
+        Bad::of_first(seconds, |(bytes, share)| {
+            add_f32s(self.read_second(basis, bytes)?, *share, &mut sums);
+            Ok(())
+        })?;
         let mut mean = vec![0.0; len];
         for (place, sum) in self.chosen.iter().zip(&sums) {
             mean[*place as usize] = *sum;

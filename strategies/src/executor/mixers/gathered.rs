@@ -3,8 +3,7 @@
 
 use super::rule::Rule;
 use crate::aggregate::{Aggregator, RMS_MAX, quarantine};
-use crate::compress::Gathering;
-use crate::compress::gathering::{Agreed, Bad, Contributed};
+use crate::compress::{Agreed, Bad, Contributed, Gathering};
 use crate::executor::codec_state::seeds;
 use crate::executor::codecs::{bad_slice, bytes_are_gone};
 use crate::executor::common::Common;

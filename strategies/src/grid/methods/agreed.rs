@@ -2,8 +2,7 @@
 
 use super::super::error::refused;
 use super::super::{Strategy, StrategyError};
-use crate::aggregate::AggregationKind;
-use crate::outer::OuterKind;
+use crate::aggregate::Nature;
 use crate::plan::{Store, UnderWay};
 use murmurate_protocol::{Contribution, Layers, StepBudget};
 
@@ -45,7 +44,7 @@ fn schedule(strategy: &Strategy) -> Result<(), StrategyError> {
     if !strategy.schedule().relays() {
         return Ok(());
     }
-    if strategy.aggregation() != AggregationKind::WeightedMean {
+    if !strategy.aggregation().is_mean() {
         return refused(
             SCHEDULE,
             "a robust rule needs separate contributions, and this schedule sums them on their way",
@@ -79,7 +78,7 @@ fn gradients(strategy: &Strategy) -> Result<(), StrategyError> {
             "set inner_steps = 1, or use contribution = \"delta\"",
         );
     }
-    if *strategy.outer_kind() != OuterKind::Average {
+    if !strategy.outer_kind().is_average() {
         return refused(
             "outer.optimizer",
             "a mean gradient goes to the inner optimizer: there is no delta for an outer one",
@@ -92,28 +91,28 @@ fn gradients(strategy: &Strategy) -> Result<(), StrategyError> {
 /// Refuses contributions that the aggregation rule cannot combine.
 fn rule(strategy: &Strategy) -> Result<(), StrategyError> {
     let rule = strategy.aggregation();
-    if matches!(rule, AggregationKind::ClippedGossip { .. }) {
+    if rule.nature() == Nature::Partners {
         return refused(
             "aggregation.rule",
             "it goes by the distance of partners from a peer's own parameters, and members of a group send deltas",
             "use \"nearest-trimmed-mean\", or exchange = \"pull\"",
         );
     }
-    if rule == AggregationKind::FedNova && strategy.contribution() != Contribution::Delta {
+    if rule.nature() == Nature::Steps && strategy.contribution() != Contribution::Delta {
         return refused(
             "aggregation.rule",
             "it divides deltas by their inner steps, and a gradient is that of one",
             "use \"weighted-mean\", or contribution = \"delta\"",
         );
     }
-    if rule == AggregationKind::FedNova && strategy.liars().is_some_and(|liars| liars > 0) {
+    if rule.nature() == Nature::Steps && strategy.liars().is_some_and(|liars| liars > 0) {
         return refused(
             "aggregation.rule",
             "it is a sum that one liar can move, by values or by its count of inner steps",
             "use \"centered-clip\", or set agreement.liars to 0",
         );
     }
-    if rule == AggregationKind::FedNova && strategy.overlap_plan().stagger > 1 {
+    if rule.nature() == Nature::Steps && strategy.overlap_plan().stagger > 1 {
         return refused(
             "aggregation.rule",
             "it divides deltas by the inner steps of one round, and staggered fragments hold those of several",
@@ -123,7 +122,7 @@ fn rule(strategy: &Strategy) -> Result<(), StrategyError> {
     if rule.scoring().is_some() {
         scored(strategy)?;
     }
-    if rule == AggregationKind::SignMajority && strategy.contribution() != Contribution::Gradient {
+    if rule.nature() == Nature::Signs && strategy.contribution() != Contribution::Gradient {
         return refused(
             "aggregation.rule",
             "a majority of signs has no length, so the anchor's step would have no scale",

@@ -6,9 +6,7 @@ use super::agreed;
 use super::keys::{CELL, DEALING, GROUPING};
 use super::neighbours::MIXES;
 use super::spec::{Chosen, Costs, ExchangeSpec};
-use crate::aggregate::AggregationKind;
 use crate::executor::Mixing;
-use crate::outer::OuterKind;
 use crate::plan::{Cluster, Traffic};
 use murmurate_protocol::{Contribution, Dealing, ExchangeKind, Plan};
 
@@ -33,7 +31,7 @@ pub(super) const SPEC: ExchangeSpec = ExchangeSpec {
 
 /// Refuses choices that do not work with a mean of parameters that no other cell knows.
 fn check(strategy: &Strategy) -> Result<(), StrategyError> {
-    if strategy.aggregation() != AggregationKind::WeightedMean {
+    if !strategy.aggregation().is_mean() {
         return refused(
             "aggregation.rule",
             "means over cells make the mean over all, and robust rules do not",
@@ -47,7 +45,7 @@ fn check(strategy: &Strategy) -> Result<(), StrategyError> {
             "use \"parameters\", or agreement.grouping = \"grid\" with exchange = \"all-reduce\"",
         );
     }
-    if *strategy.outer_kind() != OuterKind::Average {
+    if !strategy.outer_kind().is_average() {
         return refused(
             "outer.optimizer",
             "cells agree on no common model that an outer optimizer could move",

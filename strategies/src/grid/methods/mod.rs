@@ -27,8 +27,9 @@ pub(super) use spec::{Chosen, ExchangeSpec, Given, ModeSpec};
 
 use super::StrategyError;
 use super::entry::names_of;
+use super::paces::PaceSpec;
 use super::tables::Synchronization;
-use super::validate::{absent, choose_of, does_not_apply};
+use super::validate::{absent, choose_of, does_not_apply, others};
 use crate::parameter;
 use murmurate_protocol::ExchangeKind;
 
@@ -101,9 +102,10 @@ pub(super) fn read(
     when: &Synchronization,
 ) -> Result<Chosen, StrategyError> {
     let parameters = spec.parameters().read(own)?;
+    let of_mode = others::<PaceSpec>(&when.parameters);
     let Some(first) = spec.modes.first() else {
         absent(&when.mode, "synchronization.mode", spec.name)?;
-        if let Some(key) = when.parameters.keys().next() {
+        if let Some(key) = of_mode.keys().next() {
             return Err(does_not_apply("synchronization", key, spec.name));
         }
         let mode = None;
@@ -113,7 +115,7 @@ pub(super) fn read(
     let name = choose_of(&when.mode, first.name, "synchronization.mode", &known)?;
     let mode = spec.modes.iter().find(|mode| mode.name == name);
     let mode = mode.copied().unwrap_or(first);
-    let values = mode.parameters().read(&when.parameters)?;
+    let values = mode.parameters().read(&of_mode)?;
     let mode = Some((mode, values));
     (spec.read)(&Given { parameters, mode })
 }

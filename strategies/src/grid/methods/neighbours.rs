@@ -4,9 +4,9 @@
 use super::super::error::refused;
 use super::super::{Strategy, StrategyError};
 use super::spec::{Chosen, Costs, ExchangeSpec};
-use crate::aggregate::AggregationKind;
+use crate::aggregate::Nature;
 use crate::executor::Mixing;
-use crate::outer::OuterKind;
+use crate::outer;
 use crate::plan::{Cluster, Traffic};
 use murmurate_protocol::{Contribution, ExchangeKind, Plan, Round};
 
@@ -48,7 +48,7 @@ pub(super) fn mixing(strategy: &Strategy) -> Result<(), StrategyError> {
 
 /// Refuses robust rules.
 fn weighted_mean(strategy: &Strategy) -> Result<(), StrategyError> {
-    if strategy.aggregation() != AggregationKind::WeightedMean {
+    if !strategy.aggregation().is_mean() {
         return refused(
             "aggregation.rule",
             "gossip conserves the sum of the parameters, and a robust rule does not",
@@ -68,8 +68,8 @@ fn parameters(strategy: &Strategy) -> Result<(), StrategyError> {
         );
     }
     if !matches!(
-        strategy.outer_kind(),
-        OuterKind::Average | OuterKind::NoLoCo { .. }
+        strategy.outer_kind().spec().nature,
+        outer::Nature::Average | outer::Nature::Pairs
     ) {
         return refused(
             "outer.optimizer",
@@ -88,10 +88,7 @@ pub(super) fn parameters_as_they_are(strategy: &Strategy) -> Result<(), Strategy
 
 /// As [`parameters_as_they_are`], where partners may be clipped: where nothing is conserved anyway.
 pub(super) fn clipped_or_not(strategy: &Strategy) -> Result<(), StrategyError> {
-    if !matches!(
-        strategy.aggregation(),
-        AggregationKind::ClippedGossip { .. }
-    ) {
+    if strategy.aggregation().nature() != Nature::Partners {
         weighted_mean(strategy)?;
     }
     parameters(strategy)?;

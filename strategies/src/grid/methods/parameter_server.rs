@@ -207,7 +207,7 @@ fn leads(mode: &ModeSpec, values: &Values) -> Result<Option<LeadPlan>, StrategyE
         return Err(StrategyError::Range {
             key: "synchronization.lead_most".to_owned(),
             found: most.to_string(),
-            needed: "from `synchronization.lead` to a million",
+            needed: "from `synchronization.lead` to a million".to_owned(),
         });
     }
     Ok(Some(LeadPlan { least, most }))

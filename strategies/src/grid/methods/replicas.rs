@@ -5,7 +5,7 @@ use super::super::{Strategy, StrategyError};
 use super::neighbours::{self, MIXES};
 use super::spec::{Chosen, Costs, ExchangeSpec, Given};
 use crate::compress::{Codec, F32};
-use crate::correct::CorrectionKind;
+use crate::correct::Needs;
 use crate::executor::{Keeps, Mixing};
 use crate::parameter::{Parameter, ParameterError, Range};
 use murmurate_protocol::ExchangeKind;
@@ -86,7 +86,7 @@ fn check(strategy: &Strategy) -> Result<(), StrategyError> {
             "use \"ring\", \"torus\" or \"matcha\"",
         );
     }
-    if strategy.error_feedback() && *strategy.correction_kind() == CorrectionKind::ExactDiffusion {
+    if strategy.error_feedback() && strategy.correction_kind().needs() == Needs::Moves {
         return refused(
             "compression.error_feedback",
             "a residual would add values later that exact diffusion has already counted",

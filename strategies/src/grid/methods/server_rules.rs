@@ -3,10 +3,7 @@
 use super::super::error::refused;
 use super::super::{Strategy, StrategyError};
 use super::agreed;
-use crate::aggregate::AggregationKind;
 use crate::compress::Reduction;
-use crate::inner::InnerKind;
-use crate::outer::OuterKind;
 use crate::plan::{Cluster, Store, Traffic, UnderWay};
 use core::time::Duration;
 use murmurate_protocol::limits::GROUP_MEMBERS_MAX;
@@ -14,7 +11,7 @@ use murmurate_protocol::{Contribution, Plan};
 
 /// Refuses choices that do not work with a center that applies contributions one by one.
 pub(super) fn check(strategy: &Strategy) -> Result<(), StrategyError> {
-    let elastic = matches!(strategy.outer_kind(), OuterKind::Easgd { .. });
+    let elastic = strategy.outer_kind().elastic().is_some();
     let parameters = strategy.contribution() == Contribution::Parameters;
     if elastic != parameters {
         return refused(
@@ -23,7 +20,7 @@ pub(super) fn check(strategy: &Strategy) -> Result<(), StrategyError> {
             "use \"parameters\" with outer \"easgd\", or \"delta\" with another",
         );
     }
-    if strategy.aggregation() != AggregationKind::WeightedMean {
+    if !strategy.aggregation().is_mean() {
         return refused(
             "aggregation.rule",
             "a robust rule compares all contributions of a round, and here they arrive one by one",
@@ -48,10 +45,7 @@ pub(super) fn check(strategy: &Strategy) -> Result<(), StrategyError> {
         }
         return Ok(());
     }
-    let counted = !matches!(
-        strategy.inner_kind(),
-        InnerKind::Sgd { .. } | InnerKind::Signum { .. }
-    );
+    let counted = strategy.inner_kind().spec().counts_steps;
     if strategy.contribution() == Contribution::Gradient && counted {
         return refused(
             "inner.optimizer",

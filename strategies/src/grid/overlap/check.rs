@@ -5,7 +5,6 @@ use super::super::{Strategy, StrategyError};
 use super::cuts::Cuts;
 use super::{densities, layers};
 use crate::compress::Reduction;
-use crate::correct::CorrectionKind;
 use crate::executor::Blend;
 use crate::outer::StatePrecision;
 use murmurate_protocol::{Contribution, Layers, Pace, StepBudget};
@@ -51,7 +50,7 @@ fn late(strategy: &Strategy) -> Result<(), StrategyError> {
             "a result is applied a fixed number of inner steps after the cut, but rounds change their length here",
             "set it to 0, or leave `synchronization.pace` out",
         ),
-        StepBudget::Steps(_) if *strategy.correction_kind() != CorrectionKind::None => refused(
+        StepBudget::Steps(_) if !strategy.correction_kind().is_none() => refused(
             KEY,
             "a correction towards the anchor would use the old one until the new one arrives",
             "set it to 0, or leave `inner.correction` out",

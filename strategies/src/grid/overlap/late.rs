@@ -17,7 +17,7 @@ pub(super) fn read(value: &Option<toml::Value>, budget: StepBudget) -> Result<u3
     let refuse = |value: &toml::Value| StrategyError::Range {
         key: KEY.to_owned(),
         found: value.to_string(),
-        needed: NEEDED,
+        needed: NEEDED.to_owned(),
     };
     match value {
         None => Ok(0),

@@ -1,39 +1,120 @@
-//! Presets: named points of the grid, as configurations. Keys that they leave out have defaults.
-//! Comments in each text say how it differs from its paper.
+//! Presets: named points of the grid. Each is a file with a configuration; keys that it leaves out have
+//! defaults. Its first lines are what it does, its rule and where it comes from; the comment after them says
+//! how it differs from its paper.
 
-mod anchored;
-mod neighbours;
-mod preset;
-mod scored;
-
-use super::entry::hint;
+use super::entry::{Entry, hint};
 use super::{StrategyError, later};
-use anchored::ANCHORED;
-use neighbours::NEIGHBOURS;
-pub(super) use preset::Preset;
-use scored::SCORED;
 
 /// The preset of a configuration that names none.
 pub const DEFAULT_PRESET: &str = "diloco";
 
-/// Number of all presets.
-const COUNT: usize = ANCHORED.len() + NEIGHBOURS.len() + SCORED.len();
+/// A named point of the grid.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Preset {
+    /// Name, line, equation and source.
+    pub(super) entry: Entry,
+    /// The configuration.
+    pub(super) text: &'static str,
+}
 
-/// All presets, the baseline first, then by family of exchanges, and those that came later.
-pub(super) const ALL: [Preset; COUNT] = {
-    let mut all = [ANCHORED[0]; COUNT];
-    let mut at = 1;
-    while at < COUNT {
-        let behind = ANCHORED.len() + NEIGHBOURS.len();
-        all[at] = match (at.checked_sub(ANCHORED.len()), at.checked_sub(behind)) {
-            (_, Some(at)) => SCORED[at],
-            (Some(at), None) => NEIGHBOURS[at],
-            (None, None) => ANCHORED[at],
-        };
+/// What a line of a preset's file that is no part of its comment begins with.
+pub(super) const HEADER: &str = "#: ";
+
+/// A line of a preset's header, without what it begins with.
+const fn header(text: &'static str, line: usize) -> &'static str {
+    let (bytes, mut rest, mut at) = (text.as_bytes(), text, 0);
+    let (mut start, mut lines) = (0, 0);
+    while lines <= line {
+        if bytes[at] == b'\n' {
+            (_, rest) = text.split_at(start + HEADER.len());
+            (rest, _) = rest.split_at(at - start - HEADER.len());
+            start = at + 1;
+            lines += 1;
+        }
         at += 1;
     }
-    all
-};
+    rest
+}
+
+/// Presets by the names of their files.
+macro_rules! presets {
+    ($($name:literal),+ $(,)?) => {
+        [$({
+            const TEXT: &str = include_str!(concat!($name, ".toml"));
+            Preset {
+                entry: Entry::new($name, header(TEXT, 0), header(TEXT, 1), header(TEXT, 2)),
+                text: TEXT,
+            }
+        }),+]
+    };
+}
+
+/// All presets: the baseline first, then by family of exchanges. Random scenarios are drawn from this list: a
+/// new one goes to its end, and none moves.
+pub(super) const ALL: [Preset; 62] = presets![
+    "none",
+    "bsp",
+    "wfbp",
+    "mg-wfbp",
+    "bytescheduler-allreduce",
+    "bytescheduler-ps",
+    "dear",
+    "qsgd",
+    "terngrad",
+    "signsgd-majority",
+    "one-bit-adam",
+    "demo",
+    "powersgd",
+    "dgc",
+    "local-sgd",
+    "local-adam",
+    "post-local",
+    "fedavg",
+    "fedprox",
+    "scaffold",
+    "fedadam",
+    "slowmo",
+    "diloco",
+    "streaming-diloco",
+    "eager-diloco",
+    "decoupled-diloco",
+    "co2",
+    "sparseloco",
+    "muloco",
+    "local-adam-lm",
+    "diloco-lm",
+    "streaming-diloco-lm",
+    "sparseloco-lm",
+    "ssp",
+    "asp",
+    "fedbuff",
+    "async-local-sgd",
+    "easgd",
+    "guarded",
+    "acco",
+    "d-psgd",
+    "sgp",
+    "osgp",
+    "gossipgrad",
+    "ad-psgd",
+    "choco",
+    "deepsqueeze",
+    "d2",
+    "gradient-tracking",
+    "beer",
+    "relaysgd",
+    "noloco",
+    "moshpit",
+    "guarded-gossip",
+    "dcd-psgd",
+    "ecd-psgd",
+    "motef",
+    "prague",
+    "wagma",
+    "hop",
+    "saps",
+    "gauntlet",
+];
 
 /// The configuration of a preset, as TOML.
 ///

@@ -1,12 +1,11 @@
 //! A strategy from its configuration.
 
 use super::{Inner, Rounds, Strategy};
-use crate::grid::tables::{self, Tables};
-use crate::grid::validate;
+use crate::grid::tables::Tables;
+use crate::grid::validate::{self, read_method};
 use crate::grid::{DEFAULT_PRESET, StrategyError, preset};
 use crate::grid::{
-    aggregation, agreement, architecture, compression, grouping, keys, optimizers, overlap, rates,
-    refuse, synchronization,
+    agreement, architecture, compression, grouping, overlap, rates, refuse, synchronization, text,
 };
 use core::str::FromStr;
 
@@ -27,7 +26,7 @@ impl Strategy {
     /// assert!(error.to_string().contains("did you mean `bf16`?"));
     /// ```
     pub fn parse(toml_text: &str, preset: Option<&str>) -> Result<Self, StrategyError> {
-        Self::from_table(tables::parse(toml_text)?, preset)
+        Self::from_table(text::parse(toml_text)?, preset)
     }
 
     /// As [`Strategy::parse`], of a table that is part of a larger configuration.
@@ -53,10 +52,10 @@ impl Strategy {
             .or(named.as_deref())
             .unwrap_or(DEFAULT_PRESET)
             .to_owned();
-        let mut whole = tables::parse(preset(&name)?)?;
-        keys::check(&config)?;
-        tables::lay_over(&mut whole, config);
-        Self::from_tables(name, &tables::read(&whole)?)
+        let mut whole = text::parse(preset(&name)?)?;
+        text::check(&config)?;
+        text::lay_over(&mut whole, config);
+        Self::from_tables(name, &text::read(&whole)?)
     }
 
     /// A preset as it is.
@@ -74,26 +73,26 @@ impl Strategy {
         let deadlines = tables.deadlines.clone().unwrap_or_default();
         let when = &tables.synchronization;
         let budget = validate::budget(when)?;
-        let optimizer = optimizers::inner(&tables.inner)?;
+        let (outer, inner, rule) = (&tables.outer, &tables.inner, &tables.aggregation);
+        let optimizer = read_method(&inner.optimizer, &inner.parameters)?;
         let strategy = Self {
             name,
             rounds: Rounds {
                 budget,
-                synchronization: synchronization::read(kind, (when, &tables.measured))?,
+                synchronization: synchronization::read(kind, when)?,
             },
             architecture,
             compression,
             overlap: overlap::read(&tables.overlap, budget)?,
-            outer: optimizers::outer(&tables.outer)?,
-            outer_state: optimizers::outer_state(&tables.outer)?,
-            aggregation: aggregation::read(&tables.aggregation)?,
+            outer: read_method(&outer.optimizer, &outer.parameters)?,
+            aggregation: read_method(&rule.rule, &rule.parameters)?,
             liars: agreement::read(kind, &tables.agreement)?,
             grouping: grouping::read(kind, &tables.agreement)?,
             inner: Inner {
                 optimizer,
-                correction: optimizers::correction(&tables.inner)?,
-                rate: rates::read(&tables.inner)?,
-                no_decay: rates::no_decay(&tables.inner, &optimizer)?,
+                correction: read_method(&inner.correction, &inner.parameters)?,
+                rate: rates::read(inner)?,
+                no_decay: rates::no_decay(inner, &optimizer)?,
             },
             deadlines: validate::deadlines(&deadlines)?,
         };

@@ -2,7 +2,7 @@
 
 use super::Strategy;
 use crate::Layout;
-use crate::aggregate::AggregationKind;
+use crate::aggregate::Nature;
 use crate::compress::{Codec, CodecKind, Reduction};
 use crate::grid::{StrategyError, methods};
 use crate::plan::{Cluster, Store, Traffic, UnderWay};
@@ -52,7 +52,7 @@ impl Strategy {
     }
 
     /// The parameters, and their companion if there is one.
-    const fn channels(&self) -> usize {
+    fn channels(&self) -> usize {
         if self.companion().is_none() { 1 } else { 2 }
     }
 
@@ -97,8 +97,8 @@ impl Strategy {
                 liars: self.liars.unwrap_or(0),
                 contributions: self.contributions(),
                 grouping: self.grouping.unwrap_or_default(),
-                weighing: match self.aggregation() {
-                    AggregationKind::FedNova => Weighing::Steps,
+                weighing: match self.aggregation().nature() {
+                    Nature::Steps => Weighing::Steps,
                     _ => Weighing::Samples,
                 },
                 passes: match codec.properties().reduction {

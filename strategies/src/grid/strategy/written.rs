@@ -3,6 +3,8 @@
 use super::Strategy;
 use crate::grid::methods;
 use crate::grid::tables::{self, Tables};
+use crate::grid::text::canonical;
+use crate::outer::StatePrecision;
 use murmurate_protocol::StepBudget;
 
 impl Strategy {
@@ -23,12 +25,16 @@ impl Strategy {
 
     /// Removes keys that say what every plan had before there were such keys, so that the hash of those
     /// plans stays.
-    fn leave_out_usual(&self, parameters: &mut toml::Table) {
+    fn leave_out_usual(&self, tables: &mut Tables) {
+        let architecture = &mut tables.architecture.parameters;
         if self.parts() == 0 {
-            parameters.remove("parts");
+            architecture.remove("parts");
         }
         if !self.schedule().goes_by_sites() {
-            parameters.remove("islands_by");
+            architecture.remove("islands_by");
+        }
+        if self.outer_state() == StatePrecision::F32 {
+            tables.outer.parameters.remove("state");
         }
     }
 
@@ -50,26 +56,26 @@ impl Strategy {
             choice.write(self.codec_kind(), &mut tables.compression);
         }
         tables.overlap = tables::Overlap::from_overlap(&self.overlap);
-        // What the recipe leaves out keeps the hash of plans from before the key.
-        tables.outer = tables::Outer::from_kind(&self.outer, self.outer_state, deadlines);
-        tables.aggregation = tables::Aggregation::from_kind(&self.aggregation);
+        tables.outer.optimizer = name(self.outer.name());
+        tables.outer.parameters = self.outer.to_table();
+        tables.aggregation.rule = name(self.aggregation.name());
+        tables.aggregation.parameters = self.aggregation.to_table();
         if !deadlines {
-            self.leave_out_usual(&mut tables.architecture.parameters);
+            self.leave_out_usual(&mut tables);
         }
         // Part of the plan itself, so it need not be part of the recipe.
         if deadlines {
             tables.agreement = tables::Agreement::from_plan(self.liars, self.grouping);
         }
-        tables.inner = tables::Inner::from_kind(&self.inner.optimizer);
-        tables.inner.set_correction(&self.inner.correction);
-        tables
-            .inner
-            .set_rate(&self.inner.rate, &self.inner.no_decay);
+        let inner = &mut tables.inner;
+        inner.optimizer = name(self.inner.optimizer.name());
+        inner.parameters = self.inner.optimizer.to_table();
+        if !self.inner.correction.is_none() {
+            inner.correction = name(self.inner.correction.name());
+            inner.parameters.extend(self.inner.correction.to_table());
+        }
+        inner.set_rate(&self.inner.rate, &self.inner.no_decay);
         tables.deadlines = deadlines.then(|| tables::Deadlines::from_plan(&self.deadlines));
         tables
     }
-}
-
-fn canonical(tables: &Tables) -> String {
-    toml::to_string(tables).expect("tables of strings and numbers are always TOML")
 }

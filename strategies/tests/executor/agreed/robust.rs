@@ -1,4 +1,5 @@
 //! Robust rules in the Executor: contributions are decoded, looked at, and only then aggregated.
+#![allow(clippy::unwrap_used, reason = "helpers of tests may, as tests do")]
 
 use bytes::Bytes;
 use murmurate_protocol::{
@@ -232,18 +233,18 @@ fn training_survives_liars_by_robust_rules_alone() {
     let (mean, best) = train_under_attack(None);
     assert!(mean > best + 1.0, "the mean is led away: {mean} {best}");
     for kind in [
-        AggregationKind::Bulyan { liars: 1 },
-        AggregationKind::CenteredClip {
-            radius: 0.1,
-            iterations: 3,
-            bucket: 1,
-        },
-        AggregationKind::GeometricMedian { iterations: 8 },
-        AggregationKind::Krum { liars: 2 },
-        AggregationKind::Median,
-        AggregationKind::MultiKrum { liars: 2 },
-        AggregationKind::TrimmedMean { liars: 2 },
-        AggregationKind::NearestTrimmedMean { liars: 2 },
+        AggregationKind::new("bulyan", &[("liars", 1.0)]).unwrap(),
+        AggregationKind::new(
+            "centered-clip",
+            &[("radius", 0.1), ("iterations", 3.0), ("bucket", 1.0)],
+        )
+        .unwrap(),
+        AggregationKind::new("geometric-median", &[("iterations", 8.0)]).unwrap(),
+        AggregationKind::new("krum", &[("liars", 2.0)]).unwrap(),
+        AggregationKind::new("median", &[]).unwrap(),
+        AggregationKind::new("multi-krum", &[("liars", 2.0)]).unwrap(),
+        AggregationKind::new("trimmed-mean", &[("liars", 2.0)]).unwrap(),
+        AggregationKind::new("nearest-trimmed-mean", &[("liars", 2.0)]).unwrap(),
     ] {
         let (loss, best) = train_under_attack(Some(kind));
         assert!(

@@ -11,7 +11,7 @@ pub struct Column {
     pub name: String,
     /// The type of its values.
     pub kind: ColumnKind,
-    /// Whether a row has a list of values.
+    /// Each row has a list of values.
     pub is_list: bool,
     /// Its place in the file.
     pub(super) leaf: usize,
@@ -35,7 +35,7 @@ pub enum ColumnKind {
 }
 
 impl ColumnKind {
-    /// Whether its values are numbers.
+    /// Integers and floating-point numbers.
     pub const fn is_number(self) -> bool {
         matches!(self, Self::Int | Self::Unsigned | Self::Float)
     }
@@ -50,9 +50,10 @@ impl fmt::Display for Column {
             ColumnKind::Float => "floating-point numbers",
             ColumnKind::Other => "values that are not text, bytes or numbers",
         };
-        match self.is_list {
-            true => write!(f, "lists of {values}"),
-            false => f.write_str(values),
+        if self.is_list {
+            write!(f, "lists of {values}")
+        } else {
+            f.write_str(values)
         }
     }
 }
@@ -98,9 +99,12 @@ fn name(root: &Type, descriptor: &ColumnDescriptor) -> String {
 }
 
 fn kind(descriptor: &ColumnDescriptor) -> ColumnKind {
-    let integer = |signed: bool| match signed {
-        true => ColumnKind::Int,
-        false => ColumnKind::Unsigned,
+    let integer = |signed: bool| {
+        if signed {
+            ColumnKind::Int
+        } else {
+            ColumnKind::Unsigned
+        }
     };
     use ConvertedType as C;
     match (descriptor.physical_type(), descriptor.logical_type_ref()) {

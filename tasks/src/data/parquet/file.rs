@@ -1,8 +1,8 @@
 //! One Parquet file: its footer, and ranges of rows of its columns.
 
 use super::column::{Column, ColumnKind, columns};
-use super::error::ParquetFileError;
 use super::values::{self, Cells, Wanted};
+use crate::data::error::{DataError, Problem, at};
 use parquet::column::reader::{ColumnReader, get_column_reader};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::{
@@ -30,7 +30,7 @@ const MAGIC: &[u8; 4] = b"PAR1";
 ///     let texts = file.bytes(column, group, 0..file.rows(group))?;
 ///     assert_eq!(texts.len(), file.rows(group));
 /// }
-/// # Ok::<(), murmurate_tasks::data::parquet::ParquetFileError>(())
+/// # Ok::<(), murmurate_tasks::data::DataError>(())
 /// ```
 #[derive(Debug)]
 pub struct ParquetFile {
@@ -44,11 +44,7 @@ impl ParquetFile {
     ///
     /// # Errors
     /// If the file cannot be read, is not a Parquet file, or its footer is missing or damaged.
-    pub fn open(path: &Path) -> Result<Self, ParquetFileError> {
-        let io = |source| ParquetFileError::Io {
-            file: path.into(),
-            source,
-        };
+    pub fn open(path: &Path) -> Result<Self, DataError> {
         let file = check_ends(path)?;
         // Statistics of columns may be many times as large as the rest, and nothing here uses them.
         let options = ParquetMetaDataOptions::new()
@@ -61,13 +57,11 @@ impl ParquetFile {
             .parse_and_finish(&file)
             .map_err(|error| match error {
                 ParquetError::External(error) if error.is::<io::Error>() => {
-                    io(io::Error::other(error))
+                    Problem::Io(io::Error::other(error))
                 }
-                error => ParquetFileError::Footer {
-                    file: path.into(),
-                    reason: format!("cannot be read: {}", one_line(&error)),
-                },
-            })?;
+                error => Problem::Footer(format!("cannot be read: {}", one_line(&error))),
+            })
+            .map_err(at(path))?;
         Ok(Self {
             path: path.into(),
             columns: columns(metadata.file_metadata().schema_descr()),
@@ -89,12 +83,19 @@ impl ParquetFile {
     ///
     /// # Errors
     /// If there is none; the error lists those that there are.
-    pub fn column(&self, name: &str) -> Result<&Column, ParquetFileError> {
+    pub fn column(&self, name: &str) -> Result<&Column, DataError> {
         let found = self.columns.iter().find(|column| column.name == name);
-        found.ok_or_else(|| ParquetFileError::NoColumn {
-            file: self.path.clone(),
-            name: name.to_owned(),
-            known: self.columns.iter().map(|c| c.name.clone()).collect(),
+        found.ok_or_else(|| {
+            let known = self.columns.iter().map(|c| format!("`{}`", c.name));
+            let known = known.collect::<Vec<_>>().join(", ");
+            at(&self.path)(Problem::NoColumn {
+                name: name.to_owned(),
+                known: if known.is_empty() {
+                    "none".to_owned()
+                } else {
+                    known
+                },
+            })
         })
     }
 
@@ -138,7 +139,7 @@ impl ParquetFile {
         column: &Column,
         group: usize,
         rows: Range<usize>,
-    ) -> Result<Vec<Option<Vec<u8>>>, ParquetFileError> {
+    ) -> Result<Vec<Option<Vec<u8>>>, DataError> {
         let text = matches!(column.kind, ColumnKind::Text | ColumnKind::Bytes);
         self.needs(column, text && !column.is_list, "text or bytes")?;
         let (cells, wanted) = self.read(column, group, rows, values::bytes)?;
@@ -157,7 +158,7 @@ impl ParquetFile {
         column: &Column,
         group: usize,
         rows: Range<usize>,
-    ) -> Result<Vec<Option<i64>>, ParquetFileError> {
+    ) -> Result<Vec<Option<i64>>, DataError> {
         let int = matches!(column.kind, ColumnKind::Int | ColumnKind::Unsigned);
         self.needs(column, int && !column.is_list, "integers")?;
         let (cells, wanted) = self.read(column, group, rows, values::ints)?;
@@ -176,7 +177,7 @@ impl ParquetFile {
         column: &Column,
         group: usize,
         rows: Range<usize>,
-    ) -> Result<Vec<Option<f64>>, ParquetFileError> {
+    ) -> Result<Vec<Option<f64>>, DataError> {
         self.needs(
             column,
             column.kind.is_number() && !column.is_list,
@@ -198,7 +199,7 @@ impl ParquetFile {
         column: &Column,
         group: usize,
         rows: Range<usize>,
-    ) -> Result<Vec<Vec<i64>>, ParquetFileError> {
+    ) -> Result<Vec<Vec<i64>>, DataError> {
         let int = matches!(column.kind, ColumnKind::Int | ColumnKind::Unsigned);
         self.needs(column, int && column.is_list, "lists of integers")?;
         self.lists(column, group, rows, values::ints)
@@ -216,7 +217,7 @@ impl ParquetFile {
         column: &Column,
         group: usize,
         rows: Range<usize>,
-    ) -> Result<Vec<Vec<f64>>, ParquetFileError> {
+    ) -> Result<Vec<Vec<f64>>, DataError> {
         let fits = column.kind.is_number() && column.is_list;
         self.needs(column, fits, "lists of numbers")?;
         self.lists(column, group, rows, values::numbers)
@@ -228,31 +229,25 @@ impl ParquetFile {
         group: usize,
         rows: Range<usize>,
         decode: Decode<T>,
-    ) -> Result<Vec<Vec<T>>, ParquetFileError> {
+    ) -> Result<Vec<Vec<T>>, DataError> {
         let (cells, wanted) = self.read(column, group, rows, decode)?;
         let lists = cells.lists(&wanted);
-        lists.map_err(|row| ParquetFileError::EmptyValue {
-            file: self.path.clone(),
-            column: column.name.clone(),
-            row: self.rows_before(group) + (wanted.rows.start + row) as u64,
+        lists.map_err(|row| {
+            let row = self.rows_before(group) + (wanted.rows.start + row) as u64;
+            let column = column.name.clone();
+            at(&self.path)(Problem::EmptyValue { column, row })
         })
     }
 
-    fn needs(
-        &self,
-        column: &Column,
-        fits: bool,
-        needed: &'static str,
-    ) -> Result<(), ParquetFileError> {
-        match fits {
-            true => Ok(()),
-            false => Err(ParquetFileError::Kind {
-                file: self.path.clone(),
-                column: column.name.clone(),
-                found: column.to_string(),
-                needed,
-            }),
+    fn needs(&self, column: &Column, fits: bool, needed: &'static str) -> Result<(), DataError> {
+        if fits {
+            return Ok(());
         }
+        Err(at(&self.path)(Problem::Kind {
+            column: column.name.clone(),
+            found: column.to_string(),
+            needed,
+        }))
     }
 
     fn read<T>(
@@ -261,11 +256,8 @@ impl ParquetFile {
         group: usize,
         rows: Range<usize>,
         decode: Decode<T>,
-    ) -> Result<(Cells<T>, Wanted), ParquetFileError> {
-        let file = File::open(&self.path).map_err(|source| ParquetFileError::Io {
-            file: self.path.clone(),
-            source,
-        })?;
+    ) -> Result<(Cells<T>, Wanted), DataError> {
+        let file = File::open(&self.path).map_err(at(&self.path))?;
         let chunk = self.metadata.row_group(group).column(column.leaf);
         let descriptor = chunk.column_descr_ptr();
         let wanted = Wanted {
@@ -280,12 +272,12 @@ impl ParquetFile {
         let cells = SerializedPageReader::new(Arc::new(file), chunk, self.rows(group), pages)
             .map(|pages| get_column_reader(descriptor, Box::new(pages)))
             .and_then(|reader| decode(reader, &wanted))
-            .map_err(|error| ParquetFileError::Pages {
-                file: self.path.clone(),
+            .map_err(|error| Problem::Pages {
                 column: column.name.clone(),
                 row: self.rows_before(group) + wanted.rows.start as u64,
                 reason: one_line(&error),
-            })?;
+            })
+            .map_err(at(&self.path))?;
         Ok((cells, wanted))
     }
 }
@@ -294,29 +286,23 @@ impl ParquetFile {
 type Decode<T> = fn(ColumnReader, &Wanted) -> Result<Cells<T>, ParquetError>;
 
 /// Opens a file and looks at its first and last bytes.
-fn check_ends(path: &Path) -> Result<File, ParquetFileError> {
-    let io = |source| ParquetFileError::Io {
-        file: path.into(),
-        source,
-    };
+fn check_ends(path: &Path) -> Result<File, DataError> {
+    let io = at(path);
     let mut file = File::open(path).map_err(io)?;
     let mut ends = [[0; 4]; 2];
     let long = file.metadata().map_err(io)?.len() >= 12;
     let begins = file.read_exact(&mut ends[0]).is_ok() && &ends[0] == MAGIC;
     if !begins {
-        return Err(ParquetFileError::NotParquet(path.into()));
+        return Err(at(path)(Problem::NotParquet));
     }
     if long {
         file.seek(SeekFrom::End(-4)).map_err(io)?;
         file.read_exact(&mut ends[1]).map_err(io)?;
     }
-    match &ends[1] == MAGIC {
-        true => Ok(file),
-        false => Err(ParquetFileError::Footer {
-            file: path.into(),
-            reason: "is missing".to_owned(),
-        }),
+    if &ends[1] != MAGIC {
+        return Err(at(path)(Problem::Footer("is missing".to_owned())));
     }
+    Ok(file)
 }
 
 /// The reader's error without its prefix and line breaks.

@@ -4,12 +4,10 @@
 //! **Source:** Apache Parquet format, <https://parquet.apache.org/docs/file-format/>.
 
 mod column;
-mod error;
 mod file;
 mod values;
 
 pub use column::{Column, ColumnKind};
-pub use error::ParquetFileError;
 pub use file::ParquetFile;
 
 #[cfg(test)]

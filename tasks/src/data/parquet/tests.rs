@@ -1,6 +1,7 @@
 //! Tests with files of Arrow's writer, which `tasks/tests/fixtures/parquet/make.py` makes.
 
 use super::*;
+use crate::data::{DataError, Problem};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -14,7 +15,7 @@ fn fixture(name: &str) -> PathBuf {
 fn all<T>(
     file: &ParquetFile,
     name: &str,
-    read: impl Fn(&Column, usize, std::ops::Range<usize>) -> Result<Vec<T>, ParquetFileError>,
+    read: impl Fn(&Column, usize, std::ops::Range<usize>) -> Result<Vec<T>, DataError>,
 ) -> Vec<T> {
     let column = file.column(name).unwrap();
     let mut all = Vec::new();
@@ -201,5 +202,5 @@ fn torn_and_foreign_files_are_named() {
     assert!(open(b"{\"text\": 1}\n").contains("this is not a Parquet file"));
     assert!(open(b"").contains("this is not a Parquet file"));
     let missing = ParquetFile::open(&dir.path().join("none.parquet")).unwrap_err();
-    assert!(matches!(missing, ParquetFileError::Io { .. }), "{missing}");
+    assert!(matches!(missing.problem(), Problem::Io(_)), "{missing}");
 }

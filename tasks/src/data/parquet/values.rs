@@ -5,7 +5,7 @@ use parquet::data_type::DataType;
 use parquet::errors::{ParquetError, Result};
 use std::ops::Range;
 
-/// What a column has in a range of rows: values, and the levels that say which row each belongs to.
+/// The cells of a column in a range of rows: values, and the levels that say which row each belongs to.
 pub(super) struct Cells<T> {
     /// The values that are there.
     values: Vec<T>,
@@ -21,7 +21,7 @@ pub(super) struct Cells<T> {
 pub(super) struct Wanted {
     /// The rows, counted in the row group.
     pub(super) rows: Range<usize>,
-    /// Whether integers have no sign.
+    /// Integers have no sign.
     pub(super) unsigned: bool,
     /// The level of a value that is there.
     pub(super) full: i16,
@@ -106,12 +106,13 @@ impl<T> Cells<T> {
     pub(super) fn scalars(self, wanted: &Wanted) -> Vec<Option<T>> {
         let Self { values, levels, .. } = self;
         let mut values = values.into_iter();
-        match levels.is_empty() {
-            true => values.map(Some).collect(),
-            false => levels
+        if levels.is_empty() {
+            values.map(Some).collect()
+        } else {
+            levels
                 .into_iter()
                 .map(|level| (level == wanted.full).then(|| values.next()).flatten())
-                .collect(),
+                .collect()
         }
     }
 

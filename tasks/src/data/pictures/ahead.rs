@@ -1,10 +1,10 @@
 //! Decodes batches of images before they are asked for.
 
 use super::decode::{self, decode_all};
-use super::error::PictureError;
 use super::listing::Files;
 use super::place::Place;
 use crate::data::BadRecords;
+use crate::data::error::{DataError, Problem};
 use crate::data::idx::ImageShape;
 use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -13,7 +13,7 @@ use std::thread;
 /// Batches that are decoded ahead.
 const AHEAD: usize = 2;
 
-type Decoded = Result<decode::Decoded, PictureError>;
+type Decoded = Result<decode::Decoded, DataError>;
 
 /// A batch to decode, and where to send it.
 struct Request {
@@ -77,7 +77,8 @@ impl Ahead {
             let decoded = self.request(&indices);
             self.queue.push_back((indices, decoded));
         }
-        decoded.recv().unwrap_or(Err(PictureError::Stopped))
+        let decoded = decoded.recv();
+        decoded.unwrap_or(Err(DataError::nowhere(Problem::Stopped)))
     }
 
     fn request(&mut self, indices: &[u32]) -> Receiver<Decoded> {

@@ -1,10 +1,10 @@
 //! Decodes PNG and JPEG images to one shape.
 
-use super::error::PictureError;
 use super::formats::Format;
 use super::picture::Picture;
 use super::place::{Place, read_some};
 use crate::data::BadRecords;
+use crate::data::error::{DataError, Problem};
 use crate::data::idx::ImageShape;
 use std::num::NonZero;
 use std::panic::catch_unwind;
@@ -17,7 +17,7 @@ const THREADS_MAX: usize = 8;
 ///
 /// # Errors
 /// If it cannot be decoded.
-pub(in crate::data) fn look(place: &Place) -> Result<ImageShape, PictureError> {
+pub(in crate::data) fn look(place: &Place) -> Result<ImageShape, DataError> {
     let encoded = read_some(std::slice::from_ref(place))?.swap_remove(0);
     Ok(open(place, &encoded?)?.shape)
 }
@@ -40,7 +40,7 @@ pub(in crate::data) fn decode_all(
     places: &[Place],
     shape: ImageShape,
     bad: &BadRecords,
-) -> Result<Decoded, PictureError> {
+) -> Result<Decoded, DataError> {
     let area = shape.area();
     let mut pixels = vec![0; places.len() * area];
     let cores = thread::available_parallelism().map_or(1, NonZero::get);
@@ -72,7 +72,8 @@ pub(in crate::data) fn decode_all(
         // All are joined: a panic of a thread that is not would go on in this one.
         let results: Vec<_> = threads.into_iter().map(|thread| thread.join()).collect();
         let results = results.into_iter();
-        let parts = results.map(|result| result.unwrap_or(Err(PictureError::Stopped)));
+        let stopped = || DataError::nowhere(Problem::Stopped);
+        let parts = results.map(|result| result.unwrap_or_else(|_| Err(stopped())));
         parts.collect::<Result<Vec<_>, _>>()
     })?;
     Ok(Decoded {
@@ -86,23 +87,20 @@ fn decode(
     bytes: &[u8],
     shape: ImageShape,
     into: &mut [u8],
-) -> Result<(), PictureError> {
+) -> Result<(), DataError> {
     let picture = open(place, bytes)?.with_channels(shape.channels);
     into.copy_from_slice(&picture.fitted(shape));
     Ok(())
 }
 
-fn open(place: &Place, bytes: &[u8]) -> Result<Picture, PictureError> {
-    let unreadable = |reason: String| PictureError::Unreadable {
-        file: place.name(),
-        reason,
-    };
+fn open(place: &Place, bytes: &[u8]) -> Result<Picture, DataError> {
+    let unreadable = |reason| place.wrong(Problem::Unreadable(reason));
     let Some(format) = Format::of(bytes) else {
         return Err(unreadable("its first bytes are of neither".to_owned()));
     };
     // The decoder fills what is missing with grey.
     if matches!(format, Format::Jpeg) && !is_complete_jpeg(bytes) {
-        return Err(PictureError::Torn(place.name()));
+        return Err(place.wrong(Problem::Torn));
     }
     // A decoder that panics on a damaged image must not end the thread without the name of the image.
     let decoded = catch_unwind(|| format.decode(bytes));
@@ -110,7 +108,7 @@ fn open(place: &Place, bytes: &[u8]) -> Result<Picture, PictureError> {
     decoded.map_err(|reason| unreadable(reason.replace('\n', " ")))
 }
 
-/// Whether the segments of a JPEG end with the marker EOI. Thumbnails inside a segment have markers of
+/// Checks that the segments of a JPEG end with the marker EOI. Thumbnails inside a segment have markers of
 /// their own, so segments are skipped by their lengths.
 ///
 /// **Source:** ITU-T T.81, annex B.1.

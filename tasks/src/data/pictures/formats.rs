@@ -117,9 +117,10 @@ fn decode_jpeg(bytes: &[u8]) -> Result<Picture, String> {
         channels,
     };
     let samples = decoder.decode().map_err(|error| error.to_string())?;
-    match samples.len() == shape.area() {
-        true => Ok(Picture { shape, samples }),
-        false => Err(format!("its colours cannot be converted to {colours:?}")),
+    if samples.len() == shape.area() {
+        Ok(Picture { shape, samples })
+    } else {
+        Err(format!("its colours cannot be converted to {colours:?}"))
     }
 }
 

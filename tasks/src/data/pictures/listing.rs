@@ -1,7 +1,7 @@
 //! Lists of encoded images. Finds those of a folder: their files, classes, and which are held out.
 
-use super::error::PictureError;
 use super::place::{Pack, Place, Row};
+use crate::data::error::{DEPTH_MAX, DataError, Problem, at};
 use crate::rng;
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -16,9 +16,6 @@ pub(super) const HELD: [&str; 3] = ["val", "validation", "test"];
 
 /// Share of each class that is held out if there is no folder for it.
 pub(super) const SHARE: f64 = 0.1;
-
-/// Greatest depth of folders within a class.
-const DEPTH_MAX: usize = 16;
 
 /// Encoded images with labels.
 #[derive(Clone, Debug)]
@@ -109,7 +106,7 @@ impl Files {
     }
 }
 
-/// What the configuration says of the classes.
+/// The classes of the configuration.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::data) struct WantedClasses<'a> {
     pub(in crate::data) count: Option<usize>,
@@ -135,7 +132,7 @@ impl Listing {
         dir: &Path,
         share: Option<f64>,
         wanted: WantedClasses<'_>,
-    ) -> Result<Self, PictureError> {
+    ) -> Result<Self, DataError> {
         let train_dir = Some(dir.join("train")).filter(|dir| has_folders(dir));
         let held_dir = HELD.iter().map(|name| dir.join(name));
         let held_dir = match (&train_dir, share) {
@@ -163,11 +160,8 @@ impl Listing {
             held = held_out(&held_dir, &names)?;
         }
         if train.len() == 0 || held.len() == 0 {
-            return Err(PictureError::TooFew {
-                dir: dir.into(),
-                train: train.len(),
-                held: held.len(),
-            });
+            let (train, held) = (train.len(), held.len());
+            return Err(at(dir)(Problem::TooFewImages { train, held }));
         }
         Ok(Self {
             train,
@@ -177,16 +171,16 @@ impl Listing {
     }
 }
 
-/// Whether this is a folder that has folders.
+/// A folder that has folders.
 fn has_folders(dir: &Path) -> bool {
     folders(dir).is_ok_and(|names| !names.is_empty())
 }
 
 /// The names of the classes, in the order of their labels.
-fn class_names(dir: &Path, wanted: WantedClasses<'_>) -> Result<Vec<OsString>, PictureError> {
+fn class_names(dir: &Path, wanted: WantedClasses<'_>) -> Result<Vec<OsString>, DataError> {
     let found = folders(dir)?;
     if found.is_empty() {
-        return Err(PictureError::NoClasses(dir.into()));
+        return Err(at(dir)(Problem::NoClasses));
     }
     if let Some(names) = wanted.names {
         let names: Vec<OsString> = names.iter().map(OsString::from).collect();
@@ -194,17 +188,17 @@ fn class_names(dir: &Path, wanted: WantedClasses<'_>) -> Result<Vec<OsString>, P
         return Ok(names);
     }
     match wanted.count {
-        Some(classes) if found.len() > classes => Err(PictureError::MoreClasses {
-            dir: dir.join(&found[classes]),
-            label: classes,
-            classes,
-        }),
+        Some(classes) if found.len() > classes => {
+            let label = classes;
+            let more = Problem::MoreClasses { label, classes };
+            Err(at(&dir.join(&found[classes]))(more))
+        }
         _ => Ok(found),
     }
 }
 
 /// Checks that all folders are classes.
-fn known(dir: &Path, found: &[OsString], names: &[OsString]) -> Result<(), PictureError> {
+fn known(dir: &Path, found: &[OsString], names: &[OsString]) -> Result<(), DataError> {
     let Some(other) = found.iter().find(|name| !names.contains(name)) else {
         return Ok(());
     };
@@ -213,14 +207,13 @@ fn known(dir: &Path, found: &[OsString], names: &[OsString]) -> Result<(), Pictu
         (likeness * 1e6) as u64
     };
     let nearest = names.iter().max_by_key(likeness).cloned();
-    Err(PictureError::OtherClass {
-        dir: dir.join(other),
+    Err(at(&dir.join(other))(Problem::OtherClass {
         classes: names.len(),
         nearest: nearest.unwrap_or_default().to_string_lossy().into_owned(),
-    })
+    }))
 }
 
-fn held_out(dir: &Path, names: &[OsString]) -> Result<Files, PictureError> {
+fn held_out(dir: &Path, names: &[OsString]) -> Result<Files, DataError> {
     known(dir, &folders(dir)?, names)?;
     let folders: Vec<_> = names.iter().map(|name| dir.join(name)).collect();
     let mut held = Files::of(folders.clone());
@@ -232,17 +225,17 @@ fn held_out(dir: &Path, names: &[OsString]) -> Result<Files, PictureError> {
 }
 
 /// The images of a class; `None` if its folder is missing and may be.
-fn class(dir: &Path, may_miss: bool) -> Result<Option<Vec<Box<OsStr>>>, PictureError> {
+fn class(dir: &Path, may_miss: bool) -> Result<Option<Vec<Box<OsStr>>>, DataError> {
     if may_miss && !dir.exists() {
         return Ok(None);
     }
     let mut files = Vec::new();
     walk(dir, Path::new(""), &mut files, 0)?;
     files.sort_unstable();
-    match files.is_empty() {
-        true => Err(PictureError::EmptyClass(dir.into())),
-        false => Ok(Some(files)),
+    if files.is_empty() {
+        return Err(at(dir)(Problem::EmptyClass));
     }
+    Ok(Some(files))
 }
 
 /// Divides the images of a class into those to train on and those held out, by a hash of their names: an
@@ -268,7 +261,7 @@ fn split(class: &OsStr, files: Vec<Box<OsStr>>, share: f64) -> (Vec<Box<OsStr>>,
 }
 
 /// The names of the folders in a folder, sorted as bytes. Names that begin with a dot are left out.
-fn folders(dir: &Path) -> Result<Vec<OsString>, PictureError> {
+fn folders(dir: &Path) -> Result<Vec<OsString>, DataError> {
     let entries = entries(dir)?.into_iter();
     let names = entries.filter(|(_, is_folder)| *is_folder);
     Ok(names.map(|(name, _)| name).collect())
@@ -279,9 +272,9 @@ fn walk(
     below: &Path,
     files: &mut Vec<Box<OsStr>>,
     depth: usize,
-) -> Result<(), PictureError> {
+) -> Result<(), DataError> {
     if depth > DEPTH_MAX {
-        return Err(PictureError::TooDeep(dir.into()));
+        return Err(at(dir)(Problem::DeepClass));
     }
     for (name, is_folder) in entries(dir)? {
         let path = below.join(&name);
@@ -300,11 +293,8 @@ fn is_image(path: &Path) -> bool {
 }
 
 /// Names in a folder and whether they are folders, links followed, sorted as bytes.
-pub(super) fn entries(dir: &Path) -> Result<Vec<(OsString, bool)>, PictureError> {
-    let io = |source| PictureError::Io {
-        file: dir.into(),
-        source,
-    };
+pub(super) fn entries(dir: &Path) -> Result<Vec<(OsString, bool)>, DataError> {
+    let io = at(dir);
     let mut found = Vec::new();
     for entry in fs::read_dir(dir).map_err(io)? {
         let entry = entry.map_err(io)?;
@@ -313,9 +303,10 @@ pub(super) fn entries(dir: &Path) -> Result<Vec<(OsString, bool)>, PictureError>
             continue;
         }
         let kind = entry.file_type().map_err(io)?;
-        let is_folder = match kind.is_symlink() {
-            true => fs::metadata(entry.path()).is_ok_and(|kind| kind.is_dir()),
-            false => kind.is_dir(),
+        let is_folder = if kind.is_symlink() {
+            fs::metadata(entry.path()).is_ok_and(|kind| kind.is_dir())
+        } else {
+            kind.is_dir()
         };
         found.push((name, is_folder));
     }

@@ -2,7 +2,6 @@
 
 mod ahead;
 mod decode;
-mod error;
 mod formats;
 mod listing;
 pub(super) mod packs;
@@ -11,7 +10,6 @@ mod place;
 
 pub(super) use ahead::Ahead;
 pub(super) use decode::{Decoded, decode_all, look};
-pub use error::PictureError;
 pub(super) use listing::{Files, Listing, WantedClasses};
 
 /// A PNG of height, width and channels (one or three), 8 bits a sample.

@@ -1,9 +1,9 @@
 //! Finds the images of Parquet files, as data sets for image classification are published: a column of
 //! encoded images and a column of labels.
 
-use super::error::PictureError;
 use super::listing::{Files, HELD, Listing, SHARE, entries};
 use super::place::{Pack, Row};
+use crate::data::error::{DataError, Problem, at};
 use crate::data::labels::{check_held, count_classes};
 use crate::data::parquet::{Column, ColumnKind, ParquetFile};
 use crate::rng;
@@ -21,7 +21,7 @@ const LABELS: [&str; 2] = ["label", "labels"];
 ///
 /// # Errors
 /// If a folder cannot be read.
-pub(in crate::data) fn find(path: &Path) -> Result<Vec<PathBuf>, PictureError> {
+pub(in crate::data) fn find(path: &Path) -> Result<Vec<PathBuf>, DataError> {
     let is_parquet = |path: &Path| path.extension().is_some_and(|ending| ending == "parquet");
     if !path.is_dir() {
         return Ok(Some(path.to_path_buf())
@@ -32,14 +32,13 @@ pub(in crate::data) fn find(path: &Path) -> Result<Vec<PathBuf>, PictureError> {
     let mut files = Vec::new();
     for (name, is_folder) in entries(path)? {
         let below = path.join(name);
-        match is_folder {
-            false => files.push(below),
-            true => {
-                let inside = entries(&below)?
-                    .into_iter()
-                    .filter(|(_, is_folder)| !is_folder);
-                files.extend(inside.map(|(name, _)| below.join(name)));
-            }
+        if is_folder {
+            let inside = entries(&below)?
+                .into_iter()
+                .filter(|(_, is_folder)| !is_folder);
+            files.extend(inside.map(|(name, _)| below.join(name)));
+        } else {
+            files.push(below)
         }
     }
     files.retain(|path| is_parquet(path));
@@ -56,7 +55,7 @@ pub(in crate::data) fn list(
     paths: &[PathBuf],
     share: Option<f64>,
     classes: Option<usize>,
-) -> Result<Listing, PictureError> {
+) -> Result<Listing, DataError> {
     let held_name = |path: &PathBuf| {
         let name = path
             .file_name()
@@ -91,9 +90,10 @@ pub(in crate::data) fn list(
                     group: group as u32,
                     row: row as u32,
                 };
-                let hidden = match apart {
-                    true => out,
-                    false => is_held(path, group, row, share.unwrap_or(SHARE)),
+                let hidden = if apart {
+                    out
+                } else {
+                    is_held(path, group, row, share.unwrap_or(SHARE))
                 };
                 let side = if hidden { &mut held } else { &mut train };
                 side.push(place, label);
@@ -106,11 +106,8 @@ pub(in crate::data) fn list(
         check_held(first, &held.labels, count.unwrap_or(0), false)?;
     }
     if train.len() == 0 || held.len() == 0 {
-        return Err(PictureError::TooFew {
-            dir: first.into(),
-            train: train.len(),
-            held: held.len(),
-        });
+        let (train, held) = (train.len(), held.len());
+        return Err(at(first)(Problem::TooFewImages { train, held }));
     }
     let classes = count.unwrap_or(0);
     Ok(Listing {
@@ -128,7 +125,7 @@ fn is_held(path: &Path, group: usize, row: usize, share: f64) -> bool {
     (hash as f64) < share * u64::MAX as f64
 }
 
-fn open(path: &Path) -> Result<Arc<Pack>, PictureError> {
+fn open(path: &Path) -> Result<Arc<Pack>, DataError> {
     let file = ParquetFile::open(path)?;
     let of_bytes = |column: &&Column| column.kind == ColumnKind::Bytes && !column.is_list;
     let named = |name: &&str| {
@@ -143,17 +140,14 @@ fn open(path: &Path) -> Result<Arc<Pack>, PictureError> {
             .iter()
             .map(|c| format!("`{}`", c.name))
             .collect();
-        return Err(PictureError::NoColumn {
-            file: path.into(),
-            there: there.join(", "),
-        });
+        return Err(at(path)(Problem::NoImages(there.join(", "))));
     };
     let images = images.clone();
     Ok(Arc::new(Pack { file, images }))
 }
 
 /// The labels of all rows.
-fn labels_of(file: &ParquetFile) -> Result<Vec<u16>, PictureError> {
+fn labels_of(file: &ParquetFile) -> Result<Vec<u16>, DataError> {
     let known = |name: &str| file.columns().iter().any(|column| column.name == name);
     let name = LABELS.into_iter().find(|name| known(name));
     let name = name.unwrap_or(LABELS[0]);
@@ -163,10 +157,7 @@ fn labels_of(file: &ParquetFile) -> Result<Vec<u16>, PictureError> {
         let found = file.ints(column, group, 0..file.rows(group))?;
         for label in found {
             let label = label.and_then(|label| u16::try_from(label).ok());
-            let label = label.ok_or_else(|| PictureError::NoLabel {
-                file: file.path().into(),
-                row: labels.len(),
-            })?;
+            let label = label.ok_or_else(|| at(file.path())(Problem::NoLabel(labels.len())))?;
             labels.push(label);
         }
     }

@@ -37,9 +37,10 @@ impl Picture {
         if (h, w) == (shape.height, shape.width) {
             return self.samples;
         }
-        let (cut_h, cut_w) = match w * shape.height > h * shape.width {
-            true => (h, (h * shape.width / shape.height).max(1)),
-            false => ((w * shape.height / shape.width).max(1), w),
+        let (cut_h, cut_w) = if w * shape.height > h * shape.width {
+            (h, (h * shape.width / shape.height).max(1))
+        } else {
+            ((w * shape.height / shape.width).max(1), w)
         };
         self.cut(cut_h, cut_w).resized(shape.height, shape.width)
     }

@@ -1,6 +1,6 @@
 //! Where an encoded image is: a file of its own, or a row of a Parquet file.
 
-use super::error::PictureError;
+use crate::data::error::{DataError, Problem, at};
 use crate::data::parquet::{Column, ParquetFile};
 use std::fs::File;
 use std::io::Read;
@@ -38,7 +38,7 @@ pub(in crate::data) enum Place {
 }
 
 impl Place {
-    /// What an error calls it: the file, and the row counted from the file's first one.
+    /// Its name in errors: the file, and the row counted from the file's first one.
     pub(super) fn name(&self) -> PathBuf {
         match self {
             Self::File(path) => path.clone(),
@@ -49,7 +49,12 @@ impl Place {
         }
     }
 
-    /// Whether it is the row after another one, in the same row group.
+    /// An error about this image.
+    pub(super) fn wrong(&self, problem: Problem) -> DataError {
+        at(&self.name())(problem)
+    }
+
+    /// The row after another one, in the same row group.
     fn follows(&self, before: &Self) -> bool {
         match (before, self) {
             (Self::Row(pack, group, row), Self::Row(next, of, at)) => {
@@ -68,9 +73,7 @@ impl Place {
 ///
 /// # Panics
 /// If there is no place.
-pub(super) fn read_some(
-    places: &[Place],
-) -> Result<Vec<Result<Vec<u8>, PictureError>>, PictureError> {
+pub(super) fn read_some(places: &[Place]) -> Result<Vec<Result<Vec<u8>, DataError>>, DataError> {
     match &places[0] {
         Place::File(path) => Ok(vec![read_file(path)]),
         Place::Row(pack, group, row) => {
@@ -80,26 +83,20 @@ pub(super) fn read_some(
             let cells = pack.file.bytes(&pack.images, *group, rows)?;
             let named = cells.into_iter().zip(places);
             let image = |(cell, place): (Option<Vec<u8>>, &Place)| {
-                cell.ok_or_else(|| PictureError::NoImage(place.name()))
+                cell.ok_or_else(|| place.wrong(Problem::NoImage))
             };
             Ok(named.map(image).collect())
         }
     }
 }
 
-fn read_file(path: &Path) -> Result<Vec<u8>, PictureError> {
-    let io = |source| PictureError::Io {
-        file: path.into(),
-        source,
-    };
+fn read_file(path: &Path) -> Result<Vec<u8>, DataError> {
     let mut bytes = Vec::new();
-    let opened = File::open(path).map_err(io)?;
+    let opened = File::open(path).map_err(at(path))?;
     let read = opened.take(ENCODED_BYTES_MAX + 1).read_to_end(&mut bytes);
-    if read.map_err(io)? as u64 > ENCODED_BYTES_MAX {
-        return Err(PictureError::Unreadable {
-            file: path.into(),
-            reason: format!("it has more than {ENCODED_BYTES_MAX} bytes"),
-        });
+    if read.map_err(at(path))? as u64 > ENCODED_BYTES_MAX {
+        let reason = format!("it has more than {ENCODED_BYTES_MAX} bytes");
+        return Err(at(path)(Problem::Unreadable(reason)));
     }
     Ok(bytes)
 }

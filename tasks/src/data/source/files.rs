@@ -3,15 +3,19 @@
 use super::piece::{Passage, Piece, Wanted};
 use super::{json, plain, rows};
 use crate::data::BadRecords;
+use crate::data::error::{DataError, Problem, TEXT_BYTES_MAX, at};
 use crate::data::first_bytes::{FIRST_BYTES, TABLE, foreign_format};
 use crate::data::parquet::ParquetFile;
-use crate::data::text::{TextError, files_of};
+use crate::data::text::{files_of, read_files};
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 /// The column or key with the text, if the configuration names none.
 const COLUMN: &str = "text";
+
+/// Bytes of a passage while all of them are read.
+const PASSAGE: u64 = 16 << 20;
 
 /// How the files of a source are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,7 +29,7 @@ pub(crate) enum Format {
 }
 
 /// Takes a piece and its file.
-pub(crate) type OnPiece<'a> = dyn FnMut(&Path, Piece) -> Result<(), TextError> + 'a;
+pub(crate) type OnPiece<'a> = dyn FnMut(&Path, Piece) -> Result<(), DataError> + 'a;
 
 /// Files of one format.
 #[derive(Debug)]
@@ -36,7 +40,7 @@ pub(crate) struct Source {
     column: String,
     /// Parts that are not cut yet: whole files, or row groups.
     wholes: Vec<Passage>,
-    /// What is done with records that cannot be read.
+    /// Treatment of records that cannot be read.
     pub(crate) bad: BadRecords,
 }
 
@@ -50,22 +54,14 @@ impl Format {
     }
 
     /// By the name of the file; Parquet also by its first bytes.
-    fn of(file: &Path) -> Result<Self, TextError> {
-        let io = |source| TextError::Io {
-            file: file.into(),
-            source,
-        };
+    fn of(file: &Path) -> Result<Self, DataError> {
         let name = file.extension().map(|name| name.to_ascii_lowercase());
         let mut first = Vec::new();
-        let opened = File::open(file).map_err(io)?;
-        opened
-            .take(FIRST_BYTES as u64)
-            .read_to_end(&mut first)
-            .map_err(io)?;
-        let foreign = |format| TextError::Foreign {
-            file: file.into(),
-            format,
-        };
+        let opened = File::open(file).map_err(at(file))?;
+        let read = opened.take(FIRST_BYTES as u64).read_to_end(&mut first);
+        read.map_err(at(file))?;
+        let needed = "text";
+        let foreign = |format| at(file)(Problem::Foreign { format, needed });
         let name = name.as_deref().and_then(|name| name.to_str());
         match (name, foreign_format(&first)) {
             (Some("parquet"), _) => Ok(Self::Parquet),
@@ -85,25 +81,24 @@ impl Source {
     /// # Errors
     /// If a file cannot be read, has another format than the others or lacks the column, or there is
     /// no text.
-    pub(crate) fn open(path: &Path, column: Option<&str>) -> Result<Self, TextError> {
+    pub(crate) fn open(path: &Path, column: Option<&str>) -> Result<Self, DataError> {
         let files = files_of(path)?;
         let Some(first) = files.first() else {
-            return Err(TextError::Empty(path.into()));
+            return Err(at(path)(Problem::Empty));
         };
         let format = Format::of(first)?;
         for file in &files[1..] {
             let other = Format::of(file)?;
             if other != format {
-                return Err(TextError::Mixed {
-                    file: first.clone(),
+                return Err(at(first)(Problem::Mixed {
                     format: format.name(),
-                    other: file.clone(),
+                    other: file.display().to_string(),
                     other_format: other.name(),
-                });
+                }));
             }
         }
         if format == Format::Text && column.is_some() {
-            return Err(TextError::NoColumns(first.clone()));
+            return Err(at(first)(Problem::NoColumns));
         }
         let mut source = Self {
             path: path.into(),
@@ -117,7 +112,7 @@ impl Source {
             source.wholes.extend(source.wholes_of(file)?);
         }
         match source.bytes() {
-            0 => Err(TextError::Empty(path.into())),
+            0 => Err(at(path)(Problem::Empty)),
             _ => Ok(source),
         }
     }
@@ -168,7 +163,7 @@ impl Source {
         passages: impl IntoIterator<Item = &'a Passage>,
         vocabulary: Option<usize>,
         f: &mut OnPiece<'_>,
-    ) -> Result<(), TextError> {
+    ) -> Result<(), DataError> {
         let mut open: Option<(u32, ParquetFile)> = None;
         let wanted = Wanted {
             column: &self.column,
@@ -195,7 +190,7 @@ impl Source {
         Ok(())
     }
 
-    fn wholes_of(&self, index: usize) -> Result<Vec<Passage>, TextError> {
+    fn wholes_of(&self, index: usize) -> Result<Vec<Passage>, DataError> {
         let (path, file) = (&self.files[index], index as u32);
         if self.format == Format::Parquet {
             let groups = rows::groups(&ParquetFile::open(path)?, &self.column)?;
@@ -207,17 +202,44 @@ impl Source {
             };
             return Ok((0..).zip(groups).map(whole).collect());
         }
-        let size = path.metadata().map_err(|source: io::Error| TextError::Io {
-            file: path.clone(),
-            source,
-        })?;
-        let (group, bytes) = (0, size.len());
-        let range = 0..bytes;
+        let bytes = path.metadata().map_err(at(path))?.len();
         Ok(vec![Passage {
             file,
-            group,
-            range,
+            group: 0,
+            range: 0..bytes,
             bytes,
         }])
     }
+}
+
+/// The bytes of all documents, joined by newlines. Text files need not be UTF-8. `column` is the key of
+/// JSON objects or the column of Parquet files, `None` for "text".
+///
+/// # Errors
+/// If a file cannot be read, has another format than the others or lacks the column, documents are
+/// lists of tokens, or there is no text or too much.
+pub fn read_text(
+    path: &Path,
+    column: Option<&str>,
+    bad: &BadRecords,
+) -> Result<Vec<u8>, DataError> {
+    let mut source = Source::open(path, column)?;
+    source.bad = bad.clone();
+    if source.format() == Format::Text {
+        return read_files(path);
+    }
+    if source.bytes() > TEXT_BYTES_MAX {
+        return Err(at(path)(Problem::TooLarge));
+    }
+    let mut all = Vec::new();
+    source.read(&source.passages(PASSAGE), None, &mut |_, piece| {
+        if let Piece::Text { text, .. } = piece {
+            if !all.is_empty() {
+                all.push(b'\n');
+            }
+            all.extend(text.into_bytes());
+        }
+        Ok(())
+    })?;
+    Ok(all)
 }

@@ -1,8 +1,8 @@
 //! Passages of files in JSON Lines: one object in each line, with the document under one key.
 
 use super::piece::{Piece, Wanted};
+use crate::data::error::{DataError, Problem, at};
 use crate::data::first_bytes::without_mark;
-use crate::data::text::TextError;
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Visitor};
 use std::collections::BTreeMap;
@@ -23,27 +23,24 @@ pub(super) fn read(
     path: &Path,
     wanted: Wanted<'_>,
     range: &Range<u64>,
-    f: &mut dyn FnMut(Piece) -> Result<(), TextError>,
-) -> Result<(), TextError> {
-    let io = |source| TextError::Io {
-        file: path.into(),
-        source,
-    };
+    f: &mut dyn FnMut(Piece) -> Result<(), DataError>,
+) -> Result<(), DataError> {
+    let io = at(path);
     let mut file = BufReader::with_capacity(1 << 17, File::open(path).map_err(io)?);
     // The line that begins before the range is the previous passage's. It is empty if it ends there.
-    let mut at = range.start.saturating_sub(1);
-    file.seek(SeekFrom::Start(at)).map_err(io)?;
+    let mut next = range.start.saturating_sub(1);
+    file.seek(SeekFrom::Start(next)).map_err(io)?;
     let mut line = Vec::new();
     if range.start > 0 {
-        at += read_line(&mut file, &mut line).map_err(io)?;
+        next += read_line(&mut file, &mut line).map_err(io)?;
     }
-    while at < range.end {
-        let begin = at;
+    while next < range.end {
+        let begin = next;
         let length = read_line(&mut file, &mut line).map_err(io)?;
         if length == 0 {
             break;
         }
-        at += length;
+        next += length;
         // The line break is none of the object: a string that is cut off ends in it.
         let object = match begin {
             0 => without_mark(&line).trim_ascii_end(),
@@ -54,12 +51,12 @@ pub(super) fn read(
             Ok(None) => {}
             Err(bad) => {
                 let number = line_number(path, begin).map_err(io)?;
-                let record = bad.may_be_left_out();
-                let error = bad.into_error(path, number, object, wanted);
-                match record {
-                    true => wanted.bad.judge(error)?,
-                    false => return Err(error),
+                let error = at(path)(bad.of_line(number, object, wanted));
+                // A model that reads text can use none of the other lines of tokens either.
+                if !error.is_of_a_record() {
+                    return Err(error);
                 }
+                wanted.bad.judge(error)?;
             }
         }
     }
@@ -75,28 +72,17 @@ enum Bad {
 }
 
 impl Bad {
-    /// Whether only this line is wrong. A model that reads text can use none of the others either.
-    const fn may_be_left_out(&self) -> bool {
-        !matches!(self, Self::Tokens)
-    }
-
-    fn into_error(self, path: &Path, line: u64, bytes: &[u8], wanted: Wanted<'_>) -> TextError {
-        let (file, place) = (path.into(), format!("line {line}"));
+    fn of_line(self, line: u64, bytes: &[u8], wanted: Wanted<'_>) -> Problem {
+        let place = format!("line {line}");
         match self {
-            Self::Json(reason) => TextError::Json { file, line, reason },
-            Self::NoKey => TextError::NoKey {
-                file,
+            Self::Json(reason) => Problem::Json { line, reason },
+            Self::NoKey => Problem::NoKey {
                 line,
                 key: wanted.column.to_owned(),
                 known: keys(bytes),
             },
-            Self::Token(token) => TextError::Token {
-                file,
-                place,
-                token,
-                vocabulary: wanted.vocabulary.unwrap_or_default(),
-            },
-            Self::Tokens => TextError::Tokens { file, place },
+            Self::Token(token) => wanted.unknown(place, token),
+            Self::Tokens => Problem::Tokens(place),
         }
     }
 }
@@ -146,7 +132,7 @@ fn line_number(path: &Path, at: u64) -> io::Result<u64> {
     }
 }
 
-/// What is wrong with a line that cannot be parsed.
+/// The reason why a line cannot be parsed.
 fn reason(line: &[u8], error: &serde_json::Error) -> String {
     if line.trim_ascii_start().starts_with(b"[") {
         return "it begins an array".to_owned();

@@ -6,12 +6,11 @@ mod json;
 mod piece;
 mod plain;
 mod rows;
-mod whole;
 
+pub use files::read_text;
 pub(crate) use files::{Format, Source};
 pub(crate) use piece::{Passage, Piece};
 pub(in crate::data) use plain::lines;
-pub use whole::read_text;
 
 #[cfg(test)]
 mod tests;

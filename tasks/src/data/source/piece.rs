@@ -1,6 +1,7 @@
 //! Parts of a source, and the pieces of documents in them.
 
 use crate::data::BadRecords;
+use crate::data::error::Problem;
 use std::ops::Range;
 
 /// A part of a source: lines of a text or JSON file, or rows of a row group of a Parquet file.
@@ -22,21 +23,21 @@ pub(crate) enum Piece {
     Text {
         /// The text.
         text: String,
-        /// Whether the document ends here.
+        /// The document ends here.
         ends: bool,
     },
     /// The tokens of a document as they are in the file.
     Tokens(Vec<u32>),
 }
 
-/// What to read.
+/// The part of each record that is read.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wanted<'a> {
     /// The column or key with the documents.
     pub(super) column: &'a str,
     /// Number of the model's tokens; `None` if documents must be text.
     pub(super) vocabulary: Option<usize>,
-    /// What is done with records that cannot be read.
+    /// Treatment of records that cannot be read.
     pub(super) bad: &'a BadRecords,
 }
 
@@ -50,5 +51,14 @@ impl Wanted<'_> {
             _ => Err(at),
         };
         Some(tokens.iter().enumerate().map(token).collect())
+    }
+
+    /// The problem of a token at this row or line that the model does not have.
+    pub(super) fn unknown(&self, place: String, token: i64) -> Problem {
+        Problem::Token {
+            place,
+            token,
+            vocabulary: self.vocabulary.unwrap_or_default(),
+        }
     }
 }

@@ -2,8 +2,8 @@
 
 use super::piece::Piece;
 use crate::data::BadRecords;
+use crate::data::error::{DataError, Problem, at};
 use crate::data::first_bytes::MARK;
-use crate::data::text::TextError;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::ops::Range;
@@ -17,12 +17,9 @@ pub(super) fn read(
     path: &Path,
     bad: &BadRecords,
     range: &Range<u64>,
-    f: &mut dyn FnMut(Piece) -> Result<(), TextError>,
-) -> Result<(), TextError> {
-    let io = |source| TextError::Io {
-        file: path.into(),
-        source,
-    };
+    f: &mut dyn FnMut(Piece) -> Result<(), DataError>,
+) -> Result<(), DataError> {
+    let io = at(path);
     let mut file = File::open(path).map_err(io)?;
     let size = file.metadata().map_err(io)?.len();
     let start = boundary(&mut file, range.start, size).map_err(io)?;
@@ -50,19 +47,17 @@ pub(in crate::data) fn lines(
     start: usize,
     bytes: Vec<u8>,
     bad: &BadRecords,
-) -> Result<String, TextError> {
+) -> Result<String, DataError> {
     let bytes = match String::from_utf8(bytes) {
         Ok(text) => return Ok(text),
         Err(error) => error.into_bytes(),
     };
-    let (mut text, mut at) = (String::with_capacity(bytes.len()), start);
+    let (mut text, mut begin) = (String::with_capacity(bytes.len()), start);
     for line in bytes.split_inclusive(|&byte| byte == b'\n') {
-        let found = str::from_utf8(line).map_err(|error| TextError::NotText {
-            file: path.into(),
-            at: at + error.valid_up_to(),
-        });
-        text.extend(bad.checked(found)?);
-        at += line.len();
+        let found = str::from_utf8(line);
+        let wrong = |error: std::str::Utf8Error| Problem::NotText(begin + error.valid_up_to());
+        text.extend(bad.checked(found.map_err(wrong).map_err(at(path)))?);
+        begin += line.len();
     }
     Ok(text)
 }

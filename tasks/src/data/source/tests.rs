@@ -2,12 +2,12 @@
 
 use super::*;
 use crate::config::OnBadRecord;
-use crate::data::{BadRecords, TextError};
+use crate::data::{BadRecords, DataError, Problem};
 use std::fs;
 use std::path::Path;
 
 /// All documents, read in passages of about this size; tokens are shown as text.
-fn documents(path: &Path, column: Option<&str>, bytes: u64) -> Result<Vec<String>, TextError> {
+fn documents(path: &Path, column: Option<&str>, bytes: u64) -> Result<Vec<String>, DataError> {
     let source = Source::open(path, column)?;
     let (mut all, mut open) = (Vec::new(), String::new());
     let passages = source.passages(bytes);
@@ -176,10 +176,8 @@ fn a_folder_has_one_format() {
     fs::write(path("b.txt"), b"abc\xff").unwrap();
     assert!(refusal(&path("b.txt"), None).contains("byte 3 is no UTF-8"));
     fs::write(path("b.txt"), b"").unwrap();
-    assert!(matches!(
-        Source::open(&path("b.txt"), None),
-        Err(TextError::Empty(_))
-    ));
+    let empty = Source::open(&path("b.txt"), None).unwrap_err();
+    assert!(matches!(empty.problem(), Problem::Empty));
 }
 
 #[test]

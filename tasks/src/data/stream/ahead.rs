@@ -2,8 +2,8 @@
 //! wait for them.
 
 use crate::data::encoder::Encoder;
+use crate::data::error::DataError;
 use crate::data::source::Passage;
-use crate::data::text::TextError;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{Builder, JoinHandle};
@@ -14,7 +14,7 @@ pub(super) struct Ahead {
     passages: Vec<u32>,
     stop: Arc<AtomicBool>,
     /// `None` once it has been waited for, or if the system gave no thread.
-    thread: Option<JoinHandle<Result<Vec<u32>, TextError>>>,
+    thread: Option<JoinHandle<Result<Vec<u32>, DataError>>>,
 }
 
 impl Ahead {
@@ -39,13 +39,13 @@ impl Ahead {
     }
 
     /// Waits for the tokens; `None` if there was no thread to read them.
-    pub(super) fn wait(mut self) -> Option<Result<Vec<u32>, TextError>> {
+    pub(super) fn wait(mut self) -> Option<Result<Vec<u32>, DataError>> {
         let joined = self.thread.take()?.join();
         Some(joined.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
     }
 }
 
-/// What is no longer wanted ends after the passage that it reads.
+/// A reader that is no longer wanted ends after its passage.
 impl Drop for Ahead {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);

@@ -2,21 +2,22 @@
 
 mod ahead;
 mod course;
-mod position;
-mod told;
 
+use super::dataset::Dataset;
+use super::dealt::name_of;
 use super::encoder::Encoder;
-use super::pooled::name_of;
+use super::error::{DataError, Problem, at};
 use super::source::Passage;
-use super::text::TextError;
 use super::{Dealt, ShardError, ShardKind, Shards};
 use crate::rng;
 use ahead::Ahead;
-use course::{Course, Leg, Own};
-use murmurate_protocol::{Digest, Participants, Pool};
+use course::{Course, Leg, Own, Position};
+use murmurate_protocol::{Blocks, Digest, Participants, Pool};
 use murmurate_strategies::{BlockFeed, Rank};
-use position::Position;
 use std::sync::Arc;
+
+/// Opens the position of a stream that reads blocks. No data has that number of passages.
+const MARK: u64 = u64::MAX;
 
 /// Bytes of text that a stream reads at once. They bound its memory: a token takes four bytes, and
 /// there are two legs, one that is trained and one that is read ahead.
@@ -131,18 +132,11 @@ impl Stream {
         })
     }
 
-    /// Takes this peer's part among these participants. A leg that was begun is finished first.
-    pub(crate) fn deal(&mut self, participants: &Participants) {
-        self.told = None;
-        self.course.deal(participants);
-        self.look_ahead();
-    }
-
     /// The next windows, one after the other.
     ///
     /// # Errors
     /// If the source cannot be read or encoded, or has less than a window.
-    pub(crate) fn next(&mut self, windows: usize) -> Result<Vec<u32>, TextError> {
+    pub(crate) fn next(&mut self, windows: usize) -> Result<Vec<u32>, DataError> {
         let mut tokens = Vec::with_capacity(windows * self.window);
         // The pass of a first leg without a window. One complete pass of such legs will have none.
         let mut barren = None;
@@ -159,34 +153,14 @@ impl Stream {
                     self.advance()?;
                     let pass = self.position.leg.pass;
                     if pass > *barren.get_or_insert(pass) + 1 {
-                        return Err(TextError::NoWindow {
-                            file: self.encoder.source.path().into(),
-                            part: "each leg of this daemon",
-                            window: self.window,
-                        });
+                        let (part, window) = ("each leg of this daemon", self.window);
+                        let short = Problem::NoWindow { part, window };
+                        return Err(at(self.encoder.source.path())(short));
                     }
                 }
             }
         }
         Ok(tokens)
-    }
-
-    /// Where the next window is, for a checkpoint.
-    pub(crate) fn position(&self) -> Vec<u8> {
-        self.told_position(self.position.to_bytes(self.course.passages()))
-    }
-
-    /// Goes to a position, or to the start if it is empty. `false` if the bytes are not one.
-    pub(crate) fn seek(&mut self, position: &[u8]) -> bool {
-        let position = self.seek_told(position);
-        let found = match position.unwrap_or(&[0]) {
-            [] => Some(Position::start_of(0)),
-            bytes => Position::from_bytes(bytes, self.course.passages()),
-        };
-        let valid = found.is_some();
-        self.position = found.unwrap_or_else(|| Position::start_of(0));
-        (self.loaded, self.ahead) = (None, None);
-        valid
     }
 
     /// The leg that is read next: that of a position in a checkpoint, or the one after the current one.
@@ -195,13 +169,13 @@ impl Stream {
             return leg;
         }
         let leg = &self.position.leg;
-        match self.loaded.is_none() && !leg.passages.is_empty() {
-            true => leg.clone(),
-            false => self.course.leg(leg.pass, leg.end),
+        if self.loaded.is_none() && !leg.passages.is_empty() {
+            return leg.clone();
         }
+        self.course.leg(leg.pass, leg.end)
     }
 
-    fn advance(&mut self) -> Result<(), TextError> {
+    fn advance(&mut self) -> Result<(), DataError> {
         let leg = self.upcoming();
         self.leg_is_read();
         let ahead = self.ahead.take();
@@ -237,6 +211,112 @@ impl Stream {
         if !at_hand && reading != Some(&leg.passages) {
             self.ahead = Some(Ahead::of(&self.encoder, &self.passages, &leg.passages));
         }
+    }
+
+    /// All windows of the present leg are read: where it is a block, that is finished.
+    fn leg_is_read(&mut self) {
+        if self.loaded.is_some()
+            && let Some(told) = &mut self.told
+        {
+            told.finish();
+            pass_over(told, self.rank);
+        }
+    }
+
+    /// Of a stream that reads what it was told: the leg of the present block, or of the one after it once
+    /// that is loaded.
+    fn told_leg(&mut self, next: bool) -> Option<Leg> {
+        let mut told = self.told.clone()?;
+        if next {
+            told.finish();
+            pass_over(&mut told, self.rank);
+        }
+        Some(self.course.passage_of(told.block()?))
+    }
+
+    /// The blocks in front of a position.
+    fn told_position(&self, position: Vec<u8>) -> Vec<u8> {
+        let Some(told) = &self.told else {
+            return position;
+        };
+        let told = told.to_bytes();
+        let head = [MARK, told.len() as u64].map(u64::to_le_bytes);
+        [head.concat(), told, position].concat()
+    }
+
+    /// Takes the blocks in front of a position, and gives the rest; none if they are none.
+    fn seek_told<'a>(&mut self, position: &'a [u8]) -> Option<&'a [u8]> {
+        self.told = None;
+        let Some(rest) = position.strip_prefix(&MARK.to_le_bytes()) else {
+            return Some(position);
+        };
+        let (length, rest) = rest.split_first_chunk::<8>()?;
+        let length = usize::try_from(u64::from_le_bytes(*length)).ok()?;
+        let (told, rest) = rest.split_at_checked(length)?;
+        self.told = Some(BlockFeed::from_bytes(told)?);
+        Some(rest)
+    }
+}
+
+/// Peers agree on who reads which passage: each passage is a block.
+impl Dataset for Stream {
+    /// A leg that was begun is finished first.
+    fn deal(&mut self, participants: &Participants) {
+        self.told = None;
+        self.course.deal(participants);
+        self.look_ahead();
+    }
+
+    fn pool(&self) -> Option<Pool> {
+        self.pool
+    }
+
+    /// The passages are read in their order. A passage that is no longer among them is left.
+    fn train_blocks(&mut self, blocks: &Blocks) {
+        let rank = self.rank;
+        let told = self.told.get_or_insert_default();
+        if rank.is_alone() {
+            told.take(blocks);
+        } else {
+            told.take_ahead(blocks);
+        }
+        pass_over(told, rank);
+        let leg = told.block().map(|block| self.course.passage_of(block));
+        let stays = leg.as_ref() == Some(&self.position.leg);
+        if !stays {
+            self.loaded = None;
+        }
+        if let (Some(leg), true) = (leg, !stays || blocks.done.is_none()) {
+            self.position = Position { leg, window: 0 };
+        }
+        self.look_ahead();
+    }
+
+    fn finished_blocks(&self) -> u64 {
+        self.told.as_ref().map_or(0, BlockFeed::finished)
+    }
+
+    fn position(&self) -> Vec<u8> {
+        self.told_position(self.position.to_bytes(self.course.passages()))
+    }
+
+    fn seek(&mut self, position: &[u8]) -> bool {
+        let position = self.seek_told(position);
+        let found = match position.unwrap_or(&[0]) {
+            [] => Some(Position::start_of(0)),
+            bytes => Position::from_bytes(bytes, self.course.passages()),
+        };
+        let valid = found.is_some();
+        self.position = found.unwrap_or_else(|| Position::start_of(0));
+        (self.loaded, self.ahead) = (None, None);
+        valid
+    }
+}
+
+/// Goes on to the next block of this rank: the ranks of an island take the blocks in turn.
+fn pass_over(told: &mut BlockFeed, rank: Rank) {
+    while told.block().is_some_and(|block| !rank.has(block)) {
+        told.finish();
     }
 }
 

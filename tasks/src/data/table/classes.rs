@@ -1,11 +1,34 @@
-//! From the values of a target to labels.
+//! The cells of a target, and from their values to labels.
 
-use super::error::TableError;
-use super::place::Place;
+use crate::data::error::{DataError, Problem, at};
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 /// The most classes, as labels are 16 bits.
 const CLASSES_MAX: usize = 1 << 16;
+
+/// The most characters of a value that an error shows.
+const SHOWN: usize = 40;
+
+/// One cell of a file.
+pub(super) struct Place {
+    pub(super) file: PathBuf,
+    pub(super) line: u64,
+    pub(super) column: String,
+    pub(super) value: String,
+}
+
+impl Place {
+    /// An error about the cell.
+    pub(super) fn wrong(&self, reason: &str) -> DataError {
+        let cell = Problem::Cell {
+            column: self.column.clone(),
+            value: self.value.escape_debug().take(SHOWN).collect(),
+            reason: reason.to_owned(),
+        };
+        at(format!("{}:{}", self.file.display(), self.line).as_ref())(cell)
+    }
+}
 
 /// The different values of a target in the order of their first rows.
 #[derive(Default)]
@@ -28,7 +51,7 @@ impl Values {
     ///
     /// # Errors
     /// If there are too many different values.
-    pub(super) fn push(&mut self, text: &str, place: impl Fn() -> Place) -> Result<(), TableError> {
+    pub(super) fn push(&mut self, text: &str, place: impl Fn() -> Place) -> Result<(), DataError> {
         let number = match self.numbers.get(text) {
             Some(number) => *number,
             None if self.places.len() == CLASSES_MAX => {
@@ -47,7 +70,7 @@ impl Values {
         Ok(())
     }
 
-    /// What the labels stand for, in their order; none where the values are labels themselves.
+    /// Names of the labels in their order; none where the values are labels themselves.
     pub(super) fn names(&self, given: Given<'_>) -> Vec<String> {
         let mut values = self.numbers.keys();
         match given.names {
@@ -64,7 +87,7 @@ impl Values {
     ///
     /// # Errors
     /// If a value is none of the given classes.
-    pub(super) fn labels(self, given: Given<'_>) -> Result<(Vec<u16>, usize), TableError> {
+    pub(super) fn labels(self, given: Given<'_>) -> Result<(Vec<u16>, usize), DataError> {
         let mut labels = vec![0; self.places.len()];
         let all = || self.numbers.iter().map(|(text, n)| (text, *n as usize));
         let whole = |text: &String| text.parse::<u16>().ok();
@@ -94,7 +117,7 @@ impl Values {
 
     /// Number of classes: the given one, or one more than the largest label, if at least half of the labels
     /// occur.
-    fn count(&self, labels: &[u16], given: Option<usize>) -> Result<usize, TableError> {
+    fn count(&self, labels: &[u16], given: Option<usize>) -> Result<usize, DataError> {
         let largest = labels.iter().enumerate().max_by_key(|(_, label)| **label);
         let Some((n, &label)) = largest else {
             return Ok(given.unwrap_or_default());

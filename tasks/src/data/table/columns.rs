@@ -1,16 +1,16 @@
 //! The columns of a table: which are inputs, and what their cells become.
 
 use crate::data::BadRecords;
-use crate::data::text::OR_SKIP;
+use crate::data::error::OR_SKIP;
 use crate::rng;
 use std::collections::BTreeMap;
 
-/// What the configuration says of a table.
+/// The settings of a table.
 #[derive(Clone, Copy, Debug)]
 pub struct WantedTable<'a> {
     /// The column to predict.
     pub target: &'a str,
-    /// Whether it is a number, not a class.
+    /// The target is a number, not a class.
     pub numbers: bool,
     /// Number of classes.
     pub classes: Option<usize>,
@@ -24,7 +24,7 @@ pub struct WantedTable<'a> {
     pub ignore: &'a [String],
     /// Cells that mean the same as an empty one.
     pub missing: &'a [String],
-    /// What is done with rows that cannot be read.
+    /// Treatment of rows that cannot be read.
     pub bad: &'a BadRecords,
     /// Mean and standard deviation of columns of numbers.
     pub scale: &'a BTreeMap<String, [f64; 2]>,
@@ -69,7 +69,7 @@ impl Column {
         }
     }
 
-    /// What a cell becomes in memory: a number, NaN for an empty one, or a bucket.
+    /// A cell as it is kept in memory: a number, NaN for an empty one, or a bucket.
     ///
     /// # Errors
     /// If it is no number.

@@ -2,13 +2,11 @@
 
 mod classes;
 mod columns;
-mod error;
-mod place;
 mod read;
 
 pub use columns::{Column, Targets, WantedTable};
-pub use error::{CELLS_MAX, TableError};
 
+use super::error::{DataError, Problem, at};
 use crate::rng;
 use murmurate_protocol::Digest;
 use std::path::{Path, PathBuf};
@@ -31,7 +29,7 @@ impl Table {
     ///
     /// # Errors
     /// If a file is unreadable, or a cell has another value than its column needs.
-    pub fn read(path: &Path, wanted: &WantedTable<'_>) -> Result<Self, TableError> {
+    pub fn read(path: &Path, wanted: &WantedTable<'_>) -> Result<Self, DataError> {
         let mut reader = read::Reader::new(wanted);
         for file in read::files(path)? {
             reader.read(&file)?;
@@ -63,7 +61,7 @@ impl Table {
         self.columns.iter().map(Column::inputs).sum()
     }
 
-    /// What to predict, one for each row.
+    /// The targets, one for each row.
     pub const fn targets(&self) -> &Targets {
         &self.targets
     }
@@ -83,13 +81,10 @@ impl Table {
     ///
     /// # Errors
     /// If one of them is empty.
-    pub fn split(&self, share: f64) -> Result<(Vec<u32>, Vec<u32>), TableError> {
+    pub fn split(&self, share: f64) -> Result<(Vec<u32>, Vec<u32>), DataError> {
         let out = (self.rows as f64 * share).round().max(1.0) as usize;
         if self.rows <= out {
-            return Err(TableError::TooFew {
-                path: self.path.clone(),
-                rows: self.rows,
-            });
+            return Err(at(&self.path)(Problem::TooFewRows(self.rows)));
         }
         let hash = |row: u32| (rng::mix(u64::from(row)), row);
         let mut order: Vec<(u64, u32)> = (0..self.rows as u32).map(hash).collect();

@@ -1,22 +1,21 @@
 //! Reads CSV files cell by cell.
 
-use super::classes::{Given, Values};
+use super::classes::{Given, Place, Values};
 use super::columns::{Column, Targets, WantedTable, number, scaled};
-use super::error::{CELLS_MAX, TableError};
-use super::place::Place;
+use crate::data::error::{CELLS_MAX, DataError, Problem, at};
 use crate::data::first_bytes::{foreign_format, without_mark};
 use crate::data::text::files_of;
 use csv::{ErrorKind, ReaderBuilder, StringRecord};
 use murmurate_protocol::Digest;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader};
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
 /// Bytes in which the first line is looked at.
 const FIRST_LINE: usize = 64 << 10;
 
 /// The file, or the tables of a folder and its sub-folders in the order of their names.
-pub(super) fn files(path: &Path) -> Result<Vec<PathBuf>, TableError> {
+pub(super) fn files(path: &Path) -> Result<Vec<PathBuf>, DataError> {
     let mut files = files_of(path)?;
     if path.is_dir() {
         files.retain(|file| {
@@ -25,20 +24,15 @@ pub(super) fn files(path: &Path) -> Result<Vec<PathBuf>, TableError> {
             name.ends_with(".csv") || name.ends_with(".tsv")
         });
     }
-    match files.is_empty() {
-        true => Err(TableError::NoFiles(path.into())),
-        false => Ok(files),
+    if files.is_empty() {
+        return Err(at(path)(Problem::NoTables));
     }
+    Ok(files)
 }
 
 fn lower_name(file: &Path) -> String {
     let name = file.file_name().unwrap_or_default();
     name.to_string_lossy().to_lowercase()
-}
-
-fn io_error(file: &Path, source: io::Error) -> TableError {
-    let file = file.to_path_buf();
-    TableError::Io { file, source }
 }
 
 /// An open file at its header.
@@ -53,13 +47,13 @@ struct Opened {
 impl Opened {
     /// Passes over a byte-order mark and the line `sep=;` that spreadsheets write. Without that line, a
     /// file that does not end in `.tsv` and has no comma in its header has semicolons or tabs.
-    fn new(path: &Path) -> Result<Self, TableError> {
-        let io = |source| io_error(path, source);
+    fn new(path: &Path) -> Result<Self, DataError> {
+        let io = at(path);
         let mut file = BufReader::with_capacity(FIRST_LINE, File::open(path).map_err(io)?);
         let bytes = file.fill_buf().map_err(io)?;
         if let Some(format) = foreign_format(bytes) {
-            let file = path.to_path_buf();
-            return Err(TableError::Foreign { file, format });
+            let needed = "a table as text";
+            return Err(at(path)(Problem::Foreign { format, needed }));
         }
         let text = without_mark(bytes);
         let mark = bytes.len() - text.len();
@@ -85,7 +79,7 @@ impl Opened {
     }
 }
 
-/// What was read.
+/// The contents of the files.
 pub(super) struct Read {
     pub(super) meaning: Digest,
     pub(super) columns: Vec<Column>,
@@ -123,7 +117,7 @@ impl<'a> Reader<'a> {
     ///
     /// # Errors
     /// Names the file, and the line and column if a cell is wrong.
-    pub(super) fn read(&mut self, file: &Path) -> Result<(), TableError> {
+    pub(super) fn read(&mut self, file: &Path) -> Result<(), DataError> {
         let Opened {
             file: opened,
             delimiter,
@@ -152,7 +146,7 @@ impl<'a> Reader<'a> {
             let read = match reader.read_record(&mut record) {
                 Ok(true) => {
                     if self.cells.len() + places.len() > CELLS_MAX {
-                        return Err(TableError::TooLarge(file.into()));
+                        return Err(at(file)(Problem::TooManyCells));
                     }
                     let cell = |at: usize| Place {
                         file: file.into(),
@@ -179,7 +173,7 @@ impl<'a> Reader<'a> {
         target: usize,
         record: &StringRecord,
         cell: &dyn Fn(usize) -> Place,
-    ) -> Result<(), TableError> {
+    ) -> Result<(), DataError> {
         let missing = self.wanted.missing;
         let text = |at: usize| match record[at].trim() {
             text if missing.iter().any(|known| known == text) => "",
@@ -201,7 +195,7 @@ impl<'a> Reader<'a> {
         read
     }
 
-    fn target(&mut self, text: &str, place: impl Fn() -> Place) -> Result<(), TableError> {
+    fn target(&mut self, text: &str, place: impl Fn() -> Place) -> Result<(), DataError> {
         if text.is_empty() {
             return Err(place().wrong("it is what to predict, so it must not be empty"));
         }
@@ -222,7 +216,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    pub(super) fn finish(self) -> Result<Read, TableError> {
+    pub(super) fn finish(self) -> Result<Read, DataError> {
         let given = Given {
             count: self.wanted.classes,
             names: self.wanted.names,
@@ -231,12 +225,11 @@ impl<'a> Reader<'a> {
         let scale = self.wanted.scale.get(self.wanted.target);
         let classes = self.values.names(given);
         let meaning = Digest::of(format!("{columns:?} {classes:?} {scale:?}").as_bytes());
-        let targets = match self.wanted.numbers {
-            true => Targets::Values(self.numbers),
-            false => {
-                let (labels, classes) = self.values.labels(given)?;
-                Targets::Labels { labels, classes }
-            }
+        let targets = if self.wanted.numbers {
+            Targets::Values(self.numbers)
+        } else {
+            let (labels, classes) = self.values.labels(given)?;
+            Targets::Labels { labels, classes }
         };
         Ok(Read {
             meaning,
@@ -249,7 +242,7 @@ impl<'a> Reader<'a> {
 }
 
 /// An error of the CSV reader, with its line.
-fn wrong(file: &Path, passed: u64, error: &csv::Error) -> TableError {
+fn wrong(file: &Path, passed: u64, error: &csv::Error) -> DataError {
     let line = passed + error.position().map_or(1, csv::Position::line);
     let reason = match error.kind() {
         ErrorKind::UnequalLengths {
@@ -258,11 +251,7 @@ fn wrong(file: &Path, passed: u64, error: &csv::Error) -> TableError {
         ErrorKind::Utf8 { .. } => "it is no UTF-8 (a table is a text file)".to_owned(),
         other => format!("it cannot be read: {other:?}"),
     };
-    TableError::Malformed {
-        file: file.into(),
-        line,
-        reason,
-    }
+    at(format!("{}:{line}", file.display()).as_ref())(Problem::Malformed(reason))
 }
 
 /// The columns that are inputs, sorted by name, so that their order in the file does not matter.
@@ -270,14 +259,11 @@ fn inputs(
     file: &Path,
     header: &[String],
     wanted: &WantedTable<'_>,
-) -> Result<Vec<Column>, TableError> {
+) -> Result<Vec<Column>, DataError> {
     let mut names = header.to_vec();
     names.sort_unstable();
     if let Some(pair) = names.windows(2).find(|pair| pair[0] == pair[1]) {
-        return Err(TableError::SameName {
-            file: file.into(),
-            name: pair[0].clone(),
-        });
+        return Err(at(file)(Problem::SameName(pair[0].clone())));
     }
     let given = [
         ("target", vec![wanted.target]),
@@ -292,30 +278,32 @@ fn inputs(
         {
             let likeness = |known: &&String| (strsim::jaro_winkler(name, known) * 1e6) as u64;
             let nearest = header.iter().max_by_key(likeness).cloned();
-            return Err(TableError::NoColumn {
-                file: file.into(),
+            return Err(at(file)(Problem::NotInHeader {
                 key,
                 name: (*name).to_owned(),
                 nearest: nearest.unwrap_or_default(),
-            });
+            }));
         }
     }
     let is_input = |name: &String| name != wanted.target && !wanted.ignore.contains(name);
-    let column = |name: String| match wanted.categories.contains(&name) {
-        true => Column::Category {
-            buckets: wanted.buckets,
-            name,
-        },
-        false => Column::Number {
-            scale: wanted.scale.get(&name).copied(),
-            name,
-        },
+    let column = |name: String| {
+        if wanted.categories.contains(&name) {
+            Column::Category {
+                buckets: wanted.buckets,
+                name,
+            }
+        } else {
+            Column::Number {
+                scale: wanted.scale.get(&name).copied(),
+                name,
+            }
+        }
     };
     let columns: Vec<Column> = names.into_iter().filter(is_input).map(column).collect();
-    match columns.is_empty() {
-        true => Err(TableError::NoInputs(file.into())),
-        false => Ok(columns),
+    if columns.is_empty() {
+        return Err(at(file)(Problem::NoInputs));
     }
+    Ok(columns)
 }
 
 fn strs(names: &[String]) -> Vec<&str> {
@@ -323,13 +311,10 @@ fn strs(names: &[String]) -> Vec<&str> {
 }
 
 /// Checks that a file has the columns of the first one.
-fn same(file: &Path, first: Vec<Column>, columns: &[Column]) -> Result<Vec<Column>, TableError> {
+fn same(file: &Path, first: Vec<Column>, columns: &[Column]) -> Result<Vec<Column>, DataError> {
     let only = |a: &[Column], b: &[Column]| a.iter().find(|column| !b.contains(column)).cloned();
     match only(columns, &first).or_else(|| only(&first, columns)) {
         None => Ok(first),
-        Some(column) => Err(TableError::OtherColumns {
-            file: file.into(),
-            name: column.name().to_owned(),
-        }),
+        Some(column) => Err(at(file)(Problem::OtherColumns(column.name().to_owned()))),
     }
 }

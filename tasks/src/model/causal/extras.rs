@@ -1,4 +1,4 @@
-//! What `config.json` of a model directory says beside the sizes of the model.
+//! Keys of a model directory's `config.json` beside the sizes of the model.
 
 use super::ModelDirError;
 use super::json::read_json;
@@ -32,7 +32,7 @@ pub(crate) fn end_of_text(dir: &Path, vocabulary: usize) -> Result<Option<u32>, 
     Ok(all.first().and_then(token))
 }
 
-/// What to say of a model that was trained with dropout, which is not applied here.
+/// A note about a model that was trained with dropout, which is not applied here.
 pub(crate) fn dropout_of(dir: &Path) -> Option<String> {
     let object = read_json(&dir.join("config.json")).ok()?;
     let drops = |(key, value): &(&String, &Value)| {

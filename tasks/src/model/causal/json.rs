@@ -14,7 +14,7 @@ const SIZE_MAX: usize = 1 << 24;
 pub struct ModelDirError {
     /// The file or folder.
     pub file: PathBuf,
-    /// What is wrong, and what to do.
+    /// The problem, with advice.
     pub reason: String,
 }
 

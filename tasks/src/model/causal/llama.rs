@@ -58,7 +58,7 @@ struct GatedFeed {
     down_proj: Projection,
 }
 
-/// What all blocks of one forward pass use.
+/// Tables that all blocks of one forward pass share.
 struct Pass {
     batch: usize,
     angles: [Tensor<2>; 2],

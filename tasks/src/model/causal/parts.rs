@@ -1,7 +1,7 @@
 //! The layers of causal language models. Their fields have the names of `transformers`, so that the
 //! names of the tensors are those of its files.
 
-use crate::init;
+use crate::rng;
 use burn::module::{Initializer, Module, Param};
 use burn::tensor::{Device, Tensor};
 
@@ -113,9 +113,10 @@ impl Projection {
     /// x: `[rows, input]`; result: `[rows, output]`.
     pub(super) fn forward(&self, x: Tensor<2>) -> Tensor<2> {
         let weight = self.weight.val();
-        let mut y = match self.input_first {
-            true => x.clone().matmul(weight),
-            false => x.clone().matmul(weight.transpose()),
+        let mut y = if self.input_first {
+            x.clone().matmul(weight)
+        } else {
+            x.clone().matmul(weight.transpose())
         };
         if let Some(bias) = &self.bias {
             y = y + bias.val().unsqueeze();
@@ -198,17 +199,17 @@ pub(crate) fn initial(
         _ if ends(&["norm.weight", "ln_1.weight", "ln_2.weight", "ln_f.weight"])
             || ends(&["layernorm.weight"]) =>
         {
-            return init::ones(values);
+            return rng::ones(values);
         }
-        _ => return init::zeros(values),
+        _ => return rng::zeros(values),
     };
     if ends(&["lora_b.weight"]) {
-        return init::zeros(values);
+        return rng::zeros(values);
     }
     if ends(&["lora_a.weight"]) {
         // PyTorch's default: uniform in (-1 / sqrt(input), 1 / sqrt(input)).
         let gain = (rows as f32 / columns as f32 / 3.0).sqrt();
-        return init::fan_in(spec, gain, values, rng);
+        return rng::fan_in(spec, gain, values, rng);
     }
     let last = ends(&["o_proj.weight", "down_proj.weight", "c_proj.weight"]);
     let branch = if last {
@@ -216,5 +217,5 @@ pub(crate) fn initial(
     } else {
         1.0
     };
-    init::fan_in(spec, DEVIATION * (rows as f32).sqrt() / branch, values, rng);
+    rng::fan_in(spec, DEVIATION * (rows as f32).sqrt() / branch, values, rng);
 }

@@ -34,7 +34,7 @@ pub struct LlamaShape {
     pub eps: f64,
     /// Rotary position embedding.
     pub rope: Rope,
-    /// Whether the output uses the transposed table of embeddings.
+    /// The output uses the transposed table of embeddings.
     pub tied: bool,
 }
 
@@ -55,7 +55,7 @@ pub struct Gpt2Shape {
     pub positions: usize,
     /// Added to variances in norms.
     pub eps: f64,
-    /// Whether the output uses the transposed table of embeddings.
+    /// The output uses the transposed table of embeddings.
     pub tied: bool,
 }
 
@@ -92,7 +92,7 @@ impl CausalShape {
         }
     }
 
-    /// Whether the output uses the transposed table of embeddings.
+    /// The output uses the transposed table of embeddings.
     pub const fn tied(&self) -> bool {
         match self {
             Self::Llama(shape) => shape.tied,

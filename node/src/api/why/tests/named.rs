@@ -6,7 +6,7 @@ use super::*;
 fn a_daemon_with_a_name_is_called_by_it_and_its_id_stands_where_something_is_to_be_done() {
     let mut case = Case::new("exchange", 41);
     let carol = case.status.peers.get_mut(&CAROL.to_hex()).unwrap();
-    carol.linked = false;
+    carol.presence = Presence::Away;
     case.waits(Wait::Contributions, &[CAROL]);
     let claim = |peer, name: &str| SeenVitals {
         vitals: Vitals {

@@ -30,18 +30,19 @@
 //! **Source:** Castro and Liskov 1999, "Practical Byzantine Fault Tolerance" (certificates, two
 //! phases); Martin and Alvisi 2006, "Fast Byzantine Consensus" (deciding on equal votes of all);
 //! Lamport 2001, "Paxos Made Simple" (promises).
+//!
+//! What members say beside their votes and locks.
+//!
+//! Which value a ballot above zero may propose, and whether a proposal is justified.
+//!
+//! What one member has signed and heard in one decision.
 
-mod choose;
-mod ledger;
 #[cfg(test)]
 mod model;
 #[cfg(test)]
 mod random;
-mod said;
 
-pub(super) use choose::{Choice, choose, justified};
-pub(super) use ledger::Ledger;
-pub(super) use said::{Certificate, Claim};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// How many members of a group say something, decide, and may lie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,4 +53,305 @@ pub(super) struct Terms {
     pub(super) quorum: usize,
     /// Members that may lie.
     pub(super) liars: usize,
+}
+
+/// What a member says with a promise, beside the ballot.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct Claim<V> {
+    /// Its vote in ballot zero.
+    pub(super) zero: Option<V>,
+    /// Ballot and value of the highest certificate that it has.
+    pub(super) highest: Option<(u8, V)>,
+}
+
+/// Equal votes of a quorum in one ballot.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Certificate<V, S> {
+    pub(super) ballot: u8,
+    pub(super) value: V,
+    /// The signatures, by member.
+    pub(super) votes: BTreeMap<usize, S>,
+}
+
+/// What a ballot may propose.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum Choice<V> {
+    /// This value and no other: it may be decided already.
+    Must(V),
+    /// Any value: none is decided.
+    Free,
+}
+
+/// What follows from promises, by member; `None` where they are less than a quorum.
+pub(super) fn choose<V: Ord + Clone>(
+    terms: Terms,
+    claims: &BTreeMap<usize, Claim<V>>,
+) -> Option<Choice<V>> {
+    if claims.len() < terms.quorum {
+        return None;
+    }
+    let certified = claims.values().filter_map(|claim| claim.highest.as_ref());
+    if let Some((_, value)) = certified.max_by_key(|(ballot, _)| *ballot) {
+        return Some(Choice::Must(value.clone()));
+    }
+    let mut votes: BTreeMap<&V, usize> = BTreeMap::new();
+    for value in claims.values().filter_map(|claim| claim.zero.as_ref()) {
+        *votes.entry(value).or_default() += 1;
+    }
+    // All members may have voted for it, and some node may have seen that. Of a quorum, all but the
+    // liars then say so.
+    let may_be_decided = |votes: usize| votes + terms.liars >= terms.quorum;
+    let most = votes.into_iter().max_by_key(|(_, count)| *count);
+    Some(match most {
+        Some((value, count)) if may_be_decided(count) => Choice::Must(value.clone()),
+        _ => Choice::Free,
+    })
+}
+
+/// What a proposal of `ballot` may contain that carries these promises; `None` where they do not
+/// justify any. The highest certificate that they name must be there, because a liar can name one
+/// that does not exist. Lower ones change nothing.
+pub(super) fn justified<V: Ord + Clone, S>(
+    terms: Terms,
+    ballot: u8,
+    claims: &BTreeMap<usize, Claim<V>>,
+    certificate: Option<&Certificate<V, S>>,
+) -> Option<Choice<V>> {
+    let named = claims.values().filter_map(|claim| claim.highest.as_ref());
+    let highest = named.max_by_key(|(ballot, _)| *ballot);
+    let shown = certificate.map(|shown| (shown.ballot, &shown.value));
+    let fits = match highest {
+        None => true,
+        Some((of, value)) => {
+            let complete = certificate.is_some_and(|shown| shown.votes.len() >= terms.quorum);
+            *of < ballot && complete && shown == Some((*of, value))
+        }
+    };
+    let members = claims.keys().all(|member| *member < terms.members);
+    if fits && members {
+        choose(terms, claims)
+    } else {
+        None
+    }
+}
+
+/// Signed statements of one ballot, by member.
+type Signed<V, S> = BTreeMap<usize, (V, S)>;
+
+/// Why a value is decided: equal votes of all members in ballot zero, or locks of a quorum.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Decision<V, S> {
+    pub(super) ballot: u8,
+    pub(super) value: V,
+    /// Whether the signatures are of locks; otherwise they are of votes.
+    pub(super) locked: bool,
+    /// The signatures, by member.
+    pub(super) signatures: BTreeMap<usize, S>,
+}
+
+/// What one member has signed and heard in one decision. `V` is a value, `S` a signature.
+#[derive(Clone, Debug)]
+pub(super) struct Ledger<V, S> {
+    terms: Terms,
+    /// This member votes and locks in no ballot below.
+    promised: u8,
+    /// This member's votes.
+    voted: BTreeMap<u8, V>,
+    /// The highest ballot in which this member has locked.
+    locked: Option<u8>,
+    votes: BTreeMap<u8, Signed<V, S>>,
+    locks: BTreeMap<u8, Signed<V, S>>,
+    highest: Option<Certificate<V, S>>,
+}
+
+impl<V: Ord + Clone, S: Clone> Ledger<V, S> {
+    pub(super) fn new(terms: Terms) -> Self {
+        Self {
+            terms,
+            promised: 0,
+            voted: BTreeMap::new(),
+            locked: None,
+            votes: BTreeMap::new(),
+            locks: BTreeMap::new(),
+            highest: None,
+        }
+    }
+
+    pub(super) fn terms(&self) -> Terms {
+        self.terms
+    }
+
+    /// The ballot below which this member signs nothing.
+    pub(super) fn promised(&self) -> u8 {
+        self.promised
+    }
+
+    /// Whether this member has signed anything.
+    pub(super) fn has_signed(&self) -> bool {
+        self.promised > 0 || self.locked.is_some() || !self.voted.is_empty()
+    }
+
+    /// Whether this member may still vote in a ballot: not below its promise, and only once.
+    pub(super) fn may_vote(&self, ballot: u8) -> bool {
+        ballot >= self.promised && self.voted.keys().all(|voted| *voted < ballot)
+    }
+
+    /// This member votes. Its signature follows as a vote that is heard.
+    pub(super) fn vote(&mut self, ballot: u8, value: V) {
+        assert!(
+            self.may_vote(ballot),
+            "a second vote, or one below a promise"
+        );
+        self.follow(ballot);
+        self.voted.insert(ballot, value);
+    }
+
+    /// A vote, its signature checked.
+    pub(super) fn heard_vote(&mut self, from: usize, ballot: u8, value: V, signature: S) {
+        note(&mut self.votes, from, ballot, &value, signature);
+        let votes = self.votes.get(&ballot).into_iter().flatten();
+        let equal: BTreeMap<usize, S> = votes
+            .filter(|(_, (voted, _))| *voted == value)
+            .map(|(member, (_, signature))| (*member, signature.clone()))
+            .collect();
+        if equal.len() >= self.terms.quorum {
+            self.heard_certificate(Certificate {
+                ballot,
+                value,
+                votes: equal,
+            });
+        }
+    }
+
+    /// A certificate, its signatures checked. The highest one stays; of one ballot, the first,
+    /// because no other value can have one.
+    pub(super) fn heard_certificate(&mut self, certificate: Certificate<V, S>) {
+        let complete = certificate.votes.len() >= self.terms.quorum;
+        let known = self.highest.as_ref().map(|known| known.ballot);
+        if complete && known.is_none_or(|known| certificate.ballot > known) {
+            self.highest = Some(certificate);
+        }
+    }
+
+    /// The highest certificate.
+    pub(super) fn certificate(&self) -> Option<&Certificate<V, S>> {
+        self.highest.as_ref()
+    }
+
+    /// What this member may lock: the value of its highest certificate, if it is not below its
+    /// promise and this member has not locked in that ballot yet.
+    pub(super) fn may_lock(&self) -> Option<(u8, V)> {
+        let highest = self.highest.as_ref()?;
+        let fresh = self.locked.is_none_or(|locked| locked < highest.ballot);
+        (fresh && highest.ballot >= self.promised).then(|| (highest.ballot, highest.value.clone()))
+    }
+
+    /// This member locks. Its signature follows as a lock that is heard.
+    pub(super) fn lock(&mut self, ballot: u8) {
+        self.follow(ballot);
+        self.locked = Some(ballot);
+    }
+
+    /// A lock, its signature checked.
+    pub(super) fn heard_lock(&mut self, from: usize, ballot: u8, value: V, signature: S) {
+        note(&mut self.locks, from, ballot, &value, signature);
+    }
+
+    /// This member promises a ballot. `None` where it has promised this one or a higher one.
+    pub(super) fn promise(&mut self, ballot: u8) -> Option<Claim<V>> {
+        if ballot <= self.promised {
+            return None;
+        }
+        self.promised = ballot;
+        Some(self.claim(ballot))
+    }
+
+    /// What this member says with its promise of a ballot.
+    fn claim(&self, ballot: u8) -> Claim<V> {
+        let highest = self.highest.as_ref().filter(|c| c.ballot < ballot);
+        Claim {
+            zero: self.voted.get(&0).cloned(),
+            highest: highest.map(|c| (c.ballot, c.value.clone())),
+        }
+    }
+
+    /// A proposal of this ballot is followed: nothing is signed below it any more.
+    pub(super) fn follow(&mut self, ballot: u8) {
+        self.promised = self.promised.max(ballot);
+    }
+
+    /// What a member has voted for in a ballot, with its signature.
+    pub(super) fn vote_of(&self, member: usize, ballot: u8) -> Option<&(V, S)> {
+        self.votes.get(&ballot)?.get(&member)
+    }
+
+    /// What a member has locked in a ballot, with its signature.
+    pub(super) fn lock_of(&self, member: usize, ballot: u8) -> Option<&(V, S)> {
+        self.locks.get(&ballot)?.get(&member)
+    }
+
+    /// The votes of a ballot, by member, if they are not all for one value.
+    pub(super) fn split(&self, ballot: u8) -> Option<&BTreeMap<usize, (V, S)>> {
+        let votes = self.votes.get(&ballot)?;
+        let mut values = votes.values().map(|(value, _)| value);
+        let first = values.next()?;
+        values.any(|value| value != first).then_some(votes)
+    }
+
+    /// The members that have voted for a value, in any ballot.
+    pub(super) fn voters_for(&self, value: &V) -> impl Iterator<Item = usize> {
+        let votes = self.votes.values().flatten();
+        let equal = votes.filter(move |(_, (voted, _))| voted == value);
+        let voters: BTreeSet<usize> = equal.map(|(member, _)| *member).collect();
+        voters.into_iter()
+    }
+
+    /// What is decided.
+    pub(super) fn decided(&self) -> Option<Decision<V, S>> {
+        let all = self
+            .votes
+            .get(&0)
+            .and_then(|votes| Some((0, false, equal(votes, self.terms.members)?)));
+        let locked = self
+            .locks
+            .iter()
+            .find_map(|(ballot, locks)| Some((*ballot, true, equal(locks, self.terms.quorum)?)));
+        let (ballot, locked, (value, signatures)) = all.or(locked)?;
+        Some(Decision {
+            ballot,
+            value,
+            locked,
+            signatures,
+        })
+    }
+}
+
+/// Counts the first statement of a member in a ballot.
+fn note<V: Ord + Clone, S>(
+    all: &mut BTreeMap<u8, Signed<V, S>>,
+    from: usize,
+    ballot: u8,
+    value: &V,
+    signature: S,
+) {
+    let of_ballot = all.entry(ballot).or_default();
+    of_ballot
+        .entry(from)
+        .or_insert_with(|| (value.clone(), signature));
+}
+
+/// The value that at least this number of members say, with their signatures.
+fn equal<V: Ord + Clone, S: Clone>(
+    said: &Signed<V, S>,
+    quorum: usize,
+) -> Option<(V, BTreeMap<usize, S>)> {
+    let mut by_value: BTreeMap<&V, BTreeMap<usize, S>> = BTreeMap::new();
+    for (member, (value, signature)) in said {
+        let equal = by_value.entry(value).or_default();
+        equal.insert(*member, signature.clone());
+    }
+    let decided = by_value
+        .into_iter()
+        .find(|(_, equal)| equal.len() >= quorum);
+    decided.map(|(value, equal)| (value.clone(), equal))
 }

@@ -39,7 +39,7 @@ pub(super) struct Copy {
     pub(super) share: f64,
     /// Its link is gone, while a mix reads the copy.
     pub(super) gone: bool,
-    /// Whether a round has ended since the copy lacks its base.
+    /// Set at the end of a round in which the copy lacked its base.
     lacked: bool,
 }
 
@@ -130,7 +130,7 @@ impl Copy {
         free
     }
 
-    /// Whether the neighbour should be asked for the whole copy: a round has passed in which there
+    /// The neighbour should be asked for the whole copy: a round has passed in which there
     /// was no copy, or a difference was missing that others wait for.
     pub(super) const fn lacks_base(&self) -> bool {
         self.lacked

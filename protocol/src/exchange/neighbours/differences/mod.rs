@@ -39,18 +39,15 @@
 mod copy;
 mod sent;
 
-use super::mix::FragmentMix;
-use super::mixture::Mixture;
+use super::mix::{FragmentMix, Mixture};
 use super::pull::PullMessage;
 use super::ranks::Ranks;
 use super::rule::{Encoded, MixesOf, Rule};
-use super::slices::{self, unexpected};
+use super::slices::{self, PushEnd, is_linked, release};
 use crate::core::context::Context;
-use crate::exchange::{Arrived, ExchangeMessage, foreign_message, foreign_tag};
+use crate::exchange::{Arrived, ExchangeMessage, broke, foreign_message};
 use crate::limits::{NEIGHBOURS_MAX, PATIENCE_ROUNDS, ROUNDS_AHEAD_MAX};
-use crate::{
-    FragmentId, Order, Part, PeerError, PeerId, PushOutcome, SliceId, StoreId, Tag, Topology,
-};
+use crate::{FragmentId, Order, Part, PeerError, PeerId, SliceId, StoreId, Topology};
 use copy::{Came, Copy};
 use sent::{Made, Sending};
 use std::collections::{BTreeMap, BTreeSet};
@@ -84,20 +81,23 @@ impl Differences {
 
     /// Orders what this peer sends in the round.
     fn make(&mut self, cx: &mut Context, mixes: &mut MixesOf<Self>, fragment: FragmentId) {
-        let (store, of) = (StoreId::Replica(cx.me()), 1);
+        let store = StoreId::Replica(cx.me());
         let slice = slices::own(cx, fragment);
-        let mut encode = |slice, note| {
-            mixes.encode(cx, slice, Order::Encode { store, slice, of }, note);
-        };
         if !self.sending.is_new() {
-            encode(slice, Made::Difference(self.sending.next(fragment)));
+            mixes.encode(
+                cx,
+                store,
+                slice,
+                Made::Difference(self.sending.next(fragment)),
+            );
         }
         let untold = |(peer, _): &&(PeerId, f64)| !self.sending.knows(fragment, *peer);
         let untold: BTreeSet<PeerId> = self.partners.iter().filter(untold).map(|p| p.0).collect();
         if !untold.is_empty() {
             let part = Part::Aggregate;
             let number = self.sending.peek(fragment);
-            encode(SliceId { part, ..slice }, Made::Whole(number, untold));
+            let slice = SliceId { part, ..slice };
+            mixes.encode(cx, store, slice, Made::Whole(number, untold));
         }
     }
 
@@ -120,7 +120,7 @@ impl Differences {
         let peers: BTreeSet<PeerId> = lacking.map(|((_, peer), _)| *peer).collect();
         let round = cx.round;
         for peer in peers.into_iter().filter(|peer| self.is_partner(*peer)) {
-            if cx.view.greeted().any(|(id, _)| id == peer) {
+            if is_linked(cx, peer) {
                 cx.send(peer, PullMessage::Ask { round });
             }
         }
@@ -146,8 +146,7 @@ impl Rule for Differences {
         }
         // Beyond a complete view a peer that would be awaited here may push somewhere else.
         let awaited = cx.view.is_complete();
-        let fragments: Vec<FragmentId> = cx.plan.fragment_ids().collect();
-        for fragment in fragments {
+        for fragment in cx.plan.fragment_ids() {
             self.make(cx, mixes, fragment);
             if let Some(mix) = mixes.get_mut(fragment).filter(|_| awaited) {
                 let copies = &self.copies;
@@ -169,7 +168,7 @@ impl Rule for Differences {
         }
         // A difference of a past round still belongs to the copy.
         let (slice, made) = (encoded.slice, encoded.note);
-        self.sending.made(cx, (slice, bytes), made, &self.partners);
+        self.sending.made(cx, slice, bytes, made, &self.partners);
     }
 
     fn arrived(
@@ -180,9 +179,9 @@ impl Rule for Differences {
     ) -> Result<(), PeerError> {
         let (number, share) = check(cx, arrived)?;
         let (from, slice) = (arrived.from, arrived.slice);
-        if !cx.view.greeted().any(|(id, _)| id == from) {
+        if !is_linked(cx, from) {
             // Its link went down after the push, and with it the copy.
-            cx.order(Order::Release { slice });
+            release(cx, [slice]);
             return Ok(());
         }
         let copy = self.copies.entry((slice.fragment, from)).or_default();
@@ -202,15 +201,8 @@ impl Rule for Differences {
         Ok(())
     }
 
-    fn pushed(
-        &mut self,
-        cx: &mut Context,
-        _mixes: &mut MixesOf<Self>,
-        to: PeerId,
-        slice: SliceId,
-        outcome: PushOutcome,
-    ) {
-        self.sending.pushed(cx, (to, slice), outcome);
+    fn pushed(&mut self, cx: &mut Context, _mixes: &mut MixesOf<Self>, push: PushEnd) {
+        self.sending.pushed(cx, push);
     }
 
     /// Moves the copies by all that is next of them, and mixes those of the round's partners.
@@ -235,15 +227,10 @@ impl Rule for Differences {
             }
             mix.own.insert(*peer, taken);
         }
-        let (round, fragment) = (mix.round, mix.fragment);
         Some(Mixture {
+            order: mix.replicas(inputs),
             neighbours: mix.own.len() as u32,
             weight: 1.0,
-            order: (!inputs.is_empty()).then_some(Order::MixReplicas {
-                round,
-                fragment,
-                inputs,
-            }),
         })
     }
 
@@ -329,27 +316,13 @@ impl Rule for Differences {
     }
 }
 
-fn release(cx: &mut Context, slices: impl IntoIterator<Item = SliceId>) {
-    for slice in slices {
-        cx.order(Order::Release { slice });
-    }
-}
-
 /// What a slice must be; gives its number and the share that it offers.
 fn check(cx: &Context, arrived: &Arrived) -> Result<(u32, f64), PeerError> {
     slices::check(cx, arrived)?;
     let (slice, meta) = (arrived.slice, arrived.meta);
     if !matches!(slice.part, Part::Contribution | Part::Aggregate) {
-        return unexpected("neighbours send differences and whole copies only");
+        return broke("neighbours send differences and whole copies only");
     }
-    let Tag::Half {
-        exchange, share, ..
-    } = meta.tag
-    else {
-        return Err(foreign_tag(meta.tag, "differences"));
-    };
-    if !(share.is_finite() && (0.0..=1.0).contains(&share)) {
-        return unexpected("the share that a slice offers must be from 0 to 1");
-    }
-    Ok((exchange, share))
+    let (_, number, share) = slices::half_of(meta.tag, "differences")?;
+    Ok((number, share))
 }

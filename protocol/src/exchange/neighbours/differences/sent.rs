@@ -2,7 +2,7 @@
 //! neighbour is with them.
 
 use crate::core::context::Context;
-use crate::exchange::neighbours::ledger::SliceLedger;
+use crate::exchange::neighbours::slices::{PushEnd, SliceLedger};
 use crate::limits::{DIFFERENCES_KEPT, PUSHES_AT_ONCE_MAX};
 use crate::{FragmentId, PeerId, PushOutcome, SliceId, SliceMeta, Tag};
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,29 +16,13 @@ pub(in crate::exchange::neighbours) enum Made {
     Whole(u32, BTreeSet<PeerId>),
 }
 
-/// A push under way.
-#[derive(Clone, Copy, Debug)]
-struct Sent {
-    meta: SliceMeta,
-    number: u32,
-    /// How often it was pushed again.
-    again: u8,
-}
-
-impl Sent {
-    fn new(cx: &Context, bytes: u64, number: u32, share: f64) -> Self {
-        let tag = Tag::Half {
-            session: u32::from(cx.life()) + 1,
-            exchange: number,
-            share,
-        };
-        let meta = SliceMeta { of: 1, bytes, tag };
-        Self {
-            meta,
-            number,
-            again: 0,
-        }
-    }
+fn meta(cx: &Context, bytes: u64, number: u32, share: f64) -> SliceMeta {
+    let tag = Tag::Half {
+        session: u32::from(cx.life()) + 1,
+        exchange: number,
+        share,
+    };
+    SliceMeta { of: 1, bytes, tag }
 }
 
 /// What this peer sends to all of its neighbours.
@@ -51,8 +35,9 @@ pub(super) struct Sending {
     /// For each neighbour that was told the whole copy: the differences since that are not under
     /// way to it and have not arrived.
     told: BTreeMap<PeerId, BTreeMap<FragmentId, BTreeSet<u32>>>,
-    ledger: SliceLedger<Sent>,
-    /// Whether a new copy begins in this round.
+    /// Pushes under way, each with its number.
+    ledger: SliceLedger<u32>,
+    /// Set in the round in which a new copy begins.
     new: bool,
 }
 
@@ -62,8 +47,7 @@ impl Sending {
         self.new = !partners.iter().any(|peer| self.told.contains_key(peer));
         if self.new {
             self.told.clear();
-            let fragments: Vec<FragmentId> = cx.plan.fragment_ids().collect();
-            for fragment in fragments {
+            for fragment in cx.plan.fragment_ids() {
                 // Numbers skip one, so that a peer that still holds the old copy sees a gap.
                 let next = self.next(fragment).saturating_add(1);
                 self.drop_before(cx, fragment, next);
@@ -72,7 +56,7 @@ impl Sending {
         self.new
     }
 
-    /// Whether a new copy begins in this round, with a whole one.
+    /// A new copy begins in this round, with a whole one.
     pub(super) const fn is_new(&self) -> bool {
         self.new
     }
@@ -90,7 +74,7 @@ impl Sending {
         self.next.get(&fragment).copied().unwrap_or(0)
     }
 
-    /// Whether a neighbour holds the copy, or will once it has the differences that are kept.
+    /// A neighbour holds the copy, or will once it has the differences that are kept.
     pub(super) fn knows(&self, fragment: FragmentId, peer: PeerId) -> bool {
         let due = self.told.get(&peer).and_then(|told| told.get(&fragment));
         due.is_some_and(|due| self.keeps(fragment, due))
@@ -105,7 +89,8 @@ impl Sending {
     pub(super) fn made(
         &mut self,
         cx: &mut Context,
-        (slice, bytes): (SliceId, Option<u64>),
+        slice: SliceId,
+        bytes: Option<u64>,
         made: Made,
         partners: &[(PeerId, f64)],
     ) {
@@ -126,8 +111,8 @@ impl Sending {
                 for (peer, share) in partners.iter().filter(|(peer, _)| to.contains(peer)) {
                     let told = self.told.entry(*peer).or_default();
                     told.insert(fragment, BTreeSet::new());
-                    let sent = Sent::new(cx, bytes, number, *share);
-                    self.ledger.push(cx, (*peer, slice), sent.meta, sent);
+                    let meta = meta(cx, bytes, number, *share);
+                    self.ledger.push(cx, *peer, slice, meta, number);
                 }
                 self.ledger.spare(slice);
             }
@@ -153,21 +138,17 @@ impl Sending {
             let held = |number: &u32| kept.contains_key(&(fragment, *number));
             for number in due.extract_if(.., held) {
                 let (slice, bytes) = kept[&(fragment, number)];
-                let sent = Sent::new(cx, bytes, number, *share);
-                self.ledger.push(cx, (*peer, slice), sent.meta, sent);
+                let meta = meta(cx, bytes, number, *share);
+                self.ledger.push(cx, *peer, slice, meta, number);
             }
         }
     }
 
     /// A push ended. What did not arrive is pushed again, a few times at once, then with the next
     /// difference, as long as it is kept.
-    pub(super) fn pushed(
-        &mut self,
-        cx: &mut Context,
-        (to, slice): (PeerId, SliceId),
-        outcome: PushOutcome,
-    ) {
-        let Some(sent) = self.ledger.ended(to, slice) else {
+    pub(super) fn pushed(&mut self, cx: &mut Context, end: PushEnd) {
+        let PushEnd { to, slice, outcome } = end;
+        let Some(push) = self.ledger.ended(&end) else {
             return;
         };
         let told = self.told.get_mut(&to);
@@ -175,14 +156,12 @@ impl Sending {
             && let Some(told) = told
             && let Some(due) = told.get_mut(&slice.fragment)
         {
-            let at_once = outcome != PushOutcome::Refused && sent.again < PUSHES_AT_ONCE_MAX;
-            let kept = self.kept.get(&(slice.fragment, sent.number));
+            let at_once = outcome != PushOutcome::Refused && push.again < PUSHES_AT_ONCE_MAX;
+            let kept = self.kept.get(&(slice.fragment, push.note));
             if at_once {
-                let again = sent.again + 1;
-                let sent = Sent { again, ..sent };
-                self.ledger.push(cx, (to, slice), sent.meta, sent);
+                self.ledger.push_again(cx, &end, push);
             } else if kept.is_some_and(|(kept, _)| *kept == slice) {
-                due.insert(sent.number);
+                due.insert(push.note);
             } else {
                 told.remove(&slice.fragment);
             }

@@ -1,13 +1,18 @@
 //! The means that this peer makes for its groups, one for each round and fragment.
 
-use super::group::Group;
 use super::parts::Parts;
 use crate::core::context::Context;
-use crate::exchange::neighbours::ledger::SliceLedger;
 use crate::exchange::neighbours::pull::PullMessage;
+use crate::exchange::neighbours::slices::{PushEnd, SliceLedger, release};
 use crate::limits::GROUP_MEANS_MAX;
-use crate::{Attempt, FragmentId, Order, OrderId, Part, PeerId, Round, SliceId, StoreId};
+use crate::{
+    Attempt, Done, FragmentId, Order, OrderId, Part, PeerId, PushOutcome, Round, SliceId,
+    SliceMeta, StoreId, Tag, WorkError,
+};
 use std::collections::{BTreeMap, BTreeSet};
+
+/// How often a mean is pushed again at most to a member that asks for it.
+const AGAIN_MAX: u8 = 1;
 
 /// Which mean: all members of a group get the same one.
 pub(super) type Key = (FragmentId, Round);
@@ -27,7 +32,7 @@ pub(super) enum Stage {
     Summing {
         reduce: OrderId,
         encode: OrderId,
-        /// Whether the sum failed, so that what is encoded is nothing.
+        /// Set once the sum has failed: then the encoding is of nothing.
         failed: bool,
     },
     /// It is encoded.
@@ -38,18 +43,18 @@ pub(super) enum Stage {
 
 /// The mean of one fragment over the group of one round.
 #[derive(Debug)]
-pub(super) struct Mean {
-    pub(super) stage: Stage,
+struct Mean {
+    stage: Stage,
     /// Members that were asked for their part.
     asked: BTreeSet<PeerId>,
     /// Members whose part is not here, perhaps this peer itself.
     awaited: BTreeSet<PeerId>,
     /// What is summed.
-    pub(super) parts: BTreeMap<PeerId, SliceId>,
+    parts: BTreeMap<PeerId, SliceId>,
     /// Once it is made, whose parameters of which round are in it.
-    pub(super) rounds: BTreeMap<PeerId, Round>,
+    rounds: BTreeMap<PeerId, Round>,
     /// Who asked for it.
-    pub(super) askers: BTreeSet<PeerId>,
+    askers: BTreeSet<PeerId>,
 }
 
 /// A mean for this peer itself, or for a member.
@@ -66,9 +71,9 @@ pub(super) struct Made {
 /// All means that this peer makes or keeps.
 #[derive(Debug, Default)]
 pub(super) struct Means {
-    pub(super) means: BTreeMap<Key, Mean>,
-    /// Means under way, each with how often it was pushed.
-    pub(super) ledger: SliceLedger<u8>,
+    means: BTreeMap<Key, Mean>,
+    /// Means under way.
+    ledger: SliceLedger<()>,
 }
 
 impl Means {
@@ -91,7 +96,7 @@ impl Means {
         })
     }
 
-    /// Whether a slice is still to be summed.
+    /// A sum that is yet to be made reads this slice.
     pub(super) fn reads(&self, slice: &SliceId) -> bool {
         let mut means = self.means.values();
         means.any(|mean| mean.parts.values().any(|part| part == slice))
@@ -110,10 +115,13 @@ impl Means {
 
     /// The first member of a group arrived, and the mean of its round begins: all others give what
     /// they published last. False where it is too old to begin.
-    pub(super) fn open(&mut self, cx: &mut Context, key: Key, group: Group, parts: &Parts) -> bool {
-        if self.means.contains_key(&key) {
-            return true;
-        }
+    pub(super) fn open(
+        &mut self,
+        cx: &mut Context,
+        key: Key,
+        others: Vec<PeerId>,
+        parts: &Parts,
+    ) -> bool {
         let of_fragment = (key.0, Round(0))..=(key.0, Round(u64::MAX));
         let kept = self.means.range(of_fragment);
         if kept.clone().count() >= GROUP_MEANS_MAX {
@@ -124,16 +132,18 @@ impl Means {
                 _ => return false,
             }
         }
+        let waited = others.iter().copied();
+        let waited = waited.filter(|peer| !is_suspected(cx, *peer));
         let mean = Mean {
             stage: Stage::Gathering,
-            asked: group.others.iter().copied().collect(),
-            awaited: group.waited,
+            asked: others.iter().copied().collect(),
+            awaited: waited.chain([cx.me()]).collect(),
             parts: BTreeMap::new(),
             rounds: BTreeMap::new(),
             askers: BTreeSet::new(),
         };
         self.means.insert(key, mean);
-        for peer in group.others {
+        for peer in others {
             ask(cx, peer, key);
         }
         self.advance(cx, key, parts);
@@ -155,12 +165,11 @@ impl Means {
     }
 
     /// Releases parts of others that no mean needs.
-    pub(super) fn release_parts(&self, cx: &mut Context, parts: BTreeMap<PeerId, SliceId>) {
+    fn release_parts(&self, cx: &mut Context, parts: BTreeMap<PeerId, SliceId>) {
         let me = cx.me();
         let others = parts.into_iter().filter(|(peer, _)| *peer != me);
-        for (_, slice) in others.filter(|(_, slice)| !self.reads(slice)) {
-            cx.order(Order::Release { slice });
-        }
+        let free = others.map(|(_, slice)| slice);
+        release(cx, free.filter(|slice| !self.reads(slice)));
     }
 
     /// A member asks for a mean that is begun. One that asks again has waited for a while, so parts
@@ -197,9 +206,10 @@ impl Means {
         let me = cx.me();
         let late: Vec<PeerId> = mean.awaited.iter().copied().filter(|p| *p != me).collect();
         for peer in late {
-            match closes {
-                true => cx.suspect(peer),
-                false => ask(cx, peer, key),
+            if closes {
+                cx.suspect(peer);
+            } else {
+                ask(cx, peer, key);
             }
         }
         if closes {
@@ -212,7 +222,8 @@ impl Means {
     pub(super) fn part(
         &mut self,
         cx: &mut Context,
-        (from, slice): (PeerId, SliceId),
+        from: PeerId,
+        slice: SliceId,
         round: Round,
         parts: &Parts,
     ) -> bool {
@@ -242,7 +253,7 @@ impl Means {
     }
 
     /// Sums the parts once none is awaited.
-    pub(super) fn advance(&mut self, cx: &mut Context, key: Key, parts: &Parts) {
+    fn advance(&mut self, cx: &mut Context, key: Key, parts: &Parts) {
         let me = cx.me();
         let Some(mean) = self.means.get_mut(&key) else {
             return;
@@ -295,6 +306,129 @@ impl Means {
         }
     }
 
+    /// An order was answered.
+    pub(super) fn done(&mut self, cx: &mut Context, order: OrderId, done: &Done, parts: &Parts) {
+        let of_it = |mean: &Mean| match mean.stage {
+            Stage::Summing { reduce, encode, .. } => [reduce, encode].contains(&order),
+            _ => false,
+        };
+        let found = self.means.iter().find(|(_, mean)| of_it(mean));
+        let Some(key) = found.map(|(key, _)| *key) else {
+            return;
+        };
+        let Some(mut mean) = self.means.remove(&key) else {
+            return;
+        };
+        match &mut mean.stage {
+            Stage::Summing { reduce, failed, .. } if *reduce == order => {
+                if let Done::Failed(error) = done {
+                    *failed = true;
+                    self.leave_out(cx, &mut mean.parts, error);
+                }
+            }
+            Stage::Summing { failed, .. } => {
+                let failed = *failed;
+                self.encoded(cx, key, &mut mean, done, failed);
+            }
+            _ => {}
+        }
+        self.means.insert(key, mean);
+        self.serve(cx, key);
+        self.advance(cx, key, parts);
+    }
+
+    /// The sum of a mean is encoded, or is not.
+    fn encoded(&self, cx: &mut Context, key: Key, mean: &mut Mean, done: &Done, failed: bool) {
+        let slice = mean_slice(cx, key);
+        mean.stage = match done {
+            Done::Encoded { bytes, .. } if !failed => {
+                let parts = mean.parts.iter();
+                mean.rounds = parts.map(|(peer, part)| (*peer, part.round)).collect();
+                let bytes = *bytes;
+                Stage::Made { slice, bytes }
+            }
+            Done::Encoded { .. } => {
+                cx.order(Order::Release { slice });
+                Stage::Gathering
+            }
+            _ if failed => Stage::Gathering,
+            _ => Stage::Failed,
+        };
+        if mean.stage == Stage::Gathering && !mean.parts.is_empty() {
+            return; // the sum without the bad part is next
+        }
+        let parts = std::mem::take(&mut mean.parts);
+        self.release_parts(cx, parts);
+        if !matches!(mean.stage, Stage::Made { .. }) {
+            mean.stage = Stage::Failed;
+            tell_none(cx, key, &mut mean.askers);
+        }
+    }
+
+    /// A sum failed: without a part that is bad it may not; otherwise nothing is left of it.
+    fn leave_out(
+        &self,
+        cx: &mut Context,
+        parts: &mut BTreeMap<PeerId, SliceId>,
+        error: &WorkError,
+    ) {
+        let out = match error {
+            WorkError::BadSlice { slice, reason, .. } if parts.values().any(|s| s == slice) => {
+                cx.accuse(slice.origin, format!("a slice that is bad: {reason}"));
+                parts.extract_if(.., |_, part| part == slice).collect()
+            }
+            _ => std::mem::take(parts),
+        };
+        self.release_parts(cx, out);
+    }
+
+    /// Pushes a mean to all that asked for it.
+    fn serve(&mut self, cx: &mut Context, key: Key) {
+        let Some(mean) = self.means.get_mut(&key) else {
+            return;
+        };
+        if !matches!(mean.stage, Stage::Made { .. }) {
+            return;
+        }
+        for to in std::mem::take(&mut mean.askers) {
+            self.push(cx, key, to);
+        }
+    }
+
+    /// Pushes a mean to a member, unless it is on its way.
+    fn push(&mut self, cx: &mut Context, key: Key, to: PeerId) {
+        let Some(made) = self.made(key, to) else {
+            return;
+        };
+        if self.ledger.to(to).any(|(slice, _)| slice == made.slice) {
+            return;
+        }
+        let meta = SliceMeta {
+            of: 1,
+            bytes: made.bytes,
+            tag: Tag::GroupMean {
+                round: key.1,
+                parts: made.parts,
+                own: made.own,
+            },
+        };
+        self.ledger.push(cx, to, made.slice, meta, ());
+    }
+
+    /// The push of a mean ended. One that was lost is pushed once more; after that its member asks
+    /// again.
+    pub(super) fn pushed(&mut self, cx: &mut Context, end: PushEnd) {
+        let PushEnd { to, slice, outcome } = end;
+        let Some(push) = self.ledger.ended(&end) else {
+            return;
+        };
+        let kept = self.made((slice.fragment, slice.round), to).is_some();
+        if outcome == PushOutcome::Lost && kept && push.again < AGAIN_MAX {
+            self.ledger.push_again(cx, &end, push);
+        }
+        self.ledger.release(cx, |_| false);
+    }
+
     /// Forgets the means of rounds before this one, which no member may ask for any more.
     pub(super) fn expire(&mut self, cx: &mut Context, oldest: Round) {
         let old = self.means.iter().filter(|((_, round), mean)| {
@@ -307,7 +441,7 @@ impl Means {
 }
 
 /// The name of a mean that this peer makes.
-pub(super) fn mean_slice(cx: &Context, (fragment, round): Key) -> SliceId {
+fn mean_slice(cx: &Context, (fragment, round): Key) -> SliceId {
     SliceId {
         round,
         fragment,
@@ -324,8 +458,12 @@ fn ask(cx: &mut Context, peer: PeerId, (fragment, round): Key) {
 }
 
 /// Tells those that asked that there is no mean.
-pub(super) fn tell_none(cx: &mut Context, (fragment, round): Key, askers: &mut BTreeSet<PeerId>) {
+fn tell_none(cx: &mut Context, (fragment, round): Key, askers: &mut BTreeSet<PeerId>) {
     for peer in std::mem::take(askers) {
         cx.send(peer, PullMessage::NoMean { round, fragment });
     }
+}
+
+pub(super) fn is_suspected(cx: &Context, peer: PeerId) -> bool {
+    cx.view.get(peer).is_some_and(|remote| remote.suspected)
 }

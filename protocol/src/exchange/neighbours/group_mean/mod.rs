@@ -43,47 +43,211 @@
 //! costs the same bytes on average over fragments and rounds, and a death costs one mean and not the
 //! whole operation.
 
-mod arriving;
-mod group;
 mod means;
 mod parts;
-mod seeking;
-mod serving;
-mod state;
-mod summing;
 #[cfg(test)]
 mod tests;
 
-use super::mix::FragmentMix;
-use super::mixture::Mixture;
+use super::mix::{FragmentMix, Mixture};
 use super::pull::PullMessage;
+use super::ranks::Ranks;
 use super::rule::{Encoded, MixesOf, Rule};
-use super::slices::{self, unexpected};
+use super::slices::{self, PushEnd, release};
 use crate::core::context::Context;
 use crate::core::timers::Timer;
-use crate::exchange::{Arrived, ExchangeMessage, foreign_message};
+use crate::exchange::{Arrived, ExchangeMessage, broke, foreign_message, foreign_tag};
+use crate::limits::VIEW_PEERS_MAX;
+use crate::rendezvous::rendezvous;
 use crate::{
-    Done, Event, FragmentId, Order, OrderId, PeerError, PeerId, PushOutcome, Round, SliceId,
-    StoreId, Tag, Time, Wait,
+    Done, Event, OrderId, Part, PeerError, PeerId, PullPlan, Round, SliceId, StoreId, Tag, Time,
+    Topology, Wait,
 };
-use group::Group;
-pub(super) use state::GroupMeans;
-use state::Sought;
+use core::time::Duration;
+use means::{Key, Means, Stage, is_suspected};
+use parts::Parts;
 use std::collections::BTreeSet;
 
 /// A member asks again after this share of the usual wait.
 const AGAIN: u32 = 4;
+
+/// The slots of the rendezvous hash that rank makers: by fragment, apart from those of other
+/// choices.
+const MAKERS: u16 = 128;
+
+/// One fragment in one round: the mean, and how it is got.
+#[derive(Debug, Default)]
+pub(super) struct Sought {
+    /// Members that were asked for it.
+    tried: BTreeSet<PeerId>,
+    /// Set while this peer makes the mean.
+    makes: bool,
+    /// The mean, how many are in it, and whether this peer's parameters of the round are.
+    got: Option<(SliceId, u32, bool)>,
+}
+
+/// The rule of wait-avoiding group means.
+pub(super) struct GroupMeans {
+    topology: Box<dyn Topology>,
+    bounds: PullPlan,
+    parts: Parts,
+    means: Means,
+    /// When the wait for a mean ends, from when on parts are not waited for, and after which pauses
+    /// it is asked for again.
+    deadline: Time,
+    closes: Time,
+    pause: Duration,
+}
+
+impl GroupMeans {
+    pub(super) fn new(topology: Box<dyn Topology>, bounds: PullPlan) -> Self {
+        Self {
+            topology,
+            bounds,
+            parts: Parts::new(bounds),
+            means: Means::default(),
+            deadline: Time::ZERO,
+            closes: Time::ZERO,
+            pause: Duration::ZERO,
+        }
+    }
+
+    /// The other members of this peer's group of a round, among all that take part: also those that
+    /// it suspects, so that peers that suspect different others deal the same groups.
+    fn mates(&self, cx: &Context, round: Round) -> Vec<PeerId> {
+        let others = cx.view.of_this_branch().filter(|(_, remote)| remote.ready);
+        let ranks = Ranks::among(cx.me(), others.map(|(id, _)| id));
+        let mates = if self.bounds.syncs(round) {
+            (0..ranks.count()).collect()
+        } else {
+            let dealt = self.topology.partners(round, ranks.me(), ranks.count());
+            dealt.receive
+        };
+        let mates = mates.into_iter();
+        mates.filter_map(|rank| ranks.other(rank)).collect()
+    }
+
+    /// Begins a mean that this peer makes, unless it has. False where it is too old to begin.
+    fn open(&mut self, cx: &mut Context, key: Key) -> bool {
+        self.means.stage(key).is_some() || {
+            let others = self.mates(cx, key.1);
+            self.means.open(cx, key, others, &self.parts)
+        }
+    }
+
+    /// Asks for the mean of a fragment, or makes it.
+    fn seek(&mut self, cx: &mut Context, mix: &mut FragmentMix<Sought>, mates: &[PeerId]) {
+        let (round, fragment) = (mix.round, mix.fragment);
+        let slot = (MAKERS + fragment.0 % MAKERS) as u8;
+        let rank = |peer: &PeerId| rendezvous(&cx.plan.run, round, slot, *peer);
+        let candidates = mates.iter().copied().chain([cx.me()]);
+        let candidates =
+            candidates.filter(|peer| !mix.own.tried.contains(peer) && !is_suspected(cx, *peer));
+        let Some(maker) = candidates.max_by_key(rank) else {
+            return;
+        };
+        mix.own.tried.insert(maker);
+        if maker != cx.me() {
+            let closes = false;
+            mix.expected.insert(maker);
+            let message = PullMessage::AskMean {
+                round,
+                fragment,
+                closes,
+            };
+            cx.send(maker, message);
+            return;
+        }
+        if self.open(cx, (fragment, round)) {
+            // As a slice of its own that is being encoded.
+            mix.own.makes = true;
+            mix.encoding += 1;
+        }
+    }
+
+    /// Takes the means that this peer has made for itself.
+    fn take_own(&self, cx: &Context, mixes: &mut MixesOf<Self>) {
+        for mix in mixes.iter_mut().filter(|mix| mix.own.makes) {
+            let key = (mix.fragment, mix.round);
+            match self.means.stage(key) {
+                Some(Stage::Gathering | Stage::Summing { .. }) => continue,
+                Some(Stage::Made { .. }) if mix.is_collecting() => {
+                    let made = self.means.made(key, cx.me());
+                    mix.own.got =
+                        made.map(|made| (made.slice, made.parts, made.own == Some(key.1)));
+                }
+                _ => {}
+            }
+            mix.own.makes = false;
+            mix.encoding = mix.encoding.saturating_sub(1);
+        }
+    }
+
+    /// Releases own slices that no question, push or mean needs.
+    fn release(&mut self, cx: &mut Context) {
+        let means = &self.means;
+        self.parts.release(cx, |slice| means.reads(slice));
+    }
+
+    /// A part arrived for a mean that this peer makes.
+    fn part_arrived(
+        &mut self,
+        cx: &mut Context,
+        arrived: &Arrived,
+        round: Round,
+    ) -> Result<(), PeerError> {
+        let (from, slice) = (arrived.from, arrived.slice);
+        if slice.part != Part::Contribution {
+            return broke("an answer must be its sender's own contribution");
+        }
+        if slice.round < self.bounds.oldest(round) {
+            return broke("parameters that are older than the bound");
+        }
+        if !self.means.part(cx, from, slice, round, &self.parts) {
+            release(cx, [slice]);
+        }
+        Ok(())
+    }
+
+    /// The mean of this peer's group arrived, or one that it no longer needs.
+    fn mean_arrived(
+        &mut self,
+        cx: &mut Context,
+        mixes: &mut MixesOf<Self>,
+        arrived: &Arrived,
+    ) -> Result<(), PeerError> {
+        let (from, slice) = (arrived.from, arrived.slice);
+        let Tag::GroupMean { round, parts, own } = arrived.meta.tag else {
+            return Err(foreign_tag(arrived.meta.tag, "group means"));
+        };
+        if slice.part != Part::Aggregate || slice.round != round {
+            return broke("a mean of a group must be named as its maker's aggregate");
+        }
+        if !(1..=VIEW_PEERS_MAX as u32).contains(&parts) {
+            return broke("a mean of a group is that of one or more members");
+        }
+        let held = mixes.get_mut(slice.fragment).and_then(|mix| mix.own.got);
+        if held.is_some_and(|(held, ..)| held == slice) {
+            return Ok(()); // a retry of what is here already
+        }
+        if round == cx.round && mixes.came(cx, slice.fragment, from) {
+            if let Some(mix) = mixes.get_mut(slice.fragment) {
+                mix.own.got = Some((slice, parts, own == Some(round)));
+            }
+        } else {
+            release(cx, [slice]);
+        }
+        Ok(())
+    }
+}
 
 impl Rule for GroupMeans {
     type Fragment = Sought;
     type Encoding = ();
 
     fn begin(&mut self, cx: &mut Context, mixes: &mut MixesOf<Self>) {
-        let fragments: Vec<FragmentId> = cx.plan.fragment_ids().collect();
-        for fragment in fragments {
+        for fragment in cx.plan.fragment_ids() {
             let slice = slices::own(cx, fragment);
-            let (store, of) = (StoreId::Local, 1);
-            mixes.encode(cx, slice, Order::Encode { store, slice, of }, ());
+            mixes.encode(cx, StoreId::Local, slice, ());
             self.parts.begins(slice);
         }
         let mates = self.mates(cx, cx.round);
@@ -95,9 +259,10 @@ impl Rule for GroupMeans {
         }
         let makers: BTreeSet<PeerId> = mixes.expected().collect();
         let usual = cx.deadlines.allow(Wait::Partners, makers);
-        let allowed = match self.bounds.syncs(cx.round) {
-            true => cx.deadlines.ceiling(),
-            false => usual,
+        let allowed = if self.bounds.syncs(cx.round) {
+            cx.deadlines.ceiling()
+        } else {
+            usual
         };
         self.deadline = cx.wait(Wait::Partners, allowed);
         self.closes = cx.now + allowed / 2;
@@ -139,18 +304,11 @@ impl Rule for GroupMeans {
         Ok(())
     }
 
-    fn pushed(
-        &mut self,
-        cx: &mut Context,
-        _mixes: &mut MixesOf<Self>,
-        to: PeerId,
-        slice: SliceId,
-        outcome: PushOutcome,
-    ) {
+    fn pushed(&mut self, cx: &mut Context, _mixes: &mut MixesOf<Self>, push: PushEnd) {
         let means = &self.means;
         let reads = |slice: &SliceId| means.reads(slice);
-        if !self.parts.pushed(cx, (to, slice), outcome, reads) {
-            self.means.pushed(cx, (to, slice), outcome);
+        if !self.parts.pushed(cx, push, reads) {
+            self.means.pushed(cx, push);
         }
     }
 
@@ -162,9 +320,12 @@ impl Rule for GroupMeans {
 
     /// Algorithm 2 of the paper, lines 11 to 14: without a mean the parameters stay.
     fn mixture(&mut self, _cx: &mut Context, mix: &mut FragmentMix<Sought>) -> Option<Mixture> {
-        let order = mix.own.got.map(|(slice, parts, fresh)| match fresh {
-            true => mix.mean(0.0, vec![(slice, 1.0)]),
-            false => mix.mean(1.0, vec![(slice, f64::from(parts))]),
+        let order = mix.own.got.map(|(slice, parts, fresh)| {
+            if fresh {
+                mix.mean(0.0, vec![(slice, 1.0)])
+            } else {
+                mix.mean(1.0, vec![(slice, f64::from(parts))])
+            }
         });
         Some(Mixture {
             neighbours: mix.own.got.map_or(0, |(_, parts, _)| parts),
@@ -181,7 +342,7 @@ impl Rule for GroupMeans {
     ) -> Option<Mixture> {
         mix.own.got.take_if(|(slice, ..)| *slice == bad)?;
         if bad.origin != cx.me() {
-            cx.order(Order::Release { slice: bad });
+            release(cx, [bad]);
         }
         self.mixture(cx, mix)
     }
@@ -245,7 +406,7 @@ impl Rule for GroupMeans {
             other => return Err(foreign_message(other, "group means")),
         };
         if cx.plan.fragment(fragment).is_none() {
-            return unexpected("a question about a fragment that the plan does not have");
+            return broke("a question about a fragment that the plan does not have");
         }
         match message {
             ExchangeMessage::Pull(PullMessage::AskPart { round, .. }) => {
@@ -257,11 +418,7 @@ impl Rule for GroupMeans {
                     remote.round = remote.round.max(*round);
                 }
                 let key = (fragment, *round);
-                let mut group = Group::default();
-                if self.means.stage(key).is_none() {
-                    group = self.group(cx, *round);
-                }
-                self.means.open(cx, key, group, &self.parts);
+                self.open(cx, key);
                 self.means.asked(cx, from, key, *closes, &self.parts);
                 self.take_own(cx, mixes);
             }
@@ -278,9 +435,7 @@ impl Rule for GroupMeans {
     fn finish(&mut self, cx: &mut Context, mixes: &mut MixesOf<Self>) {
         let me = cx.me();
         let got = mixes.iter_mut().filter_map(|mix| mix.own.got.take());
-        for slice in got.map(|(slice, ..)| slice).filter(|s| s.origin != me) {
-            cx.order(Order::Release { slice });
-        }
+        release(cx, got.map(|(slice, ..)| slice).filter(|s| s.origin != me));
         cx.waited(Wait::Partners, false);
         // One that is behind by more than a mean over all allows has been away, and the others
         // would wait for it in every such round.

@@ -2,23 +2,14 @@
 //! buffer of the paper.
 
 use crate::core::context::Context;
-use crate::exchange::neighbours::ledger::SliceLedger;
+use crate::exchange::neighbours::pull::answer;
+use crate::exchange::neighbours::slices::{PushEnd, SliceLedger};
 use crate::limits::GROUP_MEANS_MAX;
-use crate::{FragmentId, PeerId, PullPlan, PushOutcome, Round, SliceId, SliceMeta, Tag};
+use crate::{FragmentId, PeerId, PullPlan, PushOutcome, Round, SliceId};
 use std::collections::BTreeMap;
 
-/// How often a part is pushed at most for one question.
-const PUSHES_MAX: u8 = 2;
-
-/// A part under way.
-#[derive(Clone, Copy, Debug)]
-struct Sent {
-    /// The round of the mean that it is for.
-    round: Round,
-    bytes: u64,
-    /// How often it was pushed.
-    times: u8,
-}
+/// How often a part is pushed again at most for one question.
+const AGAIN_MAX: u8 = 1;
 
 /// Published parameters, fragment by fragment. At most one push of a fragment is under way to each
 /// peer.
@@ -28,7 +19,8 @@ pub(super) struct Parts {
     newest: BTreeMap<FragmentId, (SliceId, u64)>,
     /// Fragments that are being encoded, and in which round.
     encoding: BTreeMap<FragmentId, Round>,
-    ledger: SliceLedger<Sent>,
+    /// Parts under way, each with the round of the mean that it is for.
+    ledger: SliceLedger<Round>,
     /// Who waits for which fragment, for means of which rounds.
     waiting: BTreeMap<(PeerId, FragmentId), Vec<Round>>,
 }
@@ -99,23 +91,17 @@ impl Parts {
         fragment: FragmentId,
         round: Round,
     ) {
-        let under_way = |rounds: Option<Round>, (slice, sent): (SliceId, &Sent)| {
-            let same = slice.fragment == fragment;
-            same.then_some(sent.round).or(rounds)
-        };
-        let under_way = self.ledger.to(peer).fold(None, under_way);
+        let of_it = self.ledger.to(peer);
+        let of_it = of_it.filter(|(slice, _)| slice.fragment == fragment);
+        let under_way = of_it.last().map(|(_, round)| *round);
         if under_way == Some(round) {
             return; // it asks once more, and its answer is on the way
         }
         let ready = self.ready(fragment, round);
         match ready.filter(|_| under_way.is_none()) {
             Some((slice, bytes)) => {
-                let sent = Sent {
-                    round,
-                    bytes,
-                    times: 1,
-                };
-                self.ledger.push(cx, (peer, slice), meta(&sent), sent);
+                self.ledger
+                    .push(cx, peer, slice, answer(round, bytes), round);
             }
             None => {
                 let rounds = self.waiting.entry((peer, fragment)).or_default();
@@ -132,19 +118,17 @@ impl Parts {
     pub(super) fn pushed(
         &mut self,
         cx: &mut Context,
-        (to, slice): (PeerId, SliceId),
-        outcome: PushOutcome,
+        end: PushEnd,
         reads: impl Fn(&SliceId) -> bool,
     ) -> bool {
-        let Some(sent) = self.ledger.ended(to, slice) else {
+        let PushEnd { to, slice, outcome } = end;
+        let Some(push) = self.ledger.ended(&end) else {
             return false;
         };
         let newest = self.newest.get(&slice.fragment);
         let newest = newest.is_some_and(|(newest, _)| *newest == slice);
-        if outcome == PushOutcome::Lost && newest && sent.times < PUSHES_MAX {
-            let times = sent.times + 1;
-            let again = Sent { times, ..sent };
-            self.ledger.push(cx, (to, slice), meta(&again), again);
+        if outcome == PushOutcome::Lost && newest && push.again < AGAIN_MAX {
+            self.ledger.push_again(cx, &end, push);
             return true;
         }
         self.release(cx, reads);
@@ -158,13 +142,5 @@ impl Parts {
     /// A peer is gone, and waits for no part.
     pub(super) fn gone(&mut self, peer: PeerId) {
         self.waiting.retain(|(waits, _), _| *waits != peer);
-    }
-}
-
-fn meta(sent: &Sent) -> SliceMeta {
-    SliceMeta {
-        of: 1,
-        bytes: sent.bytes,
-        tag: Tag::Answer { round: sent.round },
     }
 }

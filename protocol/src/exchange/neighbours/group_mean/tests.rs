@@ -6,9 +6,10 @@ use crate::exchange::{Exchange, Outcome, Signal};
 use crate::limits::GROUP_MEANS_MAX;
 use crate::wire::Message;
 use crate::{
-    Attempt, BytesBound, Contribution, DeadlinePlan, Digest, ExchangeKind, FragmentPlan,
-    LayoutHash, Output, OverlapPlan, Part, Partners, PeerConfig, Plan, PullAnswers, PullPlan,
-    RunId, Schedule, SliceMeta, StepBudget, Synchronization, Topology, TrainSummary, WorkError,
+    Attempt, BytesBound, Contribution, DeadlinePlan, Digest, ExchangeKind, FragmentId,
+    FragmentPlan, LayoutHash, Order, Output, OverlapPlan, Part, Partners, PeerConfig, Plan,
+    PullAnswers, PullPlan, RunId, Schedule, SliceMeta, StepBudget, Synchronization, Topology,
+    TrainSummary, WorkError,
 };
 use core::time::Duration;
 

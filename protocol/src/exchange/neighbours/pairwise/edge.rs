@@ -35,7 +35,7 @@ pub(super) struct Sent {
     pub(super) slice: SliceId,
     pub(super) meta: SliceMeta,
     pub(super) number: u32,
-    /// Whether a push of it is under way; else it is due again.
+    /// Set while a push of it is under way; else it is due again.
     pub(super) under_way: bool,
     /// How often it was pushed again since the round began.
     pub(super) again: u8,
@@ -61,7 +61,7 @@ pub(super) struct Edge {
     pub(super) session: u32,
     /// The highest session that the other end was heard in: the next one's number is above it.
     pub(super) above: u32,
-    /// Whether a session is open.
+    /// Set while a session is open.
     pub(super) open: bool,
     /// The exchange under way.
     pub(super) number: u32,
@@ -70,7 +70,7 @@ pub(super) struct Edge {
     pub(super) theirs: Vec<Waiting>,
     /// Own slices whose arrival is not known.
     pub(super) unheard: Vec<Sent>,
-    /// Whether the mix under way reads this exchange.
+    /// Set while a mix under way reads this exchange.
     pub(super) mixing: bool,
     /// The link is gone: the exchange that is complete is mixed, then the session ends.
     pub(super) closing: bool,
@@ -158,7 +158,7 @@ impl Edge {
         self.theirs.iter().find(|w| w.number == self.number)
     }
 
-    /// Whether both halves of the exchange under way are here.
+    /// Both halves of the exchange under way are here.
     pub(super) fn complete(&self) -> bool {
         matches!(self.half, Half::Pushed(..)) && self.awaited().is_some()
     }

@@ -2,12 +2,29 @@
 //! arrive, and sessions end.
 
 use super::edge::{Edge, Half, Meaning, Sent, Waiting};
-use super::standing::Standing;
 use crate::core::context::Context;
 use crate::exchange::neighbours::rule::Encoded;
+use crate::exchange::neighbours::slices::{PushEnd, is_linked, release};
 use crate::limits::{HISTORY_ROUNDS_MAX, PUSHES_AT_ONCE_MAX};
-use crate::{Event, FragmentId, Order, PeerId, PushOutcome, SliceId, SliceMeta, Tag};
+use crate::{Event, FragmentId, Order, PeerId, PushOutcome, SliceMeta, Tag};
 use std::collections::BTreeMap;
+
+/// How far a peer is with one neighbour and fragment. Where both ends are in the same session and
+/// have finished as many exchanges, their weights are the same to the bit; else one end has
+/// finished exactly one more.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Standing {
+    /// The neighbour.
+    pub peer: PeerId,
+    /// The fragment.
+    pub fragment: FragmentId,
+    /// Number of the session.
+    pub session: u32,
+    /// Exchanges finished in it.
+    pub exchanges: u32,
+    /// Sum of the weights that they were mixed with.
+    pub weight: f64,
+}
 
 /// One neighbour and one fragment.
 type Key = (FragmentId, PeerId);
@@ -23,7 +40,7 @@ pub(in crate::exchange::neighbours) struct Begun {
 /// The edges to all neighbours, fragment by fragment.
 #[derive(Debug)]
 pub(super) struct Edges {
-    /// Whether slices are differences to replicas.
+    /// Set where slices are differences to replicas.
     pub(super) replicas: bool,
     all: BTreeMap<Key, Edge>,
 }
@@ -62,11 +79,11 @@ impl Edges {
     /// Pushes halves again that did not or may not have arrived. Ends a session whose half has not
     /// arrived for many rounds.
     pub(super) fn push_again(&mut self, cx: &mut Context) {
-        let linked: Vec<PeerId> = cx.view.greeted().map(|(id, _)| id).collect();
         let mut stuck = Vec::new();
         for ((fragment, peer), edge) in &mut self.all {
             let due = edge.unheard.iter_mut().filter(|sent| !sent.under_way);
-            for sent in due.filter(|_| linked.contains(peer)) {
+            let linked = is_linked(cx, *peer);
+            for sent in due.filter(|_| linked) {
                 (sent.under_way, sent.again) = (true, 0);
                 cx.push(*peer, sent.slice, sent.meta, 0);
             }
@@ -95,7 +112,8 @@ impl Edges {
     pub(super) fn take(
         &mut self,
         cx: &mut Context,
-        (from, session): (PeerId, u32),
+        from: PeerId,
+        session: u32,
         waiting: Waiting,
     ) -> bool {
         let (slice, number) = (waiting.slice, waiting.number);
@@ -135,13 +153,8 @@ impl Edges {
     }
 
     /// This end's half is encoded, or cannot be.
-    pub(super) fn encoded(
-        &mut self,
-        cx: &mut Context,
-        encoded: &Encoded<'_, Begun>,
-        bytes: Option<u64>,
-    ) {
-        let (slice, begun) = (encoded.slice, encoded.note);
+    pub(super) fn encoded(&mut self, cx: &mut Context, encoded: &Encoded<'_, Begun>) {
+        let (slice, begun, bytes) = (encoded.slice, encoded.note, encoded.bytes());
         let edge = self.all.get_mut(&(slice.fragment, begun.peer));
         let edge = edge.filter(|edge| edge.half == Half::Encoding(encoded.order));
         match (edge, bytes) {
@@ -173,13 +186,8 @@ impl Edges {
     }
 
     /// The push of this end's half ended.
-    pub(super) fn pushed(
-        &mut self,
-        cx: &mut Context,
-        to: PeerId,
-        slice: SliceId,
-        outcome: PushOutcome,
-    ) {
+    pub(super) fn pushed(&mut self, cx: &mut Context, push: PushEnd) {
+        let PushEnd { to, slice, outcome } = push;
         let Some(edge) = self.all.get_mut(&(slice.fragment, to)) else {
             return;
         };
@@ -277,12 +285,6 @@ impl Edges {
             weight: edge.mixed,
         });
         standings.collect()
-    }
-}
-
-fn release(cx: &mut Context, slices: impl IntoIterator<Item = SliceId>) {
-    for slice in slices {
-        cx.order(Order::Release { slice });
     }
 }
 

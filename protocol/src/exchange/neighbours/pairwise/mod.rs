@@ -36,24 +36,19 @@
 
 mod edge;
 mod edges;
-mod standing;
 
-use super::mix::FragmentMix;
-use super::mixture::Mixture;
+use super::mix::{FragmentMix, Mixture};
 use super::ranks::Ranks;
 use super::rule::{Encoded, MixesOf, Rule};
-use super::slices::{self, unexpected};
+use super::slices::{self, PushEnd};
 use crate::core::context::Context;
-use crate::exchange::{Arrived, foreign_tag};
+use crate::exchange::{Arrived, broke};
 use crate::limits::{NEIGHBOURS_MAX, PATIENCE_ROUNDS, ROUNDS_AHEAD_MAX};
-use crate::{
-    ExchangeKind, FragmentId, Order, Part, PeerError, PeerId, Plan, PushOutcome, SliceId, StoreId,
-    Tag, Topology,
-};
+use crate::{ExchangeKind, FragmentId, Part, PeerError, PeerId, Plan, SliceId, StoreId, Topology};
 use edge::{Edge, Half, Waiting};
+pub use edges::Standing;
 use edges::{Begun, Edges};
 use rand_core::Rng;
-pub use standing::Standing;
 
 /// The rule of exchanges between two.
 pub(super) struct Pairwise {
@@ -81,9 +76,10 @@ impl Pairwise {
             .map(|(id, _)| id)
             .take(NEIGHBOURS_MAX)
             .collect();
-        match self.edges.replicas {
-            true => with_strangers(drawn, begun_by_them),
-            false => self.one_or_answers(cx, fragment, drawn, begun_by_them),
+        if self.edges.replicas {
+            with_strangers(drawn, begun_by_them)
+        } else {
+            self.one_or_answers(cx, fragment, drawn, begun_by_them)
         }
     }
 
@@ -142,22 +138,14 @@ impl Pairwise {
                 edge.begin(next);
             }
             if edge.half == Half::Idle {
-                let whole = replicas && edge.number == 0;
-                let slice = SliceId {
-                    part: match whole {
-                        true => Part::Aggregate,
-                        false => Part::Contribution,
-                    },
-                    ..slices::own_of_slot(cx, fragment, slot)
-                };
-                let store = match replicas {
-                    true => StoreId::Replica(peer),
-                    false => StoreId::Local,
-                };
-                let order = Order::Encode {
-                    store,
-                    slice,
-                    of: 1,
+                let mut slice = slices::own_of_slot(cx, fragment, slot);
+                if replicas && edge.number == 0 {
+                    slice.part = Part::Aggregate;
+                }
+                let store = if replicas {
+                    StoreId::Replica(peer)
+                } else {
+                    StoreId::Local
                 };
                 let session = edge.session;
                 let begun = Begun {
@@ -167,7 +155,7 @@ impl Pairwise {
                 };
                 // The order's number tells this half from one of an earlier session that is still
                 // being encoded.
-                edge.half = Half::Encoding(mixes.encode(cx, slice, order, begun));
+                edge.half = Half::Encoding(mixes.encode(cx, store, slice, begun));
             }
             if replicas
                 && share > 0.0
@@ -200,8 +188,7 @@ impl Rule for Pairwise {
     fn begin(&mut self, cx: &mut Context, mixes: &mut MixesOf<Self>) {
         // Old halves first: without them the other end cannot finish its exchange.
         self.edges.push_again(cx);
-        let fragments: Vec<FragmentId> = cx.plan.fragment_ids().collect();
-        for fragment in fragments {
+        for fragment in cx.plan.fragment_ids() {
             self.begin_fragment(cx, mixes, fragment);
         }
         cx.await_partners(mixes.expected());
@@ -213,13 +200,12 @@ impl Rule for Pairwise {
         mixes: &mut MixesOf<Self>,
         encoded: Encoded<'_, Begun>,
     ) {
-        let bytes = encoded.bytes();
         // A half of a past round does not hold up this round's mix, but it still belongs to its
         // session.
         if let Some(mix) = mixes.of(encoded.slice) {
-            mix.failed |= bytes.is_none();
+            mix.failed |= encoded.bytes().is_none();
         }
-        self.edges.encoded(cx, &encoded, bytes);
+        self.edges.encoded(cx, &encoded);
     }
 
     fn arrived(
@@ -235,7 +221,7 @@ impl Rule for Pairwise {
             share,
             number,
         };
-        if self.edges.take(cx, (from, session), waiting) {
+        if self.edges.take(cx, from, session, waiting) {
             // It does its part, however late.
             cx.view.forgive(from);
             mixes.came(cx, slice.fragment, from);
@@ -243,15 +229,8 @@ impl Rule for Pairwise {
         Ok(())
     }
 
-    fn pushed(
-        &mut self,
-        cx: &mut Context,
-        _mixes: &mut MixesOf<Self>,
-        to: PeerId,
-        slice: SliceId,
-        outcome: PushOutcome,
-    ) {
-        self.edges.pushed(cx, to, slice, outcome);
+    fn pushed(&mut self, cx: &mut Context, _mixes: &mut MixesOf<Self>, push: PushEnd) {
+        self.edges.pushed(cx, push);
     }
 
     /// Mixes every exchange whose two halves are here.
@@ -273,14 +252,10 @@ impl Rule for Pairwise {
             edge.mixing = true;
             neighbours += 1;
         }
-        let (round, fragment) = (mix.round, mix.fragment);
-        let order = match replicas {
-            true => (!inputs.is_empty()).then_some(Order::MixReplicas {
-                round,
-                fragment,
-                inputs,
-            }),
-            false => mix.mean(1.0, inputs),
+        let order = if replicas {
+            mix.replicas(inputs)
+        } else {
+            mix.mean(1.0, inputs)
         };
         Some(Mixture {
             order,
@@ -339,22 +314,13 @@ fn check(cx: &Context, arrived: &Arrived, replicas: bool) -> Result<(u32, u32, f
     slices::check(cx, arrived)?;
     let (slice, meta) = (arrived.slice, arrived.meta);
     if slice.part == Part::Partial {
-        return unexpected("a partial sum between neighbours");
+        return broke("a partial sum between neighbours");
     }
-    let Tag::Half {
-        session,
-        exchange: number,
-        share,
-    } = meta.tag
-    else {
-        return Err(foreign_tag(meta.tag, "an exchange of two"));
-    };
-    if !(share.is_finite() && (0.0..=1.0).contains(&share)) {
-        return unexpected("the share that a slice offers must be from 0 to 1");
-    }
+    let half = slices::half_of(meta.tag, "an exchange of two")?;
+    let (session, number, _) = half;
     let whole = slice.part == Part::Aggregate;
     if session == 0 || whole != (replicas && number == 0) {
-        return unexpected("only what begins a session is whole, and sessions begin with one");
+        return broke("only what begins a session is whole, and sessions begin with one");
     }
-    Ok((session, number, share))
+    Ok(half)
 }

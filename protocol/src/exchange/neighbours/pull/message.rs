@@ -37,7 +37,7 @@ pub enum PullMessage {
         round: Round,
         /// The fragment.
         fragment: FragmentId,
-        /// Whether the sender cannot wait for further parts of it.
+        /// Set once the sender cannot wait for further parts of it.
         closes: bool,
     },
     /// Answers [`PullMessage::AskMean`]: there is no such mean, and there will be none.

@@ -66,38 +66,38 @@
 //! averaging" (IEEE TPDS), algorithm 2; Luo et al. 2019, "Hop: heterogeneity-aware decentralized
 //! training" (ASPLOS), sections 4 and 5.
 
-mod asking;
 mod message;
 mod published;
 #[cfg(test)]
 mod tests;
 
-use super::mix::FragmentMix;
-use super::mixture::Mixture;
+use super::mix::{FragmentMix, Mixture};
+use super::ranks::Ranks;
 use super::rule::{Encoded, MixesOf, Rule};
-use super::slices::{self, unexpected};
+use super::slices::{self, PushEnd, release};
 use crate::core::context::Context;
-use crate::exchange::{Arrived, ExchangeMessage, foreign_message, foreign_tag};
+use crate::core::timers::Timer;
+use crate::exchange::{Arrived, ExchangeMessage, broke, foreign_message, foreign_tag};
 use crate::{
-    Event, FragmentId, Order, Part, PeerError, PeerId, PullPlan, PushOutcome, Round, SliceId,
-    StoreId, Tag, Time, Topology, Wait,
+    Event, Part, PeerError, PeerId, PullPlan, Round, SliceId, StoreId, Tag, Time, Topology, Wait,
 };
 pub use message::PullMessage;
 use published::Published;
+pub(super) use published::answer;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The rule of pulling.
 pub(super) struct Pull {
     topology: Box<dyn Topology>,
     bounds: PullPlan,
-    /// Whether questions name the iterate that they want.
+    /// Set where questions name the iterate that they want.
     queues: bool,
     published: Published,
     /// This round's row of W: who is asked, and what each answer counts.
     row: BTreeMap<PeerId, f64>,
     /// When the wait for answers ends.
     deadline: Time,
-    /// Whether those that have not answered are still to be asked again before that.
+    /// Set until those that have not answered are asked again, before the deadline.
     asks_again: bool,
     /// The round that is asked for.
     target: Round,
@@ -111,17 +111,9 @@ pub(super) struct Pull {
 pub(super) type Answers = BTreeMap<PeerId, (SliceId, f64)>;
 
 impl Pull {
-    /// A question is answered with what a peer published last.
-    pub(super) fn new(topology: Box<dyn Topology>, bounds: PullPlan) -> Self {
-        Self::answering(topology, bounds, false)
-    }
-
-    /// A question is answered with the iterate of its round, or the newest one before it.
-    pub(super) fn with_queues(topology: Box<dyn Topology>, bounds: PullPlan) -> Self {
-        Self::answering(topology, bounds, true)
-    }
-
-    fn answering(topology: Box<dyn Topology>, bounds: PullPlan, queues: bool) -> Self {
+    /// With `queues`, a question is answered with the iterate of its round, or the newest one before it;
+    /// otherwise with what a peer published last.
+    pub(super) fn new(topology: Box<dyn Topology>, bounds: PullPlan, queues: bool) -> Self {
         Self {
             topology,
             bounds,
@@ -135,6 +127,117 @@ impl Pull {
             taken: BTreeMap::new(),
         }
     }
+
+    /// The round whose iterates are asked for: this peer's own. With queues, one that is `skip` rounds
+    /// behind all partners of its row asks for those that they have all published, and continues
+    /// behind them: the tokens of the paper (section 5), which say how far each partner is ahead.
+    fn find_target(&self, cx: &Context) -> Round {
+        let partners = self.row.keys().filter_map(|peer| cx.view.get(*peer));
+        let slowest = partners.map(|remote| remote.round).min();
+        let others = slowest.unwrap_or(cx.round);
+        let behind = others.since(cx.round);
+        if self.queues && self.bounds.skip > 0 && behind >= u64::from(self.bounds.skip) {
+            Round(others.0 - 1)
+        } else {
+            cx.round
+        }
+    }
+
+    /// This peer's row of W. A topology gives columns: the weight of an answer is the share that
+    /// its sender would push here.
+    fn find_row(&self, cx: &Context) -> BTreeMap<PeerId, f64> {
+        let ranks = Ranks::live(cx);
+        if self.bounds.syncs(cx.round) {
+            let share = 1.0 / ranks.count() as f64;
+            let others = (0..ranks.count()).filter_map(|rank| ranks.other(rank));
+            return others.map(|peer| (peer, share)).collect();
+        }
+        let asked = ranks.partners(&*self.topology, cx).receive;
+        let weight = |rank: usize| {
+            let pushes = ranks.partners_of(rank, &*self.topology, cx).send;
+            pushes.into_iter().find(|(to, _)| *to == ranks.me())
+        };
+        let row = asked.into_iter();
+        row.filter_map(|rank| Some((ranks.other(rank)?, weight(rank)?.1)))
+            .collect()
+    }
+
+    /// Waits for no more answers where enough are here, and no partner is too far behind.
+    fn leave_backup(&self, cx: &Context, mixes: &mut MixesOf<Self>) {
+        if self.bounds.backup == 0 || self.bounds.syncs(cx.round) {
+            return;
+        }
+        let enough = self.row.len().saturating_sub(self.bounds.backup as usize);
+        let near = |peer: &PeerId| {
+            let behind = cx
+                .view
+                .get(*peer)
+                .map_or(0, |remote| cx.round.since(remote.round));
+            behind < u64::from(self.bounds.lead)
+        };
+        for mix in mixes.iter_mut() {
+            let answered = mix.own.len() + self.unchanged.len();
+            if answered >= enough.max(1) && mix.expected.iter().all(near) {
+                mix.expected.clear();
+            }
+        }
+    }
+
+    /// Asks one partner of the round.
+    fn ask_one(&self, cx: &mut Context, peer: PeerId) {
+        let round = self.target;
+        let message = if self.queues {
+            let taken = self.taken.get(&peer).copied();
+            PullMessage::AskSince { round, taken }
+        } else {
+            PullMessage::Ask { round }
+        };
+        cx.send(peer, message);
+    }
+
+    /// Asks the partners of the round, and sets the timer to when they are asked again.
+    fn ask(&mut self, cx: &mut Context) {
+        for peer in self.row.keys() {
+            self.ask_one(cx, *peer);
+        }
+        if !self.row.is_empty() {
+            let allowed = cx.deadlines.allow(Wait::Partners, self.row.keys().copied());
+            self.deadline = cx.wait(Wait::Partners, allowed);
+            self.asks_again = true;
+            cx.timers.set(Timer::Exchange, cx.now + allowed / 2);
+        }
+    }
+
+    /// What this peer's own parameters and the answers count in the mean of a round.
+    ///
+    /// Without queues an answer has its share of the row, and what did not come stays with this
+    /// peer: `(1 - sum_j W_ij, W_ij)`. With queues an iterate u counts
+    /// `W_iu (u.round - (k - s) + 1)` in round k, this peer's own included, and `Order::Mix` divides
+    /// by the sum of what is there: Luo et al. 2019, section 4.4, with the row's shares for the
+    /// paper's equal ones. An iterate of round k counts s + 1 times as much as one s rounds older;
+    /// this peer's own counts nothing where it is older than that. With s = 0 it is the mean of what
+    /// came of round k.
+    fn weights(
+        &self,
+        round: Round,
+        answers: &BTreeMap<PeerId, (SliceId, f64)>,
+    ) -> (f64, Vec<(SliceId, f64)>) {
+        if !self.queues {
+            let inputs: Vec<(SliceId, f64)> = answers.values().copied().collect();
+            let taken: f64 = inputs.iter().map(|(_, weight)| weight).sum();
+            return ((1.0 - taken).max(0.0), inputs);
+        }
+        let slack = u64::from(self.bounds.slack(self.target));
+        let freshness = |of: Round| {
+            let age = self.target.0.saturating_sub(of.0);
+            (slack + 1).saturating_sub(age) as f64
+        };
+        let inputs = answers.values();
+        let inputs = inputs.map(|(slice, share)| (*slice, share * freshness(slice.round)));
+        let inputs = inputs.collect();
+        let own = (1.0 - self.row.values().sum::<f64>()).max(0.0);
+        (own * freshness(round), inputs)
+    }
 }
 
 impl Rule for Pull {
@@ -147,11 +250,9 @@ impl Rule for Pull {
         self.target = self.find_target(cx);
         self.unchanged.clear();
         self.ask(cx);
-        let fragments: Vec<FragmentId> = cx.plan.fragment_ids().collect();
-        for fragment in fragments {
+        for fragment in cx.plan.fragment_ids() {
             let slice = slices::own(cx, fragment);
-            let (store, of) = (StoreId::Local, 1);
-            mixes.encode(cx, slice, Order::Encode { store, slice, of }, ());
+            mixes.encode(cx, StoreId::Local, slice, ());
             if let Some(mix) = mixes.get_mut(fragment) {
                 mix.expected.extend(self.row.keys());
             }
@@ -186,14 +287,14 @@ impl Rule for Pull {
             return Err(foreign_tag(arrived.meta.tag, "pull"));
         };
         if slice.part != Part::Contribution {
-            return unexpected("an answer must be its sender's own contribution");
+            return broke("an answer must be its sender's own contribution");
         }
         let answers = mixes.get_mut(slice.fragment).map(|mix| &mix.own);
         if answers.is_some_and(|answers| answers.values().any(|(held, _)| *held == slice)) {
             return Ok(()); // a retry of what is here already
         }
         if self.queues && slice.round < self.bounds.oldest(round) {
-            return unexpected("an iterate that is older than the bound");
+            return broke("an iterate that is older than the bound");
         }
         let current = round == self.target;
         if current && mixes.came(cx, slice.fragment, from) {
@@ -203,21 +304,14 @@ impl Rule for Pull {
             }
         } else {
             // An answer to a round that continued without it.
-            cx.order(Order::Release { slice });
+            release(cx, [slice]);
         }
         self.leave_backup(cx, mixes);
         Ok(())
     }
 
-    fn pushed(
-        &mut self,
-        cx: &mut Context,
-        _mixes: &mut MixesOf<Self>,
-        to: PeerId,
-        slice: SliceId,
-        outcome: PushOutcome,
-    ) {
-        self.published.pushed(cx, to, slice, outcome);
+    fn pushed(&mut self, cx: &mut Context, _mixes: &mut MixesOf<Self>, push: PushEnd) {
+        self.published.pushed(cx, push);
     }
 
     /// The share of a partner that did not answer stays with this peer's parameters, so the row is
@@ -252,7 +346,7 @@ impl Rule for Pull {
         if mix.own.len() == all {
             return None;
         }
-        cx.order(Order::Release { slice: bad });
+        release(cx, [bad]);
         self.mixture(cx, mix)
     }
 
@@ -324,9 +418,8 @@ impl Rule for Pull {
 
     fn finish(&mut self, cx: &mut Context, mixes: &mut MixesOf<Self>) {
         for mix in mixes.iter_mut() {
-            for (slice, _) in std::mem::take(&mut mix.own).into_values() {
-                cx.order(Order::Release { slice });
-            }
+            let answers = std::mem::take(&mut mix.own).into_values();
+            release(cx, answers.map(|(slice, _)| slice));
         }
         cx.waited(Wait::Partners, false);
         if self.queues && self.bounds.skip > 0 {

@@ -4,22 +4,13 @@
 
 use super::message::PullMessage;
 use crate::core::context::Context;
-use crate::exchange::neighbours::ledger::SliceLedger;
+use crate::exchange::neighbours::slices::{PushEnd, SliceLedger};
 use crate::limits::PULL_QUEUE_BYTES_MAX;
 use crate::{FragmentId, PeerId, PullPlan, PushOutcome, Round, SliceId, SliceMeta, Tag};
 use std::collections::BTreeMap;
 
-/// How often an answer is pushed at most: a second loss of the same bytes means a bad link.
-const PUSHES_MAX: u8 = 2;
-
-/// An answer under way.
-#[derive(Clone, Copy, Debug)]
-struct Answer {
-    /// The asker's round.
-    round: Round,
-    /// How often it was pushed.
-    times: u8,
-}
+/// How often an answer is pushed again at most: a second loss of the same bytes means a bad link.
+const AGAIN_MAX: u8 = 1;
 
 /// What a peer waits for.
 #[derive(Clone, Copy, Debug)]
@@ -34,12 +25,13 @@ struct Question {
 #[derive(Debug)]
 pub(super) struct Published {
     bounds: PullPlan,
-    /// Whether a question is answered with the iterate of its round.
+    /// Set where a question is answered with the iterate of its round.
     queues: bool,
     /// The last iterates of each fragment, each with its size: [`PullPlan::queue`] of them, or the
     /// newest one.
     iterates: BTreeMap<FragmentId, BTreeMap<Round, (SliceId, u64)>>,
-    ledger: SliceLedger<Answer>,
+    /// Answers under way, each with the asker's round.
+    ledger: SliceLedger<Round>,
     /// Who waits for an answer, and what it asked for.
     waiting: BTreeMap<PeerId, Question>,
 }
@@ -72,10 +64,7 @@ impl Published {
 
     /// Keeps as many iterates as the plan says, within the bound on their bytes.
     fn forget_the_oldest(&mut self, newest: SliceId) {
-        let kept = match self.queues {
-            true => self.bounds.queue(),
-            false => 1,
-        };
+        let kept = if self.queues { self.bounds.queue() } else { 1 };
         let queue = self.iterates.entry(newest.fragment).or_default();
         while queue.len() > kept {
             let oldest = queue.keys().copied().find(|round| *round != newest.round);
@@ -114,16 +103,14 @@ impl Published {
         // All fragments have been published in this round.
         let whole = self.iterates.values().filter_map(newest).min()?;
         let of = |queue: &BTreeMap<Round, (SliceId, u64)>| {
-            let until = match self.queues {
-                true => queue.range(..=round.min(whole)).next_back(),
-                false => None,
+            let found = if self.queues {
+                let until = queue.range(..=round.min(whole)).next_back();
+                // Without one the asker is further behind than the queue is long.
+                until.or(queue.iter().next())
+            } else {
+                queue.iter().next_back()
             };
-            let other = match self.queues {
-                // The asker is further behind than the queue is long.
-                true => queue.iter().next(),
-                false => queue.iter().next_back(),
-            };
-            until.or(other).map(|(_, iterate)| *iterate)
+            found.map(|(_, iterate)| *iterate)
         };
         let chosen: Option<Vec<(SliceId, u64)>> = self.iterates.values().map(of).collect();
         let oldest = self.bounds.oldest(round);
@@ -138,7 +125,7 @@ impl Published {
         round: Round,
         taken: Option<Round>,
     ) {
-        let under_way = self.ledger.to(peer).next().map(|(_, answer)| answer.round);
+        let under_way = self.ledger.to(peer).next().map(|(_, round)| *round);
         if under_way == Some(round) {
             return; // it asks once more, and its answer is on the way
         }
@@ -152,38 +139,29 @@ impl Published {
             return;
         }
         for (slice, bytes) in chosen {
-            let answer = Answer { round, times: 1 };
             self.ledger
-                .push(cx, (peer, slice), meta(round, bytes), answer);
+                .push(cx, peer, slice, answer(round, bytes), round);
         }
     }
 
     /// The push of an answer ended. A lost answer is pushed once more while it is kept; after
     /// that the asker continues without it.
-    pub(super) fn pushed(
-        &mut self,
-        cx: &mut Context,
-        peer: PeerId,
-        slice: SliceId,
-        outcome: PushOutcome,
-    ) {
-        let Some(answer) = self.ledger.ended(peer, slice) else {
+    pub(super) fn pushed(&mut self, cx: &mut Context, end: PushEnd) {
+        let PushEnd { to, slice, outcome } = end;
+        let Some(push) = self.ledger.ended(&end) else {
             return;
         };
         let queue = self.iterates.get(&slice.fragment);
         let kept = queue.and_then(|queue| queue.get(&slice.round));
-        let kept = kept.filter(|(kept, _)| *kept == slice && answer.times < PUSHES_MAX);
-        if let (PushOutcome::Lost, Some((_, bytes))) = (outcome, kept) {
-            let meta = meta(answer.round, *bytes);
-            let times = answer.times + 1;
-            let again = Answer { times, ..answer };
-            self.ledger.push(cx, (peer, slice), meta, again);
+        let kept = kept.is_some_and(|(kept, _)| *kept == slice);
+        if outcome == PushOutcome::Lost && kept && push.again < AGAIN_MAX {
+            self.ledger.push_again(cx, &end, push);
             return;
         }
         self.ledger.release(cx, |_| false);
-        let busy = self.ledger.to(peer).next().is_some();
-        if !busy && let Some(question) = self.waiting.remove(&peer) {
-            self.asked(cx, peer, question.round, question.taken);
+        let busy = self.ledger.to(to).next().is_some();
+        if !busy && let Some(question) = self.waiting.remove(&to) {
+            self.asked(cx, to, question.round, question.taken);
         }
     }
 
@@ -193,8 +171,8 @@ impl Published {
     }
 }
 
-/// Of an answer to what was asked in a round.
-fn meta(round: Round, bytes: u64) -> SliceMeta {
+/// An answer to what was asked in a round.
+pub(in crate::exchange::neighbours) fn answer(round: Round, bytes: u64) -> SliceMeta {
     SliceMeta {
         of: 1,
         bytes,

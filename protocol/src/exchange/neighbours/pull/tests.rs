@@ -8,9 +8,9 @@ use crate::exchange::neighbours::Neighbours;
 use crate::exchange::{CenterMessage, Exchange, Outcome, Signal};
 use crate::wire::Message;
 use crate::{
-    BytesBound, Contribution, DeadlinePlan, Digest, Done, ExchangeKind, FragmentPlan, LayoutHash,
-    OrderId, Output, OverlapPlan, Partners, PeerConfig, Plan, PushOutcome, Round, RunId, Schedule,
-    SliceMeta, StepBudget, Synchronization, TrainSummary, WorkError,
+    BytesBound, Contribution, DeadlinePlan, Digest, Done, ExchangeKind, FragmentId, FragmentPlan,
+    LayoutHash, Order, OrderId, Output, OverlapPlan, Partners, PeerConfig, Plan, PushOutcome,
+    Round, RunId, Schedule, SliceMeta, StepBudget, Synchronization, TrainSummary, WorkError,
 };
 use core::time::Duration;
 
@@ -38,13 +38,13 @@ fn one() -> (Neighbours<Pull>, Context) {
 
 /// As [`one`], with bounds.
 fn bounded(bounds: PullPlan) -> (Neighbours<Pull>, Context) {
-    let pull = Pull::new(Box::new(Complete), bounds);
+    let pull = Pull::new(Box::new(Complete), bounds, false);
     (Neighbours::new(pull), context(bounds))
 }
 
 /// As [`bounded`], with queues.
 fn queued(bounds: PullPlan) -> (Neighbours<Pull>, Context) {
-    let pull = Pull::with_queues(Box::new(Complete), bounds);
+    let pull = Pull::new(Box::new(Complete), bounds, true);
     (Neighbours::new(pull), context(bounds))
 }
 

@@ -11,7 +11,7 @@ pub(super) struct Relayed {
     pub(super) slice: SliceId,
     /// How many peers' parameters it is the mean of.
     pub(super) count: u32,
-    /// Whether its sender takes this peer for its parent. A message that goes down counts only
+    /// Set where its sender takes this peer for its parent. A message that goes down counts only
     /// where this peer takes the sender for its parent.
     pub(super) up: bool,
 }
@@ -48,7 +48,7 @@ impl Edge {
         (self.waiting.len() > RELAY_SUM_WAITING_MAX).then(|| self.waiting.remove(0).slice)
     }
 
-    /// Whether to wait for its message of this round: it has sent before, but nothing of this round
+    /// Its message of this round is waited for: it has sent before, but nothing of this round
     /// or a later one. If it is rounds behind, its next message is awaited after every mix. A peer
     /// that has sent nothing yet is not awaited, because it may not be a neighbour in its own view.
     ///
@@ -64,12 +64,12 @@ impl Edge {
         !come && self.missed < RELAY_SUM_MISSES_MAX
     }
 
-    /// Whether it has not answered for long: it has another parent, or does not relay.
+    /// It has not answered for long, so it has another parent, or does not relay.
     pub(super) fn is_silent(&self) -> bool {
         self.held.is_none() && self.unanswered > PATIENCE_ROUNDS
     }
 
-    /// Whether it takes this peer for its parent, as far as is known.
+    /// It takes this peer for its parent, as far as is known.
     pub(super) fn is_child(&self) -> bool {
         let held = self.held.as_ref().map(|(held, _)| held);
         self.waiting.last().or(held).is_some_and(|m| m.up)
@@ -148,7 +148,7 @@ impl Edge {
     }
 }
 
-/// Whether rounds are too far from each other to say who waits for whom: one of the peers began
+/// Rounds are too far from each other to say who waits for whom: one of the peers began
 /// earlier, or alone.
 fn apart(one: Round, other: Round) -> bool {
     one.0.abs_diff(other.0) > ROUNDS_AHEAD_MAX

@@ -43,26 +43,341 @@
 //! **Source:** Vogels et al. 2021, "RelaySum for Decentralized Deep Learning on Heterogeneous Data"
 //! (NeurIPS), algorithm 1.
 
-mod counting;
 mod edge;
-mod message;
-mod passing;
-mod state;
 mod tree;
 
-use super::mix::FragmentMix;
-use super::mixture::Mixture;
+use super::mix::{FragmentMix, Mixture};
 use super::rule::{Encoded, MixesOf, Rule};
-use super::slices::{self, unexpected};
+use super::slices::{self, PushEnd, SliceLedger, is_linked, release};
 use crate::core::context::Context;
-use crate::exchange::{Arrived, foreign_tag};
-use crate::limits::{RELAY_SUM_MISSES_MAX, ROUNDS_AHEAD_MAX, VIEW_PEERS_MAX};
-use crate::{FragmentId, Part, PeerError, PeerId, PushOutcome, SliceId, Tag};
+use crate::exchange::{Arrived, broke, foreign_tag};
+use crate::limits::{
+    NEIGHBOURS_MAX, PUSHES_AT_ONCE_MAX, RELAY_SUM_MISSES_MAX, RELAY_SUM_UNDER_WAY_MAX,
+    ROUNDS_AHEAD_MAX, VIEW_PEERS_MAX,
+};
+use crate::{
+    Done, FragmentId, Order, Part, PeerError, PeerId, PushOutcome, SliceId, SliceMeta, Tag,
+    Topology, WorkError,
+};
 use edge::{Edge, Relayed};
-use message::{Passing, Served};
-pub(super) use state::RelaySum;
-use state::release;
-use tree::may_be_above;
+use std::collections::{BTreeMap, BTreeSet};
+use tree::{Tree, may_be_above};
+
+/// A message that is being made.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Passing {
+    to: PeerId,
+    /// How many peers' parameters it is the mean of.
+    count: u32,
+    /// Set where it goes to the parent.
+    up: bool,
+}
+
+/// Who gets a message of a fragment in a round.
+#[derive(Debug, Default)]
+pub(super) struct Served {
+    /// Peers that a message was made for.
+    served: BTreeSet<PeerId>,
+    /// Peers that get one as soon as they have acknowledged an earlier one.
+    unserved: BTreeSet<PeerId>,
+}
+
+/// The rule of relayed sums.
+pub(super) struct RelaySum {
+    topology: Box<dyn Topology>,
+    /// The tree of this round.
+    tree: Option<Tree>,
+    edges: BTreeMap<(FragmentId, PeerId), Edge>,
+    /// Messages whose push is under way.
+    sent: SliceLedger<()>,
+}
+
+impl RelaySum {
+    pub(super) fn new(topology: Box<dyn Topology>) -> Self {
+        Self {
+            topology,
+            tree: None,
+            edges: BTreeMap::new(),
+            sent: SliceLedger::default(),
+        }
+    }
+
+    /// The tree of the round by this peer's view; true where it is over other peers than before.
+    fn grow_tree(&mut self, cx: &Context) -> bool {
+        let relays = |parity: usize, peer: PeerId| {
+            let edges = self.edges.iter();
+            let of = |fragment: FragmentId| usize::from(fragment.0 % 2) == parity;
+            let mut edges = edges.filter(|((f, id), _)| *id == peer && of(*f));
+            let suspected = cx.view.get(peer).is_none_or(|remote| remote.suspected);
+            // While a message of it counts, another parent would add the same peers a second time.
+            edges.clone().any(|(_, edge)| edge.held().is_some())
+                || !(suspected || edges.any(|(_, edge)| edge.is_silent()))
+        };
+        let (tree, changed) = Tree::of(self.tree.take(), cx, &*self.topology, relays);
+        self.tree = Some(tree);
+        changed
+    }
+
+    /// The tree is over other peers: peers that are no longer neighbours have another parent, and
+    /// every neighbour is awaited again.
+    fn part(&mut self, cx: &mut Context) {
+        let Some(tree) = &self.tree else {
+            return;
+        };
+        for ((fragment, peer), edge) in &mut self.edges {
+            (edge.missed, edge.unanswered) = (0, 0);
+            if !tree.place(*fragment).is_near(*peer) {
+                release(cx, edge.part(cx.round));
+            }
+        }
+    }
+
+    /// From here on what came for this round counts, and with it what is relayed in the next.
+    fn collect(&mut self, cx: &mut Context, mix: &FragmentMix<Served>) {
+        let parent = self.parent(mix.fragment);
+        let edges = self.edges.iter_mut();
+        for ((_, peer), edge) in edges.filter(|((of, _), _)| *of == mix.fragment) {
+            release(cx, edge.take(parent == Some(*peer), mix.round));
+        }
+    }
+
+    fn parent(&self, fragment: FragmentId) -> Option<PeerId> {
+        let place = self.tree.as_ref()?.place(fragment);
+        place.parent.map(|near| near.peer)
+    }
+
+    /// A slice is bad: true where it counted, and no longer does.
+    fn forget(&mut self, cx: &mut Context, fragment: FragmentId, bad: SliceId) -> bool {
+        let edge = self.edges.get_mut(&(fragment, bad.origin));
+        let counted = edge.is_some_and(|edge| edge.forget(bad));
+        if counted {
+            release(cx, [bad]);
+        }
+        counted
+    }
+
+    /// Begins a fragment's round: what no longer counts is released, and every neighbour gets a
+    /// message.
+    fn begin_fragment(
+        &mut self,
+        cx: &mut Context,
+        mixes: &mut MixesOf<Self>,
+        fragment: FragmentId,
+    ) {
+        let parent = self.parent(fragment);
+        let edges = self.edges.iter_mut();
+        for ((_, peer), edge) in edges.filter(|((of, _), _)| *of == fragment) {
+            release(cx, edge.expire(parent == Some(*peer), cx.round));
+        }
+        let near = |tree: &Tree| tree.place(fragment).near().map(|near| near.peer).collect();
+        let near: Vec<PeerId> = self.tree.as_ref().map(near).unwrap_or_default();
+        for to in near {
+            let edge = self.edges.entry((fragment, to)).or_default();
+            let suspected = cx.view.get(to).is_none_or(|remote| remote.suspected);
+            if !suspected
+                && edge.awaited(cx.round)
+                && let Some(mix) = mixes.get_mut(fragment)
+            {
+                mix.expected.insert(to);
+            }
+            // A child that never answers has another parent; the parent of this peer cannot.
+            if parent == Some(to) || !edge.is_silent() {
+                self.serve(cx, mixes, fragment, to);
+            }
+        }
+        // Strays get a message but are not awaited: they may have another parent by now.
+        let strays: Vec<PeerId> = self.strays(fragment).map(|(peer, _)| peer).collect();
+        for to in strays {
+            self.serve(cx, mixes, fragment, to);
+        }
+    }
+
+    /// Orders the message of a round to a neighbour, once, unless too many to it are under way.
+    fn serve(
+        &mut self,
+        cx: &mut Context,
+        mixes: &mut MixesOf<Self>,
+        fragment: FragmentId,
+        to: PeerId,
+    ) {
+        let Some(mix) = mixes.get_mut(fragment) else {
+            return;
+        };
+        let slot = mix.own.served.len();
+        if slot >= NEIGHBOURS_MAX {
+            return;
+        }
+        let sent = self.sent.to(to);
+        let open = sent.filter(|(slice, _)| slice.fragment == fragment).count();
+        // A neighbour that does not take its messages must not make this peer keep more and more of
+        // them. It gets this round's message once an earlier one has ended.
+        if open >= RELAY_SUM_UNDER_WAY_MAX {
+            mix.own.unserved.insert(to);
+            return;
+        }
+        mix.own.unserved.remove(&to);
+        if mix.own.served.insert(to) {
+            let edge = self.edges.entry((fragment, to)).or_default();
+            edge.unanswered = edge.unanswered.saturating_add(1);
+            let slice = slices::own_of_slot(cx, fragment, slot);
+            self.make(cx, mixes, slice, to);
+        }
+    }
+
+    /// [`RelaySum::serve`] for a peer that turns out to need a message during the round.
+    /// Once the fragment is combined the next round's message comes first.
+    fn serve_while_collecting(
+        &mut self,
+        cx: &mut Context,
+        mixes: &mut MixesOf<Self>,
+        fragment: FragmentId,
+        to: PeerId,
+    ) {
+        let mix = mixes.get_mut(fragment);
+        if mix.is_some_and(|mix| mix.is_collecting()) {
+            self.serve(cx, mixes, fragment, to);
+        }
+    }
+
+    /// Orders a message: this peer's parameters and the sums of the other neighbours that count.
+    fn make(&mut self, cx: &mut Context, mixes: &mut MixesOf<Self>, slice: SliceId, to: PeerId) {
+        let mut counting = self.counting(slice.fragment);
+        counting.retain(|(peer, ..)| *peer != to);
+        let passing = Passing {
+            to,
+            count: 1 + counting.iter().map(|(.., weight)| weight).sum::<u32>(),
+            up: self.parent(slice.fragment) == Some(to),
+        };
+        let inputs = counting.into_iter();
+        let inputs = inputs.map(|(_, slice, weight)| (slice, f64::from(weight)));
+        let inputs = inputs.collect();
+        let order = Order::EncodeRelayed { slice, inputs };
+        mixes.encode_by(cx, slice, order, passing);
+    }
+
+    /// A message is made, or cannot be.
+    fn made(
+        &mut self,
+        cx: &mut Context,
+        mixes: &mut MixesOf<Self>,
+        encoded: &Encoded<'_, Passing>,
+    ) {
+        let (slice, passing) = (encoded.slice, encoded.note);
+        if mixes.of(slice).is_none() {
+            // Its round is over, and with it what the message was for.
+            if encoded.bytes().is_some() {
+                release(cx, [slice]);
+            }
+            return;
+        }
+        match encoded.done {
+            Done::Encoded { bytes, .. } => {
+                let meta = SliceMeta {
+                    of: 1,
+                    bytes: *bytes,
+                    tag: Tag::Relayed {
+                        up: passing.up,
+                        peers: passing.count,
+                    },
+                };
+                // Only its push needs the message, so it is released with the push.
+                self.sent.push(cx, passing.to, slice, meta, ());
+                self.sent.spare(slice);
+                return;
+            }
+            Done::Failed(WorkError::BadSlice {
+                slice: bad, reason, ..
+            }) => {
+                cx.accuse(bad.origin, format!("a slice that is bad: {reason}"));
+                if self.forget(cx, slice.fragment, *bad) {
+                    self.make(cx, mixes, slice, passing.to);
+                    return;
+                }
+            }
+            _ => {}
+        }
+        if let Some(mix) = mixes.of(slice) {
+            mix.failed = true;
+        }
+    }
+
+    /// The push of a message ended.
+    fn push_ended(&mut self, cx: &mut Context, mixes: &mut MixesOf<Self>, end: PushEnd) {
+        let PushEnd { to, slice, outcome } = end;
+        let Some(push) = self.sent.ended(&end) else {
+            return;
+        };
+        let lost = matches!(outcome, PushOutcome::Lost | PushOutcome::Unknown);
+        // Only while it is the newest: the next message makes it useless.
+        let newest = slice.round == cx.round && is_linked(cx, to);
+        if lost && newest && push.again < PUSHES_AT_ONCE_MAX {
+            self.sent.push_again(cx, &end, push);
+            return;
+        }
+        self.sent.release(cx, |_| false);
+        // There is room again for this round's message to a peer that had too many under way.
+        let mix = mixes.get_mut(slice.fragment);
+        if mix.is_some_and(|mix| mix.own.unserved.contains(&to)) {
+            self.serve_while_collecting(cx, mixes, slice.fragment, to);
+        }
+    }
+
+    /// What counts of a fragment, in `PeerId` order, each with its weight: the count that its
+    /// sender gave, but no more than the number of peers behind it. Behind a child that is none in
+    /// this peer's view may lie all others.
+    fn counting(&self, fragment: FragmentId) -> Vec<(PeerId, SliceId, u32)> {
+        let Some(tree) = &self.tree else {
+            return Vec::new();
+        };
+        let near = tree.place(fragment).near().filter_map(|near| {
+            let edge = self.edges.get(&(fragment, near.peer))?;
+            Some((near.peer, edge, near.behind))
+        });
+        let others = (tree.count() - 1).max(1);
+        let strays = self.strays(fragment);
+        let all = near.chain(strays.map(|(peer, edge)| (peer, edge, others)));
+        let mut counting: Vec<(PeerId, SliceId, u32)> = all
+            .filter_map(|(peer, edge, most)| {
+                let (slice, count) = edge.held()?;
+                // A message weighs no more than the peers behind its sender, even where an old one
+                // counts beside a new one.
+                Some((peer, slice, count.min(most)))
+            })
+            .collect();
+        counting.sort_unstable_by_key(|(peer, ..)| *peer);
+        counting
+    }
+
+    /// Peers that take this one for their parent, though in this peer's view it is not.
+    fn strays(&self, fragment: FragmentId) -> impl Iterator<Item = (PeerId, &Edge)> {
+        let place = self.tree.as_ref().map(|tree| tree.place(fragment));
+        let near = move |peer: PeerId| place.is_some_and(|place| place.is_near(peer));
+        let edges = self.edges.iter();
+        edges
+            .filter(move |((of, peer), edge)| *of == fragment && edge.is_child() && !near(*peer))
+            .map(|((_, peer), edge)| (*peer, edge))
+    }
+
+    /// The mean of what counts. This peer's parameters replace missing parts of the tree. Void if a
+    /// message could not be made, because the parameters are not finite.
+    fn mean_of_all(&self, mix: &FragmentMix<Served>) -> Option<Mixture> {
+        if mix.failed {
+            return None;
+        }
+        let counting = self.counting(mix.fragment);
+        let others: u32 = counting.iter().map(|(.., weight)| weight).sum();
+        let neighbours = counting.len() as u32;
+        let inputs = counting.into_iter();
+        let inputs = inputs.map(|(_, slice, weight)| (slice, f64::from(weight)));
+        // With children that this peer did not know of, more peers may count than it knows.
+        let missing = self.tree.as_ref()?.count().saturating_sub(others).max(1);
+        Some(Mixture {
+            order: mix.mean(f64::from(missing), inputs.collect()),
+            neighbours,
+            weight: f64::from(1 + others),
+        })
+    }
+}
 
 impl Rule for RelaySum {
     type Fragment = Served;
@@ -73,8 +388,7 @@ impl Rule for RelaySum {
         if self.grow_tree(cx) {
             self.part(cx);
         }
-        let fragments: Vec<FragmentId> = cx.plan.fragment_ids().collect();
-        for fragment in fragments {
+        for fragment in cx.plan.fragment_ids() {
             self.begin_fragment(cx, mixes, fragment);
         }
         cx.await_partners(mixes.expected());
@@ -97,7 +411,7 @@ impl Rule for RelaySum {
     ) -> Result<(), PeerError> {
         let relayed = check(cx, arrived)?;
         let (from, slice) = (arrived.from, arrived.slice);
-        if !cx.view.greeted().any(|(id, _)| id == from) {
+        if !is_linked(cx, from) {
             // Its link went down after the push, and with it all of its messages.
             release(cx, [slice]);
             return Ok(());
@@ -119,15 +433,8 @@ impl Rule for RelaySum {
         Ok(())
     }
 
-    fn pushed(
-        &mut self,
-        cx: &mut Context,
-        mixes: &mut MixesOf<Self>,
-        to: PeerId,
-        slice: SliceId,
-        outcome: PushOutcome,
-    ) {
-        self.push_ended(cx, mixes, (to, slice), outcome);
+    fn pushed(&mut self, cx: &mut Context, mixes: &mut MixesOf<Self>, push: PushEnd) {
+        self.push_ended(cx, mixes, push);
     }
 
     fn mixture(&mut self, cx: &mut Context, mix: &mut FragmentMix<Served>) -> Option<Mixture> {
@@ -178,20 +485,21 @@ fn check(cx: &Context, arrived: &Arrived) -> Result<Relayed, PeerError> {
     slices::check(cx, arrived)?;
     let (slice, meta) = (arrived.slice, arrived.meta);
     if slice.part != Part::Contribution {
-        return unexpected("a relayed slice must be its sender's own");
+        return broke("a relayed slice must be its sender's own");
     }
     let Tag::Relayed { up, peers } = meta.tag else {
         return Err(foreign_tag(meta.tag, "relayed sums"));
     };
     if !(1..=VIEW_PEERS_MAX as u32).contains(&peers) {
-        return unexpected("a relayed slice is the mean of one or more peers' parameters");
+        return broke("a relayed slice is the mean of one or more peers' parameters");
     }
-    let fits = match up {
-        true => may_be_above(slice.fragment, cx.me(), arrived.from),
-        false => may_be_above(slice.fragment, arrived.from, cx.me()),
+    let fits = if up {
+        may_be_above(slice.fragment, cx.me(), arrived.from)
+    } else {
+        may_be_above(slice.fragment, arrived.from, cx.me())
     };
     if !fits {
-        return unexpected(
+        return broke(
             "a relayed slice goes up to a lower id and down from one; in odd fragments to a higher",
         );
     }

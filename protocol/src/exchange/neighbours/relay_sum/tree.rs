@@ -27,7 +27,7 @@ impl Place {
         self.parent.iter().chain(&self.children)
     }
 
-    /// Whether a peer is the parent or a child.
+    /// A peer is the parent or a child.
     pub(super) fn is_near(&self, peer: PeerId) -> bool {
         self.near().any(|near| near.peer == peer)
     }
@@ -117,7 +117,7 @@ fn place(
     }
 }
 
-/// Whether a parent in a fragment's tree may have this id.
+/// The order of ids in a fragment's tree allows this parent.
 pub(super) fn may_be_above(fragment: FragmentId, parent: PeerId, child: PeerId) -> bool {
     match fragment.0 % 2 {
         0 => parent < child,

@@ -1,0 +1,176 @@
+//! The fragments of one group's round: a window of them is open at a time.
+
+use super::fragment::FragmentRound;
+use super::history::History;
+use crate::core::context::Context;
+use crate::exchange::Ending;
+use crate::limits::{WINDOW_BYTES, WINDOW_FRAGMENTS_MAX};
+use crate::{Digest, Done, FragmentId, Members, OrderId, PeerId, Plan, PushOutcome, SliceId, Time};
+
+/// Fragments that may be open at a time: as many as make [`WINDOW_BYTES`]; all of them by priority. So memory
+/// and traffic in flight follow the window's size and not the model's.
+pub(super) fn window(plan: &Plan) -> usize {
+    if plan.overlap.layers.overtake() {
+        return plan.fragments.len();
+    }
+    let sizes = plan.fragments.iter().map(|f| f.contribution.of(f.len));
+    let many = WINDOW_BYTES / sizes.max().unwrap_or(0).max(1);
+    usize::try_from(many).map_or(WINDOW_FRAGMENTS_MAX, |many| {
+        many.clamp(2, WINDOW_FRAGMENTS_MAX)
+    })
+}
+
+/// The fragments that are open or have ended, by their number.
+#[derive(Debug, Default)]
+pub(in crate::exchange) struct Fragments {
+    pub(super) all: Vec<FragmentRound>,
+    /// Members that were given up in some fragment.
+    pub(super) lost: Members,
+}
+
+impl Fragments {
+    /// Where a fragment is among those that are open, or where it belongs.
+    fn place(&self, fragment: FragmentId) -> Result<usize, usize> {
+        self.all
+            .binary_search_by_key(&fragment, |f| f.scope.fragment)
+    }
+
+    pub(super) fn insert(&mut self, fragment: FragmentRound) {
+        let place = self.place(fragment.scope.fragment);
+        self.all
+            .insert(place.unwrap_or_else(|place| place), fragment);
+    }
+
+    pub(super) fn get(&mut self, fragment: FragmentId) -> Option<&mut FragmentRound> {
+        let place = self.place(fragment).ok()?;
+        self.all.get_mut(place)
+    }
+
+    /// The fragment of a slice, if the slice is of the same round.
+    pub(super) fn of(&mut self, slice: &SliceId) -> Option<&mut FragmentRound> {
+        let fragment = self.get(slice.fragment);
+        fragment.filter(|fragment| fragment.scope.round == slice.round)
+    }
+
+    /// Fragments that have not ended.
+    pub(super) fn open(&self) -> impl Iterator<Item = &FragmentRound> {
+        self.all.iter().filter(|fragment| fragment.ending.is_none())
+    }
+
+    /// The earliest deadline of an open fragment.
+    pub(in crate::exchange) fn due(&self) -> Option<Time> {
+        self.open().map(FragmentRound::due).min()
+    }
+
+    /// Fragments that have ended since the last call.
+    pub(in crate::exchange) fn ended(&mut self) -> Vec<(FragmentId, Ending)> {
+        let untold = self.all.iter_mut().filter(|fragment| !fragment.told);
+        let ended = untold.filter_map(|fragment| {
+            let ending = fragment.ending.clone()?;
+            fragment.told = true;
+            Some((fragment.scope.fragment, ending))
+        });
+        ended.collect()
+    }
+
+    /// A fragment's result is applied: its bytes are kept for members that lack them.
+    pub(in crate::exchange) fn applied(
+        &mut self,
+        cx: &mut Context,
+        fragment: FragmentId,
+        history: &mut History,
+    ) {
+        if let Some(fragment) = self.get(fragment).filter(|fragment| fragment.told) {
+            history.close(cx, fragment);
+        }
+    }
+
+    /// A fragment's result cannot be applied because of one slice.
+    pub(in crate::exchange) fn without(
+        &mut self,
+        cx: &mut Context,
+        bad: SliceId,
+        reason: &str,
+    ) -> Option<Ending> {
+        self.get(bad.fragment)?.leave_out(cx, bad, reason)
+    }
+
+    /// A member that was given up in one fragment is given up in all. Giving up may end the wait
+    /// for more members, so this repeats until nothing changes.
+    pub(super) fn share_losses(&mut self, cx: &mut Context) {
+        loop {
+            for fragment in &self.all {
+                self.lost |= fragment.scope.group.all().without(fragment.hopeful);
+            }
+            let lost = self.lost;
+            let hopes = |f: &&mut FragmentRound| !f.over() && !(f.hopeful & lost).is_empty();
+            let mut hopeful = self.all.iter_mut().filter(hopes).peekable();
+            if hopeful.peek().is_none() {
+                return;
+            }
+            for fragment in hopeful {
+                fragment.give_up(lost);
+                fragment.advance(cx);
+            }
+        }
+    }
+
+    /// A member's link is gone, or it is in another group: no fragment waits for it.
+    pub(super) fn gone(&mut self, cx: &mut Context, peer: PeerId) {
+        self.all.iter_mut().for_each(|f| f.gone(cx, peer));
+    }
+
+    pub(in crate::exchange) fn timeout(&mut self, cx: &mut Context) {
+        self.all.iter_mut().for_each(|f| f.timeout(cx));
+    }
+
+    pub(in crate::exchange) fn pushed(
+        &mut self,
+        cx: &mut Context,
+        to: PeerId,
+        slice: SliceId,
+        outcome: PushOutcome,
+    ) {
+        if let Some(fragment) = self.of(&slice) {
+            fragment.pushed(cx, to, slice, outcome);
+        }
+    }
+
+    /// A fetch ended; false when it was not for an open fragment.
+    pub(in crate::exchange) fn fetched(
+        &mut self,
+        cx: &mut Context,
+        slice: SliceId,
+        digest: Option<Digest>,
+    ) -> bool {
+        self.of(&slice).is_some_and(|fragment| {
+            fragment.fetched(cx, slice, digest);
+            true
+        })
+    }
+
+    pub(in crate::exchange) fn fetch_failed(&mut self, cx: &mut Context, slice: SliceId) {
+        if let Some(fragment) = self.of(&slice) {
+            fragment.fetch_failed(cx, slice);
+        }
+    }
+
+    /// An order was answered.
+    pub(in crate::exchange) fn done(&mut self, cx: &mut Context, order: OrderId, done: &Done) {
+        self.all.iter_mut().any(|f| f.done(cx, order, done));
+    }
+
+    /// The round is over, or given up half-way and learned from others later: the bytes of what is still under
+    /// way go. A closed fragment holds none.
+    pub(in crate::exchange) fn release(&mut self, cx: &mut Context) {
+        let all = std::mem::take(&mut self.all);
+        all.into_iter().for_each(|mut f| f.give_back(cx));
+    }
+
+    /// The peers that a fragment's exchange waits for.
+    pub(in crate::exchange) fn awaited(&self, fragment: FragmentId) -> Vec<PeerId> {
+        let place = self.place(fragment).ok();
+        let found = place.and_then(|place| self.all.get(place));
+        found.map(FragmentRound::awaited).unwrap_or_default()
+    }
+}

@@ -1,0 +1,423 @@
+//! What one member knows of the signed agreement on one fragment.
+//!
+//! Members that contradict themselves: what a member signed is compared with what it signed before,
+//! and members whose votes differ show each other the votes that they have. A liar that gives every
+//! receiver another vote is found out then.
+
+use super::ballot::{Ballot, ShardVersion, Versions, value_of};
+use super::group::{Group, Sealed};
+use super::message::FragmentMessage;
+use super::rule::{Certificate, Claim, Ledger, Terms};
+use super::scope::Scope;
+use super::signed_message::{Pledge, SignedMessage, VoteCertificate};
+use crate::core::context::Context;
+use crate::exchange::broke;
+use crate::limits::{BALLOTS_SIGNED_MAX, BALLOTS_SIGNED_MIN};
+use crate::wire::Held;
+use crate::{Digest, Members, PeerError, PeerId, Proof, Saying, Signature, Time};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// How often waits become twice as long.
+const PATIENCE_DOUBLINGS_MAX: usize = 4;
+
+/// A ballot that this peer coordinates, or could.
+#[derive(Debug, Default)]
+pub(super) struct Lead {
+    pub(super) pledges: BTreeMap<usize, Pledge>,
+    pub(super) held: BTreeMap<usize, Vec<Held>>,
+    /// The certificates that the promises name.
+    pub(super) certificates: BTreeMap<(u8, Digest), VoteCertificate>,
+    /// Whether the proposal is made. A second one would be refused.
+    pub(super) planned: bool,
+}
+
+/// What this member has said in the ballot that it is in.
+#[derive(Debug, Default)]
+pub(super) struct Statements {
+    /// Each with the member that it is for, or for all. Bounded: once of each kind.
+    pub(super) all: Vec<(Option<PeerId>, SignedMessage)>,
+    /// Whether all of them were repeated.
+    pub(super) repeated: bool,
+    /// When they are repeated above ballot zero, where no other wait has a time for it.
+    pub(super) due: Option<Time>,
+}
+
+/// What this member has signed and heard.
+#[derive(Debug)]
+pub(super) struct Testimony {
+    pub(super) ledger: Ledger<Digest, Signature>,
+    /// The versions behind values. Bounded: one for each statement that counts.
+    pub(super) known: BTreeMap<Digest, Versions>,
+    /// Whether a quorum has joined the group. Before, this member signs nothing.
+    pub(super) joined: bool,
+    /// When this member locks although votes are missing.
+    pub(super) lock_at: Option<Time>,
+    /// Whether votes are overdue.
+    pub(super) overdue: bool,
+    /// Ballots whose votes differ and were shown to the others.
+    pub(super) shown: BTreeSet<u8>,
+    /// The ballot in which a void round is voted for.
+    pub(super) void: Option<u8>,
+    /// The ballots that this peer coordinates or was sent promises for, none below the one it leads. Bounded:
+    /// of each member the last promise counts.
+    pub(super) leads: BTreeMap<u8, Lead>,
+    /// The ballot that this peer leads.
+    pub(super) led: u8,
+    /// The highest ballot that each member has asked for.
+    wishes: BTreeMap<usize, u8>,
+    /// What must be repeated if it is not answered.
+    pub(super) statements: Statements,
+    /// Whether no ballot is left.
+    pub(super) spent: bool,
+    /// The decision with its signatures, for members that ask.
+    pub(super) proof: Option<SignedMessage>,
+    /// The group in its members' words.
+    pub(super) group: Sealed,
+    /// The members, from which the coordinators follow.
+    ranked: Vec<usize>,
+}
+
+impl Statements {
+    /// Whether there are some that were not repeated yet.
+    pub(super) fn may_be_repeated(&self) -> bool {
+        !self.all.is_empty() && !self.repeated
+    }
+}
+
+impl Testimony {
+    /// `ranked` are the members in the order in which they coordinate ballots.
+    pub(super) fn new(group: &Group, sealed: Sealed, ranked: Vec<usize>) -> Self {
+        Self {
+            ledger: Ledger::new(Terms {
+                members: group.len(),
+                quorum: group.quorum,
+                liars: sealed.liars,
+            }),
+            known: BTreeMap::new(),
+            joined: false,
+            lock_at: None,
+            overdue: false,
+            shown: BTreeSet::new(),
+            void: None,
+            leads: BTreeMap::new(),
+            led: 0,
+            wishes: BTreeMap::new(),
+            statements: Statements::default(),
+            spent: false,
+            proof: None,
+            group: sealed,
+            ranked,
+        }
+    }
+
+    /// The value that stands for these versions.
+    pub(super) fn value(&self, versions: &[ShardVersion]) -> Digest {
+        value_of(&self.group.digest, versions)
+    }
+
+    /// The only member that may coordinate a ballot above zero.
+    pub(super) fn coordinator(&self, ballot: u8) -> usize {
+        let at = usize::from(ballot.saturating_sub(1)) % self.ranked.len().max(1);
+        self.ranked.get(at).copied().unwrap_or(0)
+    }
+
+    /// The number after the last ballot: every member has coordinated at least two.
+    pub(super) fn ballots_end(&self) -> u8 {
+        let twice = u8::try_from(2 * self.ranked.len()).unwrap_or(u8::MAX);
+        twice
+            .saturating_add(BALLOTS_SIGNED_MIN)
+            .min(BALLOTS_SIGNED_MAX)
+    }
+
+    /// How many times as long the waits are as in the first ballots: twice as long each time that every member
+    /// has coordinated one.
+    pub(super) fn patience(&self) -> u32 {
+        let turns = usize::from(self.ledger.promised()) / self.ranked.len().max(1);
+        1 << turns.min(PATIENCE_DOUBLINGS_MAX)
+    }
+
+    /// The ballot that this peer leads, with what it was promised.
+    pub(super) fn lead(&self) -> Option<(u8, &Lead)> {
+        let lead = self.leads.get(&self.led)?;
+        Some((self.led, lead))
+    }
+
+    /// What was said belongs to a ballot below.
+    pub(super) fn begins_ballot(&mut self) {
+        self.statements = Statements::default();
+    }
+
+    /// A member asks for a ballot.
+    pub(super) fn wishes(&mut self, member: usize, ballot: u8) {
+        let wish = self.wishes.entry(member).or_default();
+        *wish = ballot.max(*wish);
+    }
+
+    /// The highest ballot that more members ask for than may lie, this one among them: one that does not lie has
+    /// waited in vain for all below. All go there, so they meet, and a liar alone takes no ballot.
+    pub(super) fn wished(&self) -> u8 {
+        let mut wishes: Vec<u8> = self.wishes.values().copied().collect();
+        wishes.sort_unstable_by(|a, b| b.cmp(a));
+        wishes.get(self.ledger.terms().liars).copied().unwrap_or(0)
+    }
+
+    /// The members that have voted for these versions or locked them, and so hold them.
+    pub(super) fn holders(&self, versions: &Versions) -> Members {
+        let value = self.value(versions);
+        self.ledger.voters_for(&value).collect()
+    }
+
+    /// Whether the members that are waited for have voted in ballot zero, not all for one value, and no ballot
+    /// has followed.
+    pub(super) fn is_split(&self, hopeful: Members) -> bool {
+        let voted = |member: usize| self.ledger.vote_of(member, 0).is_some();
+        self.ledger.promised() == 0
+            && self.ledger.certificate().is_none()
+            && self.ledger.split(0).is_some()
+            && hopeful.iter().all(voted)
+    }
+
+    /// What a pledge says of its member.
+    pub(super) fn claim(pledge: &Pledge) -> Claim<Digest> {
+        Claim {
+            zero: pledge.zero,
+            highest: pledge.highest,
+        }
+    }
+
+    /// When this member must look again.
+    pub(super) fn due(&self) -> Option<Time> {
+        [self.lock_at, self.statements.due]
+            .into_iter()
+            .flatten()
+            .min()
+    }
+
+    /// Sends a statement to a member, or to all.
+    fn tell(cx: &mut Context, scope: &Scope, to: Option<PeerId>, message: &SignedMessage) {
+        let body = FragmentMessage::Signed(message.clone());
+        match to {
+            Some(peer) => scope.send(cx, peer, body),
+            None => scope.send_all(cx, &body),
+        }
+    }
+
+    /// Makes a statement to a member, or to all, that is repeated if it is not answered.
+    pub(super) fn say(
+        &mut self,
+        cx: &mut Context,
+        scope: &Scope,
+        to: Option<PeerId>,
+        message: SignedMessage,
+    ) {
+        Self::tell(cx, scope, to, &message);
+        let repairs = self.ledger.promised() > 0;
+        self.statements.all.push((to, message));
+        self.statements.repeated = false;
+        self.statements.due = repairs.then(|| cx.now + cx.deadlines.answer());
+    }
+
+    /// Repeats the statements of this ballot. Where no more than a quorum is there, one lost message lets a ballot
+    /// fail.
+    pub(super) fn repeat(&mut self, cx: &mut Context, scope: &Scope) {
+        (self.statements.repeated, self.statements.due) = (true, None);
+        for (to, message) in &self.statements.all {
+            Self::tell(cx, scope, *to, message);
+        }
+    }
+
+    /// A ballot with the member that may coordinate it.
+    pub(super) fn ballot(&self, scope: &Scope, number: u8) -> Ballot {
+        let coordinator = if number == 0 {
+            0
+        } else {
+            self.coordinator(number)
+        };
+        Ballot {
+            number,
+            coordinator: scope.group.peer(coordinator),
+        }
+    }
+
+    /// This peer's promise of a ballot, with the certificate and the versions behind it; `None` where it has
+    /// promised this ballot or a higher one.
+    pub(super) fn pledge(
+        &mut self,
+        cx: &Context,
+        scope: &Scope,
+        ballot: u8,
+    ) -> Option<(Pledge, Option<VoteCertificate>, Vec<ShardVersion>)> {
+        if !self.joined {
+            return None;
+        }
+        let Claim { zero, highest } = self.ledger.promise(ballot)?;
+        self.lock_at = None;
+        let certificate = self.ledger.certificate().filter(|_| highest.is_some());
+        let behind = highest.map(|(_, value)| value).or(zero);
+        let versions = behind.and_then(|value| self.known.get(&value).cloned());
+        let pledge = Pledge {
+            by: cx.me(),
+            zero,
+            highest,
+            signature: Signature::BLANK,
+        };
+        let certificate = certificate.map(|known| write(&scope.group, known));
+        Some((pledge, certificate, versions.unwrap_or_default()))
+    }
+
+    /// Compares a statement of a member, its signature checked, with what the member has signed
+    /// before. True if it proves that the member lies.
+    pub(super) fn compare(
+        &self,
+        cx: &mut Context,
+        scope: &Scope,
+        member: usize,
+        (saying, signature): (Saying, Signature),
+    ) -> bool {
+        let vote = |ballot| {
+            let (value, by) = self.ledger.vote_of(member, ballot)?;
+            Some((statement(false, ballot, *value), *by))
+        };
+        let promise = || {
+            let named = |(ballot, lead): (&u8, &Lead)| Some((*ballot, *lead.pledges.get(&member)?));
+            let (ballot, pledge) = self.leads.iter().rev().find_map(named)?;
+            Some((promised(ballot, &pledge), pledge.signature))
+        };
+        let before = match saying {
+            Saying::Vote { ballot, .. } => [vote(ballot), promise()],
+            Saying::Lock { ballot, .. } => {
+                let lock = self.ledger.lock_of(member, ballot);
+                [
+                    lock.map(|(value, by)| (statement(true, ballot, *value), *by)),
+                    None,
+                ]
+            }
+            Saying::Promise { .. } => [vote(0), promise()],
+        };
+        let place = (scope.round, scope.fragment, scope.group.tag);
+        let mut proofs = before.into_iter().flatten().filter_map(|known| {
+            Proof::new(
+                scope.group.peer(member),
+                place,
+                [known, (saying, signature)],
+            )
+        });
+        // A member's own signatures are blank here.
+        let proof = proofs.find(|_| member != scope.group.me);
+        let lies = proof.is_some();
+        proof.into_iter().for_each(|proof| cx.prove(proof));
+        lies
+    }
+
+    /// Compares the votes of a certificate.
+    pub(super) fn compare_votes(&self, cx: &mut Context, scope: &Scope, shown: &VoteCertificate) {
+        let vote = statement(false, shown.ballot, shown.value);
+        for (peer, signature) in &shown.votes {
+            if let Some(member) = scope.group.index(*peer) {
+                self.compare(cx, scope, member, (vote, *signature));
+            }
+        }
+    }
+
+    /// Compares promises that a coordinator shows.
+    pub(super) fn compare_pledges(
+        &self,
+        cx: &mut Context,
+        scope: &Scope,
+        ballot: u8,
+        pledges: &[Pledge],
+    ) {
+        for pledge in pledges {
+            if let Some(member) = scope.group.index(pledge.by) {
+                let said = (promised(ballot, pledge), pledge.signature);
+                self.compare(cx, scope, member, said);
+            }
+        }
+    }
+
+    /// After the first statement that splits the votes of a ballot, shows all votes to the others;
+    /// after that, every vote that comes.
+    pub(super) fn show_votes(&mut self, cx: &mut Context, scope: &Scope, ballot: u8, last: usize) {
+        let Some(votes) = self.ledger.split(ballot) else {
+            return;
+        };
+        let of = |(member, (value, signature)): (&usize, &(Digest, Signature))| {
+            (scope.group.peer(*member), *value, *signature)
+        };
+        let first = self.shown.insert(ballot);
+        let news = votes.iter().filter(|(member, _)| first || **member == last);
+        let votes: Vec<Shown> = news.map(of).collect();
+        Self::tell(cx, scope, None, &SignedMessage::Heard { ballot, votes });
+    }
+
+    /// Votes that another member has.
+    pub(super) fn on_heard(
+        &self,
+        cx: &mut Context,
+        scope: &Scope,
+        ballot: u8,
+        votes: &[Shown],
+    ) -> Result<(), PeerError> {
+        for (peer, value, signature) in votes {
+            let Some(member) = scope.group.index(*peer) else {
+                return broke("a vote of a peer outside the group");
+            };
+            let vote = statement(false, ballot, *value);
+            self.compare(cx, scope, member, (vote, *signature));
+        }
+        Ok(())
+    }
+}
+
+/// A certificate from a message; `None` if a vote is of a peer outside the group.
+pub(super) fn read(
+    group: &Group,
+    shown: &VoteCertificate,
+) -> Option<Certificate<Digest, Signature>> {
+    let votes = shown.votes.iter();
+    let votes = votes.map(|(peer, signature)| Some((group.index(*peer)?, *signature)));
+    Some(Certificate {
+        ballot: shown.ballot,
+        value: shown.value,
+        votes: votes.collect::<Option<BTreeMap<usize, Signature>>>()?,
+    })
+}
+
+/// A certificate as a message.
+pub(super) fn write(group: &Group, known: &Certificate<Digest, Signature>) -> VoteCertificate {
+    VoteCertificate {
+        ballot: known.ballot,
+        value: known.value,
+        votes: by_peer(group, &known.votes),
+    }
+}
+
+/// Signatures by peer.
+pub(super) fn by_peer(
+    group: &Group,
+    signatures: &BTreeMap<usize, Signature>,
+) -> Vec<(PeerId, Signature)> {
+    let all = signatures.iter();
+    all.map(|(index, signature)| (group.peer(*index), *signature))
+        .collect()
+}
+
+/// A vote of a member as it is shown to others.
+type Shown = (PeerId, Digest, Signature);
+
+/// A vote, or a lock, as it is signed.
+pub(super) const fn statement(locks: bool, ballot: u8, value: Digest) -> Saying {
+    if locks {
+        Saying::Lock { ballot, value }
+    } else {
+        Saying::Vote { ballot, value }
+    }
+}
+
+fn promised(ballot: u8, pledge: &Pledge) -> Saying {
+    Saying::Promise {
+        ballot,
+        zero: pledge.zero,
+        highest: pledge.highest,
+    }
+}
