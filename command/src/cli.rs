@@ -2,12 +2,10 @@
 
 mod bench;
 mod control;
-mod doctor;
 #[cfg(test)]
 mod document;
 mod examples;
-mod generate;
-mod limit;
+mod inspect;
 mod local;
 mod membership;
 mod model;
@@ -15,32 +13,28 @@ mod offered;
 #[cfg(test)]
 mod printed;
 mod run;
-mod shell;
 mod sim;
-mod top;
-mod why;
 
 pub(crate) use bench::{
     Bench, BenchArgs, BenchCodecsArgs, BenchExchangeArgs, BenchJoinArgs, BenchNetArgs,
     BenchPeerArgs,
 };
 use clap::{Args, Parser, Subcommand};
+use clap_complete::Shell;
 pub(crate) use control::ControlArgs;
-pub(crate) use doctor::{DoctorArgs, ExplainArgs};
-pub(crate) use generate::GenerateArgs;
-pub(crate) use limit::LimitArgs;
+pub(crate) use inspect::{
+    DoctorArgs, ExplainArgs, INTERVAL_MAX_S, INTERVAL_MIN_S, LimitArgs, LogArgs, TOPICS, TopArgs,
+    WhyArgs,
+};
 pub(crate) use local::LocalArgs;
 pub(crate) use membership::{
-    AdmitArgs, IdArgs, InviteArgs, MembersArgs, OfficeArgs, RevokeArgs, RunKeyArgs,
+    AdmitArgs, IdArgs, InviteArgs, MembersArgs, OfficeArgs, RevokeArgs, RunKeyArgs, USUAL_DIR,
 };
-pub(crate) use model::{EvalArgs, ExportArgs, StoreArg};
+pub(crate) use model::{EvalArgs, ExportArgs, GenerateArgs, StoreArg};
 use offered::offered;
 pub(crate) use run::RunArgs;
-pub(crate) use shell::{CompletionsArgs, ManArgs};
 pub(crate) use sim::{CompareArgs, LanguageArgs, SimArgs, SimCommand, SurveyArgs};
 use std::path::PathBuf;
-pub(crate) use top::{INTERVAL_MAX_S, INTERVAL_MIN_S, TopArgs};
-pub(crate) use why::{DEFAULT_DIR, LogArgs, TOPICS, WhyArgs};
 
 /// Train one model on many machines without a coordinator.
 #[derive(Debug, Parser)]
@@ -202,4 +196,18 @@ pub(crate) enum StrategiesCommand {
         #[arg(value_parser = offered(str::parse::<String>, offered::methods), hide_possible_values = true)]
         name: String,
     },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CompletionsArgs {
+    /// The shell
+    #[arg(value_enum)]
+    pub(crate) shell: Shell,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ManArgs {
+    /// Write a page for the command and for each subcommand into this directory
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
 }

@@ -42,27 +42,27 @@ fn main() -> ExitCode {
         cli::Command::Bench(args) => commands::bench::run(args.what),
         cli::Command::Run(args) => commands::run::run(args),
         cli::Command::Local(args) => commands::local::run(args),
-        cli::Command::Init(args) => commands::init::run(&args),
+        cli::Command::Init(args) => commands::reference::init(&args),
         cli::Command::Sim(args) => commands::sim::run(&args),
-        cli::Command::Plan(args) => commands::plan::run(&args),
-        cli::Command::Strategies(args) => commands::strategies::run(&args),
-        cli::Command::Export(args) => commands::export::run(&args),
-        cli::Command::Generate(args) => commands::generate::run(&args),
-        cli::Command::Eval(args) => commands::eval::run(&args),
-        cli::Command::Limit(args) => commands::limit::run(&args),
-        cli::Command::Top(args) => commands::top::run(&args),
-        cli::Command::Why(args) => commands::why::run(&args),
-        cli::Command::Log(args) => commands::log::run(&args),
+        cli::Command::Plan(args) => commands::sim::plan(&args),
+        cli::Command::Strategies(args) => commands::reference::strategies(&args),
+        cli::Command::Export(args) => commands::model::export(&args),
+        cli::Command::Generate(args) => commands::model::generate(&args),
+        cli::Command::Eval(args) => commands::model::eval(&args),
+        cli::Command::Limit(args) => commands::inspect::limit(&args),
+        cli::Command::Top(args) => commands::inspect::top(&args),
+        cli::Command::Why(args) => commands::inspect::why(&args),
+        cli::Command::Log(args) => commands::inspect::log(&args),
         cli::Command::RunKey(args) => commands::membership::run_key(&args),
         cli::Command::Invite(args) => commands::membership::invite(&args),
         cli::Command::Admit(args) => commands::membership::admit(&args),
         cli::Command::Revoke(args) => commands::membership::revoke(&args),
         cli::Command::Control(args) => commands::control::run(&args),
         cli::Command::Members(args) => commands::membership::members(&args),
-        cli::Command::Doctor(args) => commands::doctor::run(&args),
-        cli::Command::Explain(args) => commands::explain::run(&args),
-        cli::Command::Completions(args) => commands::shell::completions(&args),
-        cli::Command::Man(args) => commands::shell::man(&args),
+        cli::Command::Doctor(args) => commands::doctor::doctor(&args),
+        cli::Command::Explain(args) => commands::doctor::explain(&args),
+        cli::Command::Completions(args) => commands::reference::completions(&args),
+        cli::Command::Man(args) => commands::reference::man(&args),
         cli::Command::Id(args) => commands::membership::id(&args),
     };
     match result {
@@ -84,9 +84,10 @@ fn usage(answer: &clap::Error) -> ExitCode {
         // A reader that has gone misses it.
         None => drop(answer.print()),
     }
-    match answer.use_stderr() {
-        true => Exit::Usage.into(),
-        false => Exit::Done.into(),
+    if answer.use_stderr() {
+        Exit::Usage.into()
+    } else {
+        Exit::Done.into()
     }
 }
 

@@ -59,9 +59,10 @@ fn of_number(error: &(dyn Error + 'static)) -> Option<String> {
     let last = last.trim_start_matches('=');
     let endless = [u64::from(u16::MAX), u64::from(u32::MAX), u64::MAX].map(|most| most.to_string());
     Some(
-        match last.is_empty() || endless.iter().any(|most| most == last) {
-            true => format!("give a whole number from {first} on"),
-            false => format!("give a whole number from {first} to {last}"),
+        if last.is_empty() || endless.iter().any(|most| most == last) {
+            format!("give a whole number from {first} on")
+        } else {
+            format!("give a whole number from {first} to {last}")
         },
     )
 }

@@ -19,13 +19,11 @@ mod manifest;
 
 #[path = "../../node/src/store/tensors/header.rs"]
 mod tensor_header;
-#[path = "../../node/src/store/tensors/file.rs"]
-mod tensor_file;
 
 /// Where the sources look for each other.
 mod store {
     pub(crate) mod tensors {
-        pub(crate) use crate::tensor_file::TensorFile;
+        pub(crate) use crate::tensor_header::TensorFile;
     }
 }
 

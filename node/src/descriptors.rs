@@ -35,9 +35,10 @@ impl Places {
     }
 
     fn within(limit: u64) -> Result<Self, TooFew> {
-        match limit >= NEEDED {
-            true => Ok(Self { limit }),
-            false => Err(TooFew { limit }),
+        if limit >= NEEDED {
+            Ok(Self { limit })
+        } else {
+            Err(TooFew { limit })
         }
     }
 

@@ -31,7 +31,7 @@ pub enum FaultPhase {
 }
 
 impl FaultPhase {
-    /// Whether the peer's `phase` is this one.
+    /// True where the peer's `phase` is this one.
     pub fn is(self, phase: Phase) -> bool {
         matches!(
             (self, phase),

@@ -43,7 +43,7 @@ impl Ports {
         Some(address.iter().map(with_port).collect())
     }
 
-    /// Whether no port is remembered.
+    /// True while no port is remembered.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

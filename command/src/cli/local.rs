@@ -4,7 +4,7 @@ use super::offered::{self, offered};
 use clap::Args;
 use murmurate_net::emulate::{LinkSpec, NatKind};
 use murmurate_node::local::{
-    Cut, HealAt, IslandsArg, KillAt, KillEvery, LateAt, LiarAt, PartitionAt, ShardsArg, StopAt,
+    Cut, FaultAt, HealAt, IslandsArg, KillEvery, LateAt, LiarAt, PartitionAt, ShardsArg,
 };
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -91,7 +91,7 @@ pub(crate) struct LocalArgs {
     pub(crate) json: bool,
     /// Kill daemon N (SIGKILL) in round R: N@round:R[:train|exchange|apply]
     #[arg(long, value_name = "N@round:R")]
-    pub(crate) kill: Vec<KillAt>,
+    pub(crate) kill: Vec<FaultAt>,
     /// Kill a random daemon (SIGKILL) at this interval and restart it after 2 s, until a daemon has
     /// completed all rounds: 5s, 500ms, 1min; --seed determines the choice
     #[arg(long, value_name = "TIME")]
@@ -121,7 +121,7 @@ pub(crate) struct LocalArgs {
     pub(crate) record: Option<PathBuf>,
     /// Stop daemon N (SIGSTOP) in round R
     #[arg(long, value_name = "N@round:R")]
-    pub(crate) stop: Vec<StopAt>,
+    pub(crate) stop: Vec<FaultAt>,
     /// Put every daemon behind an emulated link: RATE/RTT/LOSS, such as 50mbit/100ms/1%, then keys
     /// such as /queue=100ms,jitter=5ms,burst=8,up=20mbit. The path between two daemons consists of
     /// their two links

@@ -6,7 +6,7 @@ use murmurate_trust::Role;
 use std::path::PathBuf;
 
 /// The directory that `murmurate run` uses by default.
-pub(super) const USUAL_DIR: &str = "murmurate-state";
+pub(crate) const USUAL_DIR: &str = "murmurate-state";
 
 #[derive(Debug, Args)]
 pub(crate) struct RunKeyArgs {

@@ -36,9 +36,10 @@ fn codecs(args: BenchCodecsArgs) -> anyhow::Result<()> {
     let report = codecs::run_codecs(&options, |speed| {
         out::tell(format_args!("{} measured", speed.codec));
     })?;
-    match args.json {
-        true => out::line(serde_json::to_string(&report)?),
-        false => out::table(&codecs::table(&report)),
+    if args.json {
+        out::line(serde_json::to_string(&report)?)
+    } else {
+        out::table(&codecs::table(&report))
     }
 }
 
@@ -62,10 +63,11 @@ fn averaging(args: &BenchExchangeArgs) -> anyhow::Result<()> {
         options.params, options.nodes, options.rounds
     ));
     let report = alone()?.block_on(exchange::run_exchange(&options))?;
-    match args.json {
-        true => out::line(serde_json::to_string(&report)?),
-        false => out::table(&exchange::table(&report)),
-    }?;
+    if args.json {
+        out::line(serde_json::to_string(&report)?)?;
+    } else {
+        out::table(&exchange::table(&report))?;
+    }
     if !report.digests_equal {
         bail!("the peers did not end with the same bits");
     }
@@ -86,9 +88,10 @@ fn join(args: &BenchJoinArgs) -> anyhow::Result<()> {
         options.donors, options.params
     ));
     let report = alone()?.block_on(join::run_join(&options))?;
-    match args.json {
-        true => out::line(serde_json::to_string(&report)?),
-        false => out::table(&join::join_table(&report)),
+    if args.json {
+        out::line(serde_json::to_string(&report)?)
+    } else {
+        out::table(&join::join_table(&report))
     }
 }
 
@@ -142,10 +145,11 @@ fn net(args: BenchNetArgs) -> anyhow::Result<()> {
     for warning in &report.warnings {
         out::tell(format_args!("warning: {warning}"));
     }
-    match args.json {
-        true => out::line(serde_json::to_string(&report)?),
-        false => out::table(&murmurate_bench::net_table(&report)),
-    }?;
+    if args.json {
+        out::line(serde_json::to_string(&report)?)?;
+    } else {
+        out::table(&murmurate_bench::net_table(&report))?;
+    }
     if report.ways.iter().all(|way| way.transfers == 0) {
         bail!("no transfer completed");
     }

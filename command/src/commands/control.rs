@@ -139,9 +139,10 @@ fn may_choose(control: &ControlStatus, byte: u8) -> anyhow::Result<()> {
 
 fn margin(now: &Now) -> u64 {
     let round_s = now.measured.as_ref().map_or(0.0, |pace| pace.round_s);
-    match round_s > 0.0 {
-        true => MARGIN_ROUNDS.max((MARGIN_S / round_s).ceil() as u64),
-        false => MARGIN_ROUNDS,
+    if round_s > 0.0 {
+        MARGIN_ROUNDS.max((MARGIN_S / round_s).ceil() as u64)
+    } else {
+        MARGIN_ROUNDS
     }
 }
 

@@ -22,7 +22,35 @@ pub(crate) fn run(args: LocalArgs) -> anyhow::Result<()> {
         }
         (false, _) => None,
     };
-    let options = LocalOptions {
+    let (demo, json) = (args.demo, args.json);
+    let options = options(args);
+    let options = if demo { local::demo(options) } else { options };
+    // A single thread, the main one, because children end with the thread that started them.
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let report = runtime.block_on(local::run(options, view))?;
+    let printed = if json {
+        out::line(serde_json::to_string(&report)?)
+    } else {
+        out::table(&local::table(&report)).and_then(|()| {
+            let notes = local::notes(&report);
+            notes.iter().try_for_each(out::line)
+        })
+    };
+    // How the run ended matters more than who reads about it.
+    match report.missed() {
+        Some(line) => Err(Ended::new(Exit::Missed, line).into()),
+        None if report.interrupted => {
+            let line = "interrupted; the results are those up to this point";
+            Err(Ended::new(Exit::Interrupted, line).into())
+        }
+        None => printed,
+    }
+}
+
+fn options(args: LocalArgs) -> LocalOptions {
+    LocalOptions {
         quiet: out::is_quiet(),
         nodes: args.islands.map_or(args.nodes, |islands| islands.peers),
         ranks: args.islands.map(|islands| islands.ranks),
@@ -49,42 +77,17 @@ pub(crate) fn run(args: LocalArgs) -> anyhow::Result<()> {
         nat: args.nat,
         stranger: args.stranger,
         record: args.record,
-        baseline_s: args.baseline.unwrap_or(match args.command.is_empty() {
-            true => BASELINE_S,
+        baseline_s: args.baseline.unwrap_or(if args.command.is_empty() {
+            BASELINE_S
+        } else {
             // It would write its results again.
-            false => 0.0,
+            0.0
         }),
         open_browser: args.open_browser,
         narrated: false,
         round_time_s: None,
         command: args.command,
         args: std::env::args().skip(1).collect(),
-    };
-    let options = if args.demo {
-        local::demo(options)
-    } else {
-        options
-    };
-    // A single thread, the main one, because children end with the thread that started them.
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
-    let report = runtime.block_on(local::run(options, view))?;
-    let printed = match args.json {
-        true => out::line(serde_json::to_string(&report)?),
-        false => out::table(&local::table(&report)).and_then(|()| {
-            let notes = local::notes(&report);
-            notes.iter().try_for_each(out::line)
-        }),
-    };
-    // How the run ended matters more than who reads about it.
-    match report.missed() {
-        Some(line) => Err(Ended::new(Exit::Missed, line).into()),
-        None if report.interrupted => {
-            let line = "interrupted; the results are those up to this point";
-            Err(Ended::new(Exit::Interrupted, line).into())
-        }
-        None => printed,
     }
 }
 

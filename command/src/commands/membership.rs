@@ -54,13 +54,14 @@ pub(crate) fn revoke(args: &RevokeArgs) -> anyhow::Result<()> {
     let dir = &args.office.dir;
     let runs = daemon_http::ask(dir, Request::get("/healthz")).is_ok();
     let dir = dir.display();
-    match runs {
-        true => out::line(format_args!(
+    if runs {
+        out::line(format_args!(
             "{key} is revoked: the daemon in {dir} tells the others now"
-        )),
-        false => out::line(format_args!(
+        ))
+    } else {
+        out::line(format_args!(
             "{key} will be revoked when the daemon in {dir} runs, which tells the others; until then it takes part"
-        )),
+        ))
     }
 }
 
@@ -151,9 +152,10 @@ pub(crate) fn id(args: &IdArgs) -> anyhow::Result<()> {
             "a new identity is in {dir}: start the daemon with --dir {dir}"
         ));
     }
-    match args.json {
-        true => out::line(json!({ "peer": id })),
-        false => out::line(&id),
+    if args.json {
+        out::line(json!({ "peer": id }))
+    } else {
+        out::line(&id)
     }
 }
 
@@ -182,12 +184,11 @@ fn show(invite: &Invite, office: &Office, as_json: bool) -> anyhow::Result<()> {
             "until_s": until_s,
         }));
     }
-    let hint = match invite.addresses().is_empty() {
-        true => {
-            "; it has no address, because no daemon of this directory has listened yet: it works on the same \
+    let hint = if invite.addresses().is_empty() {
+        "; it has no address, because no daemon of this directory has listened yet: it works on the same \
              local network, or with --join ADDRESS"
-        }
-        false => "",
+    } else {
+        ""
     };
     let machines = match uses {
         None => "for this one machine".to_owned(),

@@ -1,30 +1,17 @@
 //! One file for each command: calls the library with the arguments and prints the result.
 
 pub(crate) mod bench;
-pub(crate) mod compare;
 pub(crate) mod control;
 pub(crate) mod daemon_http;
 pub(crate) mod doctor;
-pub(crate) mod eval;
-pub(crate) mod explain;
-pub(crate) mod export;
-pub(crate) mod generate;
-pub(crate) mod hide;
-pub(crate) mod init;
-mod kept;
+pub(crate) mod inspect;
 mod language;
-pub(crate) mod limit;
 pub(crate) mod local;
-pub(crate) mod log;
 pub(crate) mod membership;
-pub(crate) mod plan;
+pub(crate) mod model;
+pub(crate) mod reference;
 pub(crate) mod run;
-pub(crate) mod shell;
 pub(crate) mod sim;
-pub(crate) mod strategies;
-pub(crate) mod survey;
-pub(crate) mod top;
-pub(crate) mod why;
 
 use murmurate_node::config::Variable;
 
@@ -37,10 +24,13 @@ pub(crate) fn environment() -> Vec<Variable> {
     )
 }
 
+/// The variable that holds an invite.
+const VARIABLE: &str = "MURMURATE_INVITE";
+
 /// The invite of the command line, or else that of the variable `MURMURATE_INVITE`. A service has no better
 /// place for it: the processes of a machine show their command lines to everyone.
 pub(crate) fn invite(given: Option<String>) -> Option<String> {
-    let set = || std::env::var(hide::VARIABLE).ok();
+    let set = || std::env::var(VARIABLE).ok();
     given.or_else(set).filter(|invite| !invite.is_empty())
 }
 

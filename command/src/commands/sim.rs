@@ -1,14 +1,19 @@
-//! `murmurate sim`: runs a scenario in virtual time, with toy tasks or the daemon's own.
+//! `murmurate sim`: runs a scenario in virtual time, with toy tasks or the daemon's own; `sim compare`, `sim
+//! survey` and `plan` compare and predict.
 
-use super::{compare, language, survey};
-use crate::cli::{SimArgs, SimCommand};
+use super::language;
+use crate::cli::{CompareArgs, PlanArgs, PlannedTask, SimArgs, SimCommand, SurveyArgs};
 use crate::exit::Ended;
 use crate::out;
 use anyhow::{Context, bail};
+use indicatif::{ProgressBar, ProgressStyle};
 use murmurate_node::daemon::BINARY;
+use murmurate_sim::compare::{Comparison, run_comparison};
+use murmurate_sim::plan::{self, Cluster, Learns};
 use murmurate_sim::seeds::run_seeds;
-use murmurate_sim::{RunOptions, TrainerRequest, replay_file, run_file};
+use murmurate_sim::{RunOptions, TrainerFactory, TrainerRequest, replay_file, run_file};
 use murmurate_strategies::Trainer;
+use murmurate_survey::{Constants, run_survey};
 use murmurate_tasks::data::Shards;
 use murmurate_tasks::{DeviceChoice, TaskConfig};
 use std::io::{BufWriter, Write};
@@ -16,8 +21,8 @@ use std::path::Path;
 
 pub(crate) fn run(args: &SimArgs) -> anyhow::Result<()> {
     match &args.what {
-        Some(SimCommand::Survey(args)) => return survey::run(args),
-        Some(SimCommand::Compare(args)) => return compare::run(args, &trainer),
+        Some(SimCommand::Survey(args)) => return survey(args),
+        Some(SimCommand::Compare(args)) => return compare(args, &trainer),
         Some(SimCommand::Language(args)) => return language::run(args, &trainer),
         None => {}
     }
@@ -34,10 +39,11 @@ pub(crate) fn run(args: &SimArgs) -> anyhow::Result<()> {
 /// Replays a record. Outputs that differ from the record are an error.
 fn replay(record: &Path, args: &SimArgs) -> anyhow::Result<()> {
     let report = replay_file(record, BINARY, trace(args)?)?;
-    match args.json {
-        true => out::line(report.to_json()),
-        false => out::text(&report),
-    }?;
+    if args.json {
+        out::line(report.to_json())?;
+    } else {
+        out::text(&report)?;
+    }
     match &report.difference {
         None => Ok(()),
         Some(difference) => bail!("--replay: {}: {difference}", record.display()),
@@ -60,9 +66,10 @@ fn simulate(scenario: &Path, args: &SimArgs) -> anyhow::Result<()> {
         trace: trace(args)?,
     };
     let report = run_file(scenario, &trainer, options)?;
-    match args.json {
-        true => out::line(report.to_json()),
-        false => out::text(&report),
+    if args.json {
+        out::line(report.to_json())
+    } else {
+        out::text(&report)
     }
 }
 
@@ -122,4 +129,109 @@ fn trainer(request: &TrainerRequest<'_>) -> Result<Box<dyn Trainer>, String> {
     let device = DeviceChoice::Flex;
     murmurate_tasks::build(&task, request.inner, &device, request.seed, &shards)
         .map_err(|e| e.to_string())
+}
+
+/// The commit of this build, if the build was told.
+const COMMIT: Option<&str> = option_env!("MURMURATE_COMMIT");
+
+pub(crate) fn compare(args: &CompareArgs, factory: &dyn TrainerFactory) -> anyhow::Result<()> {
+    let comparison = chosen(args)?;
+    if let Some(path) = &args.html {
+        // Opened before the work, which may take hours. The content stays until the new page is
+        // written.
+        let file = std::fs::OpenOptions::new()
+            .append(true)
+            .create(true)
+            .open(path);
+        file.with_context(|| cannot_write(path))?;
+    }
+    let bar = if out::is_quiet() {
+        ProgressBar::hidden()
+    } else {
+        ProgressBar::new(0)
+    };
+    bar.set_style(ProgressStyle::with_template(
+        "{pos}/{len} {eta} left: {msg}",
+    )?);
+    let mut progress = |done: usize, all: usize, what: &str| {
+        bar.set_length(all as u64);
+        bar.set_position(done as u64);
+        bar.set_message(what.to_owned());
+    };
+    let report = run_comparison(&comparison, factory, &mut progress)?;
+    bar.finish_and_clear();
+    if let Some(path) = &args.html {
+        let commit = COMMIT.unwrap_or("unknown (MURMURATE_COMMIT was not set for the build)");
+        let page = report.to_html(&format!("{BINARY}, commit {commit}"));
+        std::fs::write(path, page).with_context(|| cannot_write(path))?;
+    }
+    if args.json {
+        out::line(report.to_json())
+    } else {
+        out::text(&report)
+    }
+}
+
+fn cannot_write(path: &std::path::Path) -> String {
+    format!("--html: {} cannot be written", path.display())
+}
+
+/// The comparison without what the flags exclude.
+fn chosen(args: &CompareArgs) -> anyhow::Result<Comparison> {
+    let mut comparison = Comparison::from_file(&args.file)?;
+    for preset in &args.presets {
+        murmurate_strategies::grid::Strategy::preset(preset).context("--presets")?;
+    }
+    if !args.presets.is_empty() {
+        comparison.presets.clone_from(&args.presets);
+    }
+    if !args.peers.is_empty() {
+        comparison.peers.clone_from(&args.peers);
+    }
+    if !args.seeds.is_empty() {
+        comparison.seeds.clone_from(&args.seeds);
+    }
+    if let Some(part) = &args.task {
+        comparison.task.retain(|task| task.name.contains(part));
+        if comparison.task.is_empty() {
+            bail!(
+                "--task: no task of {} has `{part}` in its name",
+                args.file.display()
+            );
+        }
+    }
+    Ok(comparison)
+}
+
+pub(crate) fn survey(args: &SurveyArgs) -> anyhow::Result<()> {
+    let constants = match &args.constants {
+        Some(path) => Constants::from_file(path)?,
+        None => Constants::shipped()?,
+    };
+    let report = run_survey(&args.measured, &constants)?;
+    if args.json {
+        out::line(report.to_json())
+    } else {
+        out::text(&report)
+    }
+}
+
+pub(crate) fn plan(args: &PlanArgs) -> anyhow::Result<()> {
+    let cluster = Cluster::new(
+        args.params,
+        args.step_ms,
+        &args.link,
+        args.peers,
+        args.target,
+    )?;
+    let learns = match args.task {
+        Some(PlannedTask::LanguageModel | PlannedTask::CausalLm) => Learns::Language,
+        Some(PlannedTask::Other) | None => Learns::Anything,
+    };
+    let report = plan::plan(&cluster, learns)?;
+    if args.json {
+        out::line(report.to_json())
+    } else {
+        out::folded(&report.to_string())
+    }
 }

@@ -1,8 +1,7 @@
 //! The daemon's directory: whether it can be written, who can read its secrets, and what its files say
 //! about the clock and the version.
 
-use super::code::Code;
-use super::finding::Finding;
+use super::finding::{Code, Finding};
 use super::subject::Subject;
 use murmurate_node::store::Checkpoint;
 use rustix::fs::{Access, access};
@@ -49,9 +48,10 @@ pub(super) fn directory(subject: &Subject) -> Finding {
     if access(there, Access::WRITE_OK | Access::EXEC_OK).is_err() {
         return failed(there, "cannot be written");
     }
-    let text = match there == subject.dir {
-        true => format!("{shown} can be written"),
-        false => format!("{shown} does not exist yet and can be made"),
+    let text = if there == subject.dir {
+        format!("{shown} can be written")
+    } else {
+        format!("{shown} does not exist yet and can be made")
     };
     Finding::ok("directory", text)
 }

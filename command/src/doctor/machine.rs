@@ -1,7 +1,6 @@
 //! The machine: its processor, and what its kernel allows.
 
-use super::code::Code;
-use super::finding::Finding;
+use super::finding::{Code, Finding};
 use libp2p::identity::Keypair;
 use murmurate_net::quic::{Config, Endpoint, Kind};
 use rustix::process::{Resource, getrlimit};

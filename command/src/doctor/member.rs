@@ -1,7 +1,6 @@
 //! Whether the daemon may take part in its run, and for how long.
 
-use super::code::Code;
-use super::finding::Finding;
+use super::finding::{Code, Finding};
 use super::subject::Subject;
 use murmurate_node::membership::{MemberView, MembershipError, members, run_of};
 use murmurate_protocol::PeerId;
@@ -81,11 +80,12 @@ fn own(member: &MemberView, now_s: u64) -> Finding {
         member.role,
         days(left_s)
     );
-    match left_s < SOON_S {
-        false => Finding::ok("membership", text),
-        true => Finding::warning("membership", Code::CertificateEnds, text)
+    if left_s < SOON_S {
+        Finding::warning("membership", Code::CertificateEnds, text)
             .because("certificates have an end")
-            .fix(NEW_INVITE),
+            .fix(NEW_INVITE)
+    } else {
+        Finding::ok("membership", text)
     }
 }
 
@@ -114,9 +114,10 @@ fn outside(subject: &Subject) -> Finding {
         return Finding::failed("membership", Code::NoMember, lost.to_string()).fix(NEW_INVITE);
     }
     if subject.joins().is_empty() || has_key {
-        let text = match has_key {
-            true => "this daemon has the key of its run",
-            false => "this daemon is in no run: it will found one",
+        let text = if has_key {
+            "this daemon has the key of its run"
+        } else {
+            "this daemon is in no run: it will found one"
         };
         return Finding::ok("membership", text);
     }

@@ -3,23 +3,16 @@
 
 mod alive;
 mod bundle;
-mod code;
-mod data;
 mod finding;
 mod home;
 mod machine;
 mod member;
-mod peers;
-mod ports;
+mod model;
 mod reach;
-mod redact;
-mod report;
 mod settings;
-mod size;
 mod subject;
 
-pub(crate) use code::{PAGE, names};
-pub(crate) use report::Report;
+pub(crate) use finding::{PAGE, Report, names};
 
 use anyhow::anyhow;
 use murmurate_node::config::{Overrides, Variable};
@@ -83,16 +76,16 @@ pub(crate) fn examine(question: &Question) -> anyhow::Result<Report> {
     found.extend(home::checkpoint(&subject));
     found.push(home::clock(&subject));
     found.push(member::membership(&subject));
-    found.extend(peers::settings(&subject.dir));
+    found.extend(alive::settings(&subject.dir));
     found.extend(alive::troubles(&subject));
     if let Some(config) = &subject.config {
-        let sizes = size::sizes(&subject, config);
-        if size::fits(&sizes) {
-            found.push(data::data(config));
+        let sizes = model::sizes(&subject, config);
+        if model::fits(&sizes) {
+            found.push(model::data(config));
         }
         found.extend(sizes);
         if !subject.runs {
-            found.extend(ports::ports(config));
+            found.extend(reach::ports(config));
         }
         found.push(settings::pages(config));
     }

@@ -1,16 +1,17 @@
-//! Whether the daemons to join answer. Each address is dialled as a daemon does it, by a stranger of
+//! Whether the ports that the configuration names are free, and whether the daemons to join answer. Each address is dialled as a daemon does it, by a stranger of
 //! another run, which learns no more than that a daemon is there.
 
-use super::code::Code;
-use super::finding::Finding;
+use super::finding::{Code, Finding, State};
 use libp2p::Multiaddr;
 use libp2p::identity::Keypair;
 use libp2p::multiaddr::Protocol;
-use murmurate_net::free::Wire;
+use murmurate_net::free::{Wire, probe};
 use murmurate_node::bulk::{BulkLimits, NoStore};
+use murmurate_node::config::Config;
 use murmurate_node::net::{GateError, Membership, NetConfig, NetEvent, from_libp2p, start};
 use murmurate_node::ports::socket_of;
 use murmurate_protocol::RunId;
+use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
@@ -213,10 +214,61 @@ fn turned_away(error: GateError) -> Answer {
 
 fn failed(reason: String) -> Answer {
     // The words of QUIC and of libp2p for an id that is not the one of the address.
-    match reason.contains(" was expected") || reason.contains("peer ID") {
-        true => Answer::OtherId,
-        false => Answer::None(reason),
+    if reason.contains(" was expected") || reason.contains("peer ID") {
+        Answer::OtherId
+    } else {
+        Answer::None(reason)
     }
+}
+
+/// Probes every port. The daemon must not run, because it has them itself.
+pub(super) fn ports(config: &Config) -> Vec<Finding> {
+    let mut found: Vec<Finding> = config.network.listen.iter().filter_map(listening).collect();
+    if found.iter().all(|finding| finding.state == State::Ok) {
+        found = vec![Finding::ok("ports", "all ports to listen on are free")];
+    }
+    found.extend(http(config.daemon.http));
+    found
+}
+
+fn listening(address: &Multiaddr) -> Option<Finding> {
+    let (wire, at) = socket_of(address).filter(|(_, at)| at.port() != 0)?;
+    let error = probe(wire, at).err()?;
+    let text = format!("{address} cannot be listened on");
+    let finding = Finding::failed("ports", Code::Port, text);
+    Some(match error.kind() {
+        ErrorKind::AddrInUse => finding
+            .because(format!("another process has port {}", at.port()))
+            .fix(format!(
+                "stop it (`{}` names it), or set another port in `network.listen` (--listen)",
+                lister(wire, at.port())
+            )),
+        _ => finding.because(error.to_string()).fix(
+            "set `network.listen` (--listen) to an address of this machine, such as /ip4/0.0.0.0",
+        ),
+    })
+}
+
+fn http(at: SocketAddr) -> Option<Finding> {
+    let error = (at.port() != 0)
+        .then(|| probe(Wire::Tcp, at).err())
+        .flatten()?;
+    let text = format!("the pages cannot be served on {at}");
+    let finding = Finding::failed("ports", Code::HttpPort, text).because(error.to_string());
+    Some(finding.fix(format!(
+        "stop what has the port (`{}` names it), or set another one in `daemon.http` (--http); port 0 \
+         takes any free one",
+        lister(Wire::Tcp, at.port())
+    )))
+}
+
+/// The command that names the process of a port.
+fn lister(wire: Wire, port: u16) -> String {
+    let kind = match wire {
+        Wire::Tcp => "t",
+        Wire::Udp => "u",
+    };
+    format!("ss -{kind}lnp 'sport = :{port}'")
 }
 
 #[cfg(test)]

@@ -1,7 +1,6 @@
 //! The configuration, and who can read the daemon's pages.
 
-use super::code::Code;
-use super::finding::Finding;
+use super::finding::{Code, Finding};
 use murmurate_node::config::{Config, ConfigError, Overrides};
 use murmurate_node::store::Checkpoint;
 use std::path::Path;

@@ -94,7 +94,7 @@ impl Manifest {
         (left > 0).then(|| left.min(STATE_CHUNK_BYTES as u64))
     }
 
-    /// Whether `bytes` are the chunk with this index.
+    /// Checks that `bytes` are the chunk with this index.
     pub fn holds(&self, index: u32, bytes: &[u8]) -> bool {
         self.chunk_bytes(index) == Some(bytes.len() as u64)
             && self.digests.get(index as usize) == Some(&Digest::of(bytes))
@@ -155,7 +155,7 @@ impl ChunkBook {
         }
     }
 
-    /// Whether all chunks are present.
+    /// True once all chunks are present.
     pub(crate) fn is_complete(&self) -> bool {
         self.missing.is_empty() && self.asked.is_empty()
     }
@@ -196,9 +196,10 @@ impl ChunkBook {
     /// A chunk that one donor owes for too long, and another donor that has nothing to do; `None` while there
     /// are chunks that no one was asked for.
     pub(crate) fn help(&mut self, is_overdue: impl Fn(u32) -> bool) -> Option<(PeerId, u32)> {
-        let idle = match self.missing.is_empty() {
-            true => self.free(1),
-            false => Vec::new(),
+        let idle = if self.missing.is_empty() {
+            self.free(1)
+        } else {
+            Vec::new()
         };
         let mut owed = self.asked.iter().filter(|(index, from)| {
             let once = from.len() == 1;
@@ -248,12 +249,11 @@ impl ChunkBook {
             }
         }
         self.failed.insert((index, peer));
-        match others.is_empty() {
-            true => {
-                self.asked.remove(&index);
-                self.missing.insert(index);
-            }
-            false => drop(self.asked.insert(index, others)),
+        if others.is_empty() {
+            self.asked.remove(&index);
+            self.missing.insert(index);
+        } else {
+            drop(self.asked.insert(index, others))
         }
     }
 }

@@ -1,12 +1,15 @@
-//! Parts that all transfers of a daemon share: store, transport, bounds, and the receiver of
-//! results.
+//! Parts that all transfers of a daemon share: store, transport, bounds, and the receiver of results; and those that
+//! the transfers with one linked peer share.
 
-use crate::bulk::{BulkEvent, BulkEvents, BulkLimits, BulkStore, BulkTransport};
-use crate::traffic::{Counters, LinkMeters};
-use murmurate_net::congestion::MaxRate;
+use super::{BulkEvent, BulkEvents, BulkLimits, BulkStore, BulkTransport};
+use crate::traffic::{Counters, LinkMeters, Tally};
+use murmurate_net::congestion::{MaxRate, Throttle};
 use murmurate_protocol::PeerId;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use tokio::sync::Semaphore;
+use tokio::time::Instant;
 
 /// Parts that all transfers share.
 pub(crate) struct Core {
@@ -37,5 +40,101 @@ impl Core {
         if let Some((rtt, rate)) = self.meters.pushed(peer, bytes, took) {
             self.events.measured(peer, rtt, rate);
         }
+    }
+}
+
+/// One linked peer. Clones share their state.
+#[derive(Clone, Debug)]
+pub(crate) struct Remote {
+    /// The peer's id.
+    pub(crate) peer: PeerId,
+    /// Permits for streams that the peer may open.
+    pub(crate) streams: Arc<Semaphore>,
+    /// Limits the sending rate to the peer.
+    pub(crate) throttle: Throttle,
+    /// Counts the peer's bytes.
+    pub(crate) tally: Tally,
+    /// Bytes announced by its open streams.
+    announced: Arc<AtomicU64>,
+    /// When it last acknowledged a push.
+    delivered: Arc<Mutex<Option<Instant>>>,
+}
+
+impl Remote {
+    /// Starts with no transfer in progress.
+    pub(crate) fn new(peer: PeerId, streams: usize, rate: &MaxRate, counters: &Counters) -> Self {
+        Self {
+            peer,
+            streams: Arc::new(Semaphore::new(streams)),
+            throttle: rate.throttle(),
+            tally: counters.of(peer),
+            announced: Arc::new(AtomicU64::new(0)),
+            delivered: Arc::default(),
+        }
+    }
+
+    /// Reserves announced bytes until the guard is dropped; `None` if the total would exceed `max`.
+    pub(crate) fn announce(&self, bytes: u64, max: u64) -> Option<Announced> {
+        let add = |open: u64| open.checked_add(bytes).filter(|sum| *sum <= max);
+        self.announced
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, add)
+            .ok()?;
+        Some(Announced {
+            bytes,
+            open: Arc::clone(&self.announced),
+        })
+    }
+
+    /// Records that a push which began at `began` was acknowledged at `now`. Returns how long the
+    /// link was busy with it: pushes overlap, so the time counts from the end of the previous push
+    /// if that is later.
+    pub(crate) fn delivered(&self, began: Instant, now: Instant) -> Duration {
+        let mut last = self
+            .delivered
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let from = last.replace(now).map_or(began, |last| last.max(began));
+        now.saturating_duration_since(from)
+    }
+}
+
+/// A reservation of announced bytes.
+pub(crate) struct Announced {
+    bytes: u64,
+    open: Arc<AtomicU64>,
+}
+
+impl Drop for Announced {
+    fn drop(&mut self) {
+        self.open.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_peer_announces_is_bounded_and_given_back() {
+        let peer = PeerId::from_bytes([1; 32]);
+        let remote = Remote::new(peer, 1, &MaxRate::default(), &Counters::default());
+        let first = remote.announce(60, 100);
+        assert!(first.is_some() && remote.announce(41, 100).is_none());
+        assert!(remote.announce(u64::MAX, u64::MAX).is_none(), "no overflow");
+        drop(first);
+        assert!(remote.announce(100, 100).is_some());
+    }
+
+    #[test]
+    fn overlapping_pushes_share_the_time() {
+        let peer = PeerId::from_bytes([1; 32]);
+        let remote = Remote::new(peer, 1, &MaxRate::default(), &Counters::default());
+        let (began, second) = (Instant::now(), Duration::from_secs(1));
+        assert_eq!(remote.delivered(began, began + second), second);
+        assert_eq!(
+            remote.delivered(began, began + 2 * second),
+            second,
+            "not two"
+        );
     }
 }

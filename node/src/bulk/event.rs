@@ -1,8 +1,8 @@
 //! Events of bulk transfers, and the trait that receives them.
 
-use crate::bulk::BulkFault;
 use futures::future::BoxFuture;
-use murmurate_protocol::{Digest, FetchId, PeerId, PushOutcome, SliceId, SliceMeta};
+use murmurate_protocol::wire::WireError;
+use murmurate_protocol::{Digest, FetchId, PeerId, PushOutcome, SliceId, SliceMeta, StateId};
 use std::time::Duration;
 
 /// The end of a transfer, or a violation of the protocol on a bulk stream.
@@ -61,4 +61,78 @@ pub trait BulkEvents: Send + Sync {
     /// Accepts a measurement of a link; `rate` is in bytes per second. It may be dropped, since
     /// others follow.
     fn measured(&self, peer: PeerId, rtt: Duration, rate: u64);
+}
+
+/// A bulk stream that violated the protocol or broke off.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum BulkFault {
+    /// The length of the header exceeds the limit.
+    #[error("bulk header of {bytes} bytes is above the limit of {max}")]
+    HeaderTooLong {
+        /// Length in bytes.
+        bytes: u64,
+        /// The limit in bytes.
+        max: u64,
+    },
+    /// The header cannot be decoded.
+    #[error("bulk header: {0}")]
+    Header(#[source] WireError),
+    /// The header announces more bytes than allowed.
+    #[error("{bytes} bytes announced, at most {max} are allowed")]
+    TooLong {
+        /// Announced bytes.
+        bytes: u64,
+        /// Allowed bytes.
+        max: u64,
+    },
+    /// The slice belongs to another peer.
+    #[error("a slice pushed in the name of another peer")]
+    OtherName,
+    /// More bytes came than were announced.
+    #[error("more than the announced {of} bytes came")]
+    Excess {
+        /// Announced bytes.
+        of: u64,
+    },
+    /// The stream ended early. A sender that gives up a push also causes this.
+    #[error("{bytes} of {of} announced bytes came before the stream ended")]
+    Short {
+        /// Received bytes.
+        bytes: u64,
+        /// Announced bytes.
+        of: u64,
+    },
+    /// No bytes arrived for too long. A slow link also causes this.
+    #[error("the stream stalled after {bytes} of {of} bytes")]
+    Stalled {
+        /// Received bytes.
+        bytes: u64,
+        /// Announced bytes.
+        of: u64,
+    },
+    /// The hash of the manifest differs from the state's root.
+    #[error("the hash of the manifest differs from the root of the state of round {}", .state.round)]
+    WrongManifest {
+        /// The state.
+        state: StateId,
+    },
+    /// The hash of a chunk differs from its hash in the manifest.
+    #[error("the hash of chunk {index} differs from the manifest of the state of round {}", .state.round)]
+    WrongChunk {
+        /// The state.
+        state: StateId,
+        /// Index of the chunk.
+        index: u32,
+    },
+    /// The reply answers another kind of request.
+    #[error("the reply does not answer the request")]
+    OtherReply,
+}
+
+impl BulkFault {
+    /// True for what an honest peer never causes, even on a slow link. Only then does the peer's score suffer.
+    pub const fn is_misbehaviour(&self) -> bool {
+        !matches!(self, Self::Short { .. } | Self::Stalled { .. })
+    }
 }

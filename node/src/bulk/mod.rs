@@ -8,39 +8,25 @@
 //! The acknowledgement comes from the application, because an acknowledgement of the transport does
 //! not tell whether the store has accepted the slice.
 
-mod accept;
 mod chunks;
-mod connection;
 mod core;
 mod event;
-mod fault;
 mod fetch;
 mod headers;
-mod lane;
 mod limits;
-mod no_store;
 mod pipe;
 mod push;
-mod remote;
 mod serve;
-mod state;
 mod store;
 mod transfers;
-mod transport;
-mod way;
 mod wire;
 
 pub use chunks::{Manifest, ManifestError, chunk};
-pub use event::{BulkEvent, BulkEvents};
-pub use fault::BulkFault;
+pub use event::{BulkEvent, BulkEvents, BulkFault};
 pub use limits::BulkLimits;
-pub use no_store::NoStore;
-pub use pipe::{ByteStream, Pipe, PipeReader, PipeWriter};
-pub use store::{BulkStore, Refusal};
-pub use transport::BulkTransport;
-pub use way::Way;
+pub use pipe::{BulkTransport, ByteStream, Pipe, PipeReader, PipeWriter, Served, Way};
+pub use store::{BulkStore, NoStore, Refusal};
 
-pub use connection::Served;
 pub(crate) use core::Core;
 pub(crate) use push::PushJob;
 pub(crate) use transfers::Bulk;

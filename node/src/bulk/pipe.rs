@@ -1,16 +1,30 @@
-//! The two halves of a bulk stream: one of a bulk connection over QUIC or TLS, or any other byte
-//! stream.
+//! Bulk streams: the ways that they take, their two halves, the connections that carry them, and the interface to the
+//! transport that opens them to peers.
 //!
 //! A bulk connection's stream takes bodies as [`Bytes`] without copying them and has a priority among the
 //! streams of its connection. Dropping a writer discards the bytes that were not yet sent, unless
 //! it was [released](PipeWriter::release). Dropping a reader tells the other end to stop.
 
-use crate::bulk::Way;
 use bytes::Bytes;
+use futures::future::BoxFuture;
 use futures::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadHalf, WriteHalf};
-use murmurate_net::mux;
-use murmurate_net::quic::{RecvStream, SendStream, VarInt};
+use murmurate_net::quic::{BulkConnection, CloseCode, RecvStream, SendStream, VarInt};
+use murmurate_net::{mux, tcp};
+use murmurate_protocol::PeerId;
+use std::future::pending;
 use std::io;
+use std::time::Duration;
+
+/// What carries a bulk stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// A bulk connection over QUIC.
+    Quic,
+    /// A bulk connection over TLS and TCP.
+    Tls,
+    /// The link itself.
+    Link,
+}
 
 /// A byte stream in both directions.
 pub trait ByteStream: AsyncRead + AsyncWrite + Send + Unpin {}
@@ -37,16 +51,7 @@ pub struct Pipe {
 impl Pipe {
     /// Wraps a stream of a connection over TLS and TCP.
     pub fn of_tls((send, receive): (mux::Sender, mux::Receiver)) -> Self {
-        Self {
-            write: PipeWriter {
-                half: Writer::Tls(send),
-                released: false,
-            },
-            read: PipeReader {
-                half: Reader::Tls(receive),
-                scratch: Vec::new(),
-            },
-        }
+        Self::new(Writer::Tls(send), Reader::Tls(receive))
     }
 
     /// What carries it.
@@ -60,29 +65,24 @@ impl Pipe {
 
     /// Wraps a QUIC stream.
     pub fn of_quic((send, receive): (SendStream, RecvStream)) -> Self {
-        Self {
-            write: PipeWriter {
-                half: Writer::Quic(send),
-                released: false,
-            },
-            read: PipeReader {
-                half: Reader::Quic(receive),
-                scratch: Vec::new(),
-            },
-        }
+        Self::new(Writer::Quic(send), Reader::Quic(receive))
     }
 
     /// Wraps any other byte stream.
     pub fn of_stream(stream: impl ByteStream + 'static) -> Self {
         let stream: Box<dyn ByteStream> = Box::new(stream);
         let (read, write) = stream.split();
+        Self::new(Writer::Stream(write), Reader::Stream(read))
+    }
+
+    fn new(write: Writer, read: Reader) -> Self {
         Self {
             write: PipeWriter {
-                half: Writer::Stream(write),
+                half: write,
                 released: false,
             },
             read: PipeReader {
-                half: Reader::Stream(read),
+                half: read,
                 scratch: Vec::new(),
             },
         }
@@ -239,4 +239,67 @@ impl PipeReader {
             }
         }
     }
+}
+
+/// A bulk connection whose streams are served.
+#[derive(Clone, Debug)]
+pub enum Served {
+    /// Over QUIC.
+    Quic(BulkConnection),
+    /// Over TLS and TCP.
+    Tcp(tcp::Connection),
+}
+
+impl Served {
+    /// The next stream that the remote opened; `None` if the connection has ended.
+    pub async fn accept(&self) -> Option<Pipe> {
+        match self {
+            Self::Quic(connection) => connection.accept_bi().await.ok().map(Pipe::of_quic),
+            Self::Tcp(connection) => connection
+                .session()
+                .accept_bi()
+                .await
+                .ok()
+                .map(Pipe::of_tls),
+        }
+    }
+
+    /// The next stream on which the remote only sends. Over TCP there is none.
+    pub async fn accept_told(&self) -> Option<(BulkConnection, RecvStream)> {
+        match self {
+            Self::Quic(connection) => {
+                let stream = connection.accept_uni().await.ok()?;
+                Some((connection.clone(), stream))
+            }
+            Self::Tcp(_) => pending().await,
+        }
+    }
+
+    /// Ends the connection.
+    pub fn close(&self) {
+        match self {
+            Self::Quic(connection) => connection.close(CloseCode::Done),
+            Self::Tcp(connection) => connection.session().close(),
+        }
+    }
+}
+
+/// Opens bulk streams: on a bulk connection if possible, otherwise on the link.
+pub trait BulkTransport: Send + Sync {
+    /// Opens a stream to a linked peer. Fails for others; it never dials.
+    fn open(&self, to: PeerId) -> BoxFuture<'static, io::Result<Pipe>>;
+
+    /// True while new streams use this connection. Later it may be closed once it is idle.
+    fn keeps(&self, connection: &Served) -> bool {
+        match connection {
+            Served::Quic(connection) => connection.close_reason().is_none(),
+            Served::Tcp(connection) => connection.session().ended().is_none(),
+        }
+    }
+
+    /// A stream on which the remote only sends, which no transfer does. Dropping it refuses it.
+    fn told(&self, _from: &BulkConnection, _stream: RecvStream) {}
+
+    /// A push over this way was acknowledged after it kept the way busy for `took`.
+    fn measured(&self, _to: PeerId, _way: Way, _bytes: u64, _took: Duration) {}
 }

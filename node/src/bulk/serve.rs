@@ -1,17 +1,72 @@
-//! Serves the streams that a remote opens.
+//! Accepts the streams that a remote opens on a bulk connection, and serves them.
 
-use crate::bulk::push::{ANSWER, BACKGROUND};
-use crate::bulk::remote::Remote;
-use crate::bulk::wire::{
+use super::core::Remote;
+use super::push::{ANSWER, BACKGROUND};
+use super::wire::{
     ACK_REFUSED, ACK_TAKEN, Reply, Request, StreamError, finish, read_body, read_header,
     write_body, write_header,
 };
-use crate::bulk::{BulkEvent, BulkFault, Core, Pipe, PipeWriter, Refusal};
+use super::{BulkEvent, BulkFault, Core, Pipe, PipeWriter, Refusal, Served};
 use crate::spans;
 use bytes::Bytes;
 use murmurate_protocol::{Digest, SliceId, SliceMeta};
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
+use tokio::task::JoinSet;
+use tokio::time::sleep;
+
+/// How long a superseded connection may be idle before it is closed. The remote needs less time to
+/// notice the connection that replaced it.
+const IDLE_WAIT: Duration = Duration::from_secs(30);
+
+/// Serves streams until the connection ends. Beyond the remote's limit of streams, a new stream
+/// waits in QUIC until an earlier one ends; none is lost.
+pub(crate) async fn accept_streams(core: Arc<Core>, remote: Remote, connection: Served) {
+    let mut served = JoinSet::new();
+    loop {
+        // The semaphore is never closed.
+        let Ok(permit) = Arc::clone(&remote.streams).acquire_owned().await else {
+            break;
+        };
+        let opened = loop {
+            tokio::select! {
+                opened = connection.accept() => break opened,
+                Some((from, stream)) = connection.accept_told() => {
+                    core.transport.told(&from, stream);
+                }
+                Some(ended) = served.join_next(), if !served.is_empty() => report(ended),
+                () = sleep(IDLE_WAIT), if served.is_empty() => {
+                    if !core.transport.keeps(&connection) {
+                        connection.close();
+                        break None;
+                    }
+                }
+            }
+        };
+        let Some(pipe) = opened else {
+            break;
+        };
+        let (core, remote) = (Arc::clone(&core), remote.clone());
+        served.spawn(async move {
+            serve(&core, &remote, pipe).await;
+            drop(permit);
+        });
+    }
+    // Streams whose bytes have all arrived still store them.
+    while let Some(ended) = served.join_next().await {
+        report(ended);
+    }
+}
+
+/// Reports a stream's task that panicked, which is a bug.
+fn report(ended: Result<(), tokio::task::JoinError>) {
+    if let Err(error) = ended
+        && error.is_panic()
+    {
+        tracing::error!(%error, "a task of a bulk connection panicked (please report this)");
+    }
+}
 
 /// Serves one stream.
 pub(crate) async fn serve(core: &Core, remote: &Remote, mut pipe: Pipe) {
@@ -37,16 +92,16 @@ async fn take(
 ) -> Result<(), StreamError> {
     let from = remote.peer;
     let max = core.limits.slice_bytes_max;
-    if meta.bytes > max {
+    let bytes = meta.bytes;
+    let fault = if bytes > max {
+        Some(BulkFault::TooLong { bytes, max })
+    } else {
+        let may = core.store.may_push(from, &slice);
+        (!may).then_some(BulkFault::OtherName)
+    };
+    if let Some(fault) = fault {
         acknowledge(core, &mut pipe.write, ACK_REFUSED).await?;
-        return Err(StreamError::Fault(BulkFault::TooLong {
-            bytes: meta.bytes,
-            max,
-        }));
-    }
-    if !core.store.may_push(from, &slice) {
-        acknowledge(core, &mut pipe.write, ACK_REFUSED).await?;
-        return Err(StreamError::Fault(BulkFault::OtherName));
+        return Err(StreamError::Fault(fault));
     }
     let announced = remote.announce(meta.bytes, core.limits.inbound_bytes_per_peer);
     let allowed = match &announced {
@@ -116,13 +171,9 @@ async fn give(
     to: &mut PipeWriter,
     request: Request,
 ) -> io::Result<()> {
-    let blob = |bytes: Bytes| {
-        (
-            Reply::Blob {
-                bytes: bytes.len() as u64,
-            },
-            bytes,
-        )
+    let blob = |blob: Bytes| {
+        let bytes = blob.len() as u64;
+        (Reply::Blob { bytes }, blob)
     };
     let wanted = match &request {
         Request::Slice(slice) => Some(slice),

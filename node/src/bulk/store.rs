@@ -33,9 +33,11 @@ pub trait BulkStore: Send + Sync {
     fn get(&self, slice: &SliceId) -> Option<(SliceMeta, Bytes)>;
 
     /// What the peer `to` is pushed or served of a slice.
-    fn for_peer(&self, to: PeerId, slice: &SliceId) -> Option<(SliceMeta, Bytes)>;
+    fn for_peer(&self, _to: PeerId, slice: &SliceId) -> Option<(SliceMeta, Bytes)> {
+        self.get(slice)
+    }
 
-    /// Whether `from` may push this slice by itself. Any peer that has it may serve it.
+    /// True where `from` may push this slice by itself. Any peer that has it may serve it.
     fn may_push(&self, from: PeerId, slice: &SliceId) -> bool;
 
     /// Decides before the first byte is read whether `from` may send this slice: whether it is
@@ -63,7 +65,7 @@ pub trait BulkStore: Send + Sync {
         Bytes::from(room)
     }
 
-    /// Whether `to` may fetch a slice, or a state if none is named. A peer may push what it likes to
+    /// True where `to` may fetch a slice, or a state if none is named. A peer may push what it likes to
     /// whom it likes.
     fn may_read(&self, to: PeerId, slice: Option<&SliceId>) -> bool;
 
@@ -80,7 +82,7 @@ pub trait BulkStore: Send + Sync {
     /// Why the state is refused.
     fn put_state_manifest(&self, state: &StateId, manifest: Bytes) -> Result<(), Refusal>;
 
-    /// Whether an earlier, interrupted fetch stored this chunk.
+    /// True for a chunk that an earlier, interrupted fetch stored.
     fn has_state_chunk(&self, state: &StateId, index: u32) -> bool;
 
     /// Stores a verified chunk.
@@ -88,4 +90,52 @@ pub trait BulkStore: Send + Sync {
     /// # Errors
     /// Why the chunk is refused.
     fn put_state_chunk(&self, state: &StateId, index: u32, bytes: Bytes) -> Result<(), Refusal>;
+}
+
+/// The store of a network without slices and states: it has nothing, and takes nothing.
+#[derive(Clone, Copy, Debug)]
+pub struct NoStore;
+
+impl BulkStore for NoStore {
+    fn get(&self, _: &SliceId) -> Option<(SliceMeta, Bytes)> {
+        None
+    }
+
+    fn may_push(&self, _: PeerId, _: &SliceId) -> bool {
+        false
+    }
+
+    fn put_fetched(&self, _: PeerId, _: SliceId, _: SliceMeta, _: Bytes) {}
+
+    fn may_read(&self, _: PeerId, _: Option<&SliceId>) -> bool {
+        false
+    }
+
+    fn accepts(&self, _: PeerId, _: &SliceId, _: &SliceMeta) -> Result<(), Refusal> {
+        Err(Refusal::Unwanted)
+    }
+
+    fn put(&self, _: PeerId, _: SliceId, _: SliceMeta, _: Bytes) -> bool {
+        false
+    }
+
+    fn state_manifest(&self, _: &StateId) -> Option<Bytes> {
+        None
+    }
+
+    fn state_chunk(&self, _: &StateId, _: u32) -> Option<Bytes> {
+        None
+    }
+
+    fn put_state_manifest(&self, _: &StateId, _: Bytes) -> Result<(), Refusal> {
+        Err(Refusal::Unwanted)
+    }
+
+    fn has_state_chunk(&self, _: &StateId, _: u32) -> bool {
+        false
+    }
+
+    fn put_state_chunk(&self, _: &StateId, _: u32, _: Bytes) -> Result<(), Refusal> {
+        Err(Refusal::Unwanted)
+    }
 }

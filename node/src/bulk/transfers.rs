@@ -1,11 +1,11 @@
 //! All bulk transfers of one daemon: one lane of pushes per peer, fetches, and served streams.
 
-use crate::bulk::accept::accept_streams;
+use super::core::Remote;
+use super::fetch::fetch_state;
+use super::push::{LaneCommand, run_lane};
+use super::serve::accept_streams;
 use crate::bulk::fetch::fetch_slice;
-use crate::bulk::lane::{LaneCommand, run_lane};
-use crate::bulk::remote::Remote;
 use crate::bulk::serve::serve;
-use crate::bulk::state::fetch_state;
 use crate::bulk::{BulkEvent, Core, Pipe, PushJob, Served};
 use murmurate_protocol::{FetchId, PeerId, PushOutcome, SliceId};
 use std::collections::BTreeMap;

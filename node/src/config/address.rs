@@ -1,7 +1,7 @@
 //! Multiaddresses of the configuration. One with a missing part would fail only when it is dialled, and
 //! then say little, so it is refused here, with the address that was probably meant.
 
-use super::wrong::Wrong;
+use super::error::Wrong;
 use libp2p::Multiaddr;
 use libp2p::multiaddr::Protocol;
 use std::net::{IpAddr, SocketAddr};

@@ -2,14 +2,12 @@
 //! names the line or the flag.
 
 use super::address::{Use, addresses};
-use super::attached;
-use super::error::explain;
-use super::island::island;
+use super::error::{Wrong, explain};
 use super::overrides::Overrides;
 use super::rate::RawRate;
 use super::raw::RawConfig;
+use super::trainers::{check_attached, island};
 use super::watch::watch;
-use super::wrong::Wrong;
 use super::{Config, ConfigError, DaemonConfig, NetworkConfig, RunConfig};
 use murmurate_net::congestion::Limits;
 use murmurate_protocol::Site;
@@ -103,7 +101,7 @@ fn checked(table: &Table) -> Result<Config, Wrong> {
     let usual = || Value::String(task.usual_preset().to_owned());
     table.entry("preset").or_insert_with(usual);
     let strategy = Strategy::from_table(table, None).map_err(|e| Wrong::named("strategy", &e))?;
-    attached::check(&task, &strategy)?;
+    check_attached(&task, &strategy)?;
     let island = island(&raw.island, &strategy)?;
     let network = network(&raw)?;
     let daemon = daemon(&raw)?;

@@ -2,24 +2,20 @@
 //! contains only values that are valid as far as one daemon can tell.
 
 mod address;
-mod attached;
-mod environment;
 mod error;
-mod island;
 mod load;
 mod overrides;
 mod rate;
 mod raw;
 mod template;
+mod trainers;
 mod watch;
-mod wrong;
 
-pub use environment::{Variable, environment};
 pub use error::{ConfigError, Place};
-pub use island::IslandConfig;
-pub use overrides::Overrides;
+pub use overrides::{Overrides, Variable, environment};
 pub(crate) use rate::RawRate;
 pub use template::{Replace, template, write_template};
+pub use trainers::IslandConfig;
 pub use watch::WatchConfig;
 pub(crate) use watch::as_share;
 
@@ -75,7 +71,7 @@ pub struct RunConfig {
     pub start_wait: Duration,
     /// Model file or folder whose parameters a fresh run starts from; the same bits on all peers.
     pub init: Option<PathBuf>,
-    /// Whether everyone who knows the name may take part.
+    /// Set where everyone who knows the name may take part.
     pub open: bool,
     /// The file of the run's key, for the owner's own daemons.
     pub key: Option<PathBuf>,
@@ -98,11 +94,11 @@ pub struct NetworkConfig {
     pub announce: Option<Vec<Multiaddr>>,
     /// Addresses of daemons of the run to dial first.
     pub join: Vec<Multiaddr>,
-    /// Whether to look for peers on the local network.
+    /// Looks for peers on the local network.
     pub mdns: bool,
-    /// Whether to relay for daemons of the run that cannot be dialled.
+    /// Relays for daemons of the run that cannot be dialled.
     pub relay: bool,
-    /// Whether to carry a few links of daemons of the run that cannot reach each other.
+    /// Carries a few links of daemons of the run that cannot reach each other.
     pub carry_links: bool,
     /// The congestion control of QUIC.
     pub congestion: Congestion,
@@ -127,7 +123,7 @@ pub struct DaemonConfig {
     pub dir: PathBuf,
     /// The name under which others show it.
     pub name: Option<DaemonName>,
-    /// Whether it tells others how it is.
+    /// Set where it tells others how it is.
     pub share_vitals: bool,
     /// Address of the HTTP server.
     pub http: SocketAddr,
@@ -138,8 +134,7 @@ pub struct DaemonConfig {
     /// Rounds between evaluations on held-out data; zero evaluates only at the end. `None` evaluates after each
     /// round, as long as that takes little of the time.
     pub evaluate_every: Option<u64>,
-    /// Whether to stay after the last round, so that late peers can fetch the result, until told to
-    /// leave.
+    /// Stays after the last round, so that late peers can fetch the result, until told to leave.
     pub stay: bool,
     /// Device that trains.
     pub device: DeviceChoice,
@@ -160,7 +155,7 @@ impl Config {
         toml::to_string(&table).unwrap_or_default()
     }
 
-    /// Whether this daemon joins a run that others began: it has addresses to join, and is not one
+    /// True where this daemon joins a run that others began: it has addresses to join, and is not one
     /// of the daemons that a fresh run starts with.
     pub fn joins_running(&self) -> bool {
         !self.network.join.is_empty() && self.run.start_with <= 1

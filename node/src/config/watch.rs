@@ -1,7 +1,7 @@
 //! Keys of `[daemon]` about watching a run: when to leave, and what to keep.
 
+use super::error::Wrong;
 use super::raw::RawDaemon;
-use super::wrong::Wrong;
 use crate::goal::Target;
 use crate::telemetry::{Collector, collector};
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ pub struct WatchConfig {
     pub target: Target,
     /// Rounds without a lower loss after which this daemon leaves; zero never.
     pub patience_rounds: u64,
-    /// Whether the parameters with the lowest loss are kept in a file.
+    /// Set where the parameters with the lowest loss are kept in a file.
     pub keep_best: bool,
     /// Directory of metrics.
     pub metrics_dir: Option<PathBuf>,
@@ -33,10 +33,10 @@ impl WatchConfig {
 
 /// The share that a percentage stands for, in words that follow others; nothing for other numbers.
 pub(crate) fn as_share(given: f64) -> String {
-    match (1.0..=100.0).contains(&given) {
-        true => format!("; {given} % is {}", given / 100.0),
-        false => String::new(),
+    if !(1.0..=100.0).contains(&given) {
+        return String::new();
     }
+    format!("; {given} % is {}", given / 100.0)
 }
 
 /// Reads and checks the keys.

@@ -1,7 +1,11 @@
 //! What is wrong with the swarm, on the console: who reads only a daemon's output hears that it trains alone, that
-//! others are gone or that its work does not count, and when that is over. Other troubles have lines of their own.
+//! others are gone or that its work does not count, and when that is over. Other troubles have lines of their own:
+//! rounds in a row without an agreed result, while the model stands still however long the daemons train, and
+//! links that go through another daemon because no direct way was found.
 
 use crate::api::{Trouble, TroubleKind};
+use crate::net::Path;
+use murmurate_protocol::{Event, PeerId, Round};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
@@ -38,7 +42,7 @@ pub(super) struct Alarms {
 }
 
 impl Alarms {
-    /// Whether it is time for a look.
+    /// Due every few seconds.
     pub(super) fn are_due(&mut self, now: Instant) -> bool {
         let due = self
             .looked
@@ -83,9 +87,117 @@ impl Alarms {
     }
 }
 
+/// Rounds in a row without a result after which the operator is told, and then after ten times as many. One void
+/// round is no news: a daemon has died.
+const FIRST_TOLD: u64 = 5;
+
+/// What can be done about rounds that have no result.
+const ADVICE: &str = "exchanges end before all slices have arrived; send less (a codec such as int8), or raise \
+                      `strategy.deadlines.ceiling_ms` at all daemons (and `initial_ms`, so that the first \
+                      rounds count too)";
+
+/// Void rounds since the last one with a result.
+#[derive(Debug)]
+pub(super) struct VoidRounds {
+    count: u64,
+    last: Option<Round>,
+    /// How many in a row are told next.
+    told_at: u64,
+    /// A round of this life of the daemon had a result.
+    any_result: bool,
+}
+
+impl Default for VoidRounds {
+    fn default() -> Self {
+        Self {
+            count: 0,
+            last: None,
+            told_at: FIRST_TOLD,
+            any_result: false,
+        }
+    }
+}
+
+impl VoidRounds {
+    /// Why a run that is complete by its number of rounds has failed: none of them had a result.
+    pub(super) fn failure(&self) -> Option<String> {
+        (!self.any_result && self.count >= FIRST_TOLD).then(|| {
+            format!("no round had a result, so the model is what it was at the start: {ADVICE}")
+        })
+    }
+
+    /// Counts an event. Returns what the operator should know, if there is something.
+    pub(super) fn observe(&mut self, event: &Event) -> Option<String> {
+        match event {
+            Event::Decided { .. } => {
+                *self = Self {
+                    any_result: true,
+                    ..Self::default()
+                }
+            }
+            // The fragments of a round are void one by one.
+            Event::Voided { round, .. } if self.last != Some(*round) => {
+                self.last = Some(*round);
+                self.count += 1;
+                if self.count == self.told_at {
+                    self.told_at *= 10;
+                    return Some(format!(
+                        "the last {} rounds had no result, so the model has not changed: {ADVICE}",
+                        self.count
+                    ));
+                }
+            }
+            Event::Finished { rounds, .. } if self.count > 0 => {
+                return Some(format!(
+                    "the last {} of {rounds} rounds had no result: {ADVICE}",
+                    self.count
+                ));
+            }
+            _ => {}
+        }
+        None
+    }
+}
+
+/// The links that were said to go through another daemon. Bounded by the number of links.
+#[derive(Debug, Default)]
+pub(super) struct Detours(BTreeMap<PeerId, Option<PeerId>>);
+
+/// What there is to say of a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Told {
+    /// It goes through the other daemon, if that is known.
+    Through(Option<PeerId>),
+    /// It is direct again.
+    Direct,
+}
+
+impl Detours {
+    /// A link has this path now. `in_vain` says whether direct dials were tried and failed.
+    pub(super) fn path(&mut self, peer: PeerId, path: Path, in_vain: bool) -> Option<Told> {
+        match path {
+            Path::Relayed(relay) => {
+                let new = in_vain && self.0.get(&peer) != Some(&relay);
+                new.then(|| {
+                    self.0.insert(peer, relay);
+                    Told::Through(relay)
+                })
+            }
+            Path::Direct | Path::Punched => self.0.remove(&peer).map(|_| Told::Direct),
+        }
+    }
+
+    /// Forgets peers that are not known any more. Another link to one that is, through the same daemon, is
+    /// not worth a line.
+    pub(super) fn keep(&mut self, known: impl Fn(&PeerId) -> bool) {
+        self.0.retain(|peer, _| known(peer));
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use murmurate_protocol::{Digest, FragmentId};
 
     fn trouble(kind: TroubleKind, text: &str) -> Trouble {
         Trouble {
@@ -136,5 +248,79 @@ mod tests {
             alarms.lines(now + QUIET, &lost("A and B")),
             ["A and B Mend it."]
         );
+    }
+
+    fn void(round: u64, fragment: u16) -> Event {
+        Event::Voided {
+            round: Round(round),
+            fragment: FragmentId(fragment),
+        }
+    }
+
+    #[test]
+    fn void_rounds_in_a_row_are_told_and_one_is_not() {
+        let mut rounds = VoidRounds::default();
+        let told = (0..4).filter_map(|round| rounds.observe(&void(round, 0)));
+        assert_eq!(told.count(), 0);
+        let text = rounds.observe(&void(4, 0)).unwrap();
+        assert!(
+            text.starts_with("the last 5 rounds had no result"),
+            "{text}"
+        );
+        assert!(text.contains("strategy.deadlines.ceiling_ms"), "{text}");
+        // Another fragment of the same round.
+        assert_eq!(rounds.observe(&void(4, 1)), None);
+        let told: Vec<u64> = (5..60)
+            .filter(|round| rounds.observe(&void(*round, 0)).is_some())
+            .collect();
+        assert_eq!(told, [49]);
+        let finished = Event::Finished {
+            digest: Digest::of(b"the first"),
+            rounds: Round(60),
+        };
+        let text = rounds.observe(&finished).unwrap();
+        assert!(
+            text.starts_with("the last 60 of 60 rounds had no result"),
+            "{text}"
+        );
+        assert!(rounds.failure().is_some());
+    }
+
+    #[test]
+    fn a_result_ends_the_row() {
+        let mut rounds = VoidRounds::default();
+        (0..4).for_each(|round| {
+            rounds.observe(&void(round, 0));
+        });
+        let decided = Event::Decided {
+            round: Round(4),
+            fragment: FragmentId(0),
+            ballot: 0,
+            contributors: Vec::new(),
+        };
+        assert_eq!(rounds.observe(&decided), None);
+        assert_eq!(rounds.observe(&void(5, 0)), None);
+        (6..12).for_each(|round| {
+            rounds.observe(&void(round, 0));
+        });
+        assert_eq!(rounds.failure(), None);
+    }
+
+    #[test]
+    fn a_detour_is_said_once_for_each_daemon_that_carries_it_and_so_is_its_end() {
+        let [peer, one, two] = [1, 2, 3].map(|id| PeerId::from_bytes([id; 32]));
+        let mut detours = Detours::default();
+        let through = |relay| Path::Relayed(Some(relay));
+        assert_eq!(detours.path(peer, Path::Direct, false), None);
+        assert_eq!(detours.path(peer, through(one), false), None, "not tried");
+        let said = |relay| Some(Told::Through(Some(relay)));
+        assert_eq!(detours.path(peer, through(one), true), said(one));
+        assert_eq!(detours.path(peer, through(one), true), None);
+        assert_eq!(detours.path(peer, through(two), true), said(two));
+        assert_eq!(detours.path(peer, Path::Punched, true), Some(Told::Direct));
+        assert_eq!(detours.path(peer, Path::Direct, true), None);
+        assert_eq!(detours.path(peer, through(two), true), said(two));
+        detours.keep(|known| *known != peer);
+        assert_eq!(detours.path(peer, Path::Direct, true), None);
     }
 }

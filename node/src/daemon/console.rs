@@ -1,17 +1,15 @@
-//! Output for the operator: the status over HTTP and the printed lines.
+//! Output for the operator, the status over HTTP and the printed lines; and what others hear of this daemon.
 
+use super::DaemonError;
+use super::alarms::{Alarms, Detours, VoidRounds};
 use crate::api::StatusHandle;
-use crate::config::Config;
-use crate::daemon::DaemonError;
-use crate::daemon::alarms::Alarms;
-use crate::daemon::detours::Detours;
-use crate::daemon::voice::Voice;
-use crate::daemon::void_rounds::VoidRounds;
+use crate::config::{Config, DaemonConfig};
 use crate::events::EventLog;
-use crate::progress::Printer;
+use crate::progress::{LogMode, Printer};
 use crate::telemetry::Telemetry;
 use murmurate_protocol::PeerId;
-use std::time::Instant;
+use murmurate_protocol::vitals::DaemonName;
+use std::time::{Duration, Instant};
 
 /// The status and the printer, with the values that both show.
 pub(super) struct Console {
@@ -24,7 +22,7 @@ pub(super) struct Console {
     /// Traces and metrics for a collector, if the configuration names one.
     pub(super) telemetry: Option<Telemetry>,
     /// Address of the HTTP server.
-    pub(super) http: Option<String>,
+    http: String,
     /// When the links were last read.
     pub(super) links_read: Instant,
     /// What the daemon says of itself to others.
@@ -43,40 +41,34 @@ pub(super) struct Console {
 }
 
 impl Console {
-    /// Starts without addresses.
+    /// Starts without addresses, and exports traces and metrics if the configuration names a collector.
     pub(super) fn new(
+        config: &Config,
         status: StatusHandle,
-        (printer, log): (Printer, EventLog),
-        http: Option<String>,
-        open: Option<String>,
-        voice: Voice,
-    ) -> Self {
-        Self {
+        log: EventLog,
+        mode: LogMode,
+        http: String,
+    ) -> Result<Self, DaemonError> {
+        let collector = config.daemon.watch.otlp.as_ref();
+        let telemetry = collector
+            .map(|collector| Telemetry::start(collector, &status.status()))
+            .transpose()
+            .map_err(|reason| DaemonError::Telemetry { reason })?;
+        Ok(Self {
             status,
-            printer,
+            printer: Printer::new(mode).until(config.daemon.watch.target),
             log,
-            telemetry: None,
+            telemetry,
             http,
             links_read: Instant::now(),
-            voice,
+            voice: Voice::new(&config.daemon),
             void_rounds: VoidRounds::default(),
             other_data: Vec::new(),
             detours: Detours::default(),
             alarms: Alarms::default(),
             addresses: Vec::new(),
-            open,
-        }
-    }
-
-    /// The same, which also exports traces and metrics if the configuration names a collector.
-    pub(super) fn exporting(mut self, config: &Config) -> Result<Self, DaemonError> {
-        if let Some(collector) = &config.daemon.watch.otlp {
-            let status = self.status.status();
-            let started = Telemetry::start(collector, &status);
-            let telemetry = started.map_err(|reason| DaemonError::Telemetry { reason })?;
-            self.telemetry = Some(telemetry);
-        }
-        Ok(self)
+            open: config.run.open.then(|| config.run.name.clone()),
+        })
     }
 
     /// Shows an address at which others can join.
@@ -88,7 +80,7 @@ impl Console {
         self.printer.listening(
             &peer,
             &self.addresses,
-            self.http.clone(),
+            Some(self.http.clone()),
             self.open.as_deref(),
         );
     }
@@ -108,5 +100,37 @@ impl Console {
         let addresses = self.addresses.clone();
         self.status
             .with(|observer| observer.set_addresses(addresses));
+    }
+}
+
+/// Time between two summaries of this daemon for the others.
+const EVERY: Duration = Duration::from_secs(5);
+
+/// What the daemon's operator lets it say, and when it did so last.
+#[derive(Debug)]
+pub(super) struct Voice {
+    pub(super) name: Option<DaemonName>,
+    speaks: bool,
+    spoke: Option<Instant>,
+}
+
+impl Voice {
+    pub(super) fn new(config: &DaemonConfig) -> Self {
+        Self {
+            name: config.name.clone(),
+            speaks: config.share_vitals,
+            spoke: None,
+        }
+    }
+
+    /// Due every few seconds, where the daemon speaks at all.
+    pub(super) fn is_due(&mut self, now: Instant) -> bool {
+        let due = self
+            .spoke
+            .is_none_or(|spoke| now.duration_since(spoke) >= EVERY);
+        if self.speaks && due {
+            self.spoke = Some(now);
+        }
+        self.speaks && due
     }
 }

@@ -1,26 +1,42 @@
-//! The loop that feeds the peer: finished work first, then deadlines, then the network. It waits
-//! only in its select.
+//! The loop that feeds the peer: finished work first, then deadlines, then the network. It waits only in its
+//! select.
+//!
+//! The rest of the driver is in `news` (events of the network), `perform` (outputs of the peer), and `shown` (what
+//! the operator and the others see).
 
+use super::console::Console;
+use super::contacts::Contacts;
+use super::ending::Ending;
+use super::judge::Judge;
+use super::payload::Payload;
+use super::recording::Recording;
+use super::trace::Trace;
+use super::{DaemonError, SteadyClock};
 use crate::api::{Clock, Observer};
-use crate::daemon::console::Console;
-use crate::daemon::contacts::Contacts;
-use crate::daemon::ending::Ending;
-use crate::daemon::judge::Judge;
-use crate::daemon::on_request::OnRequest;
-use crate::daemon::payload::Payload;
-use crate::daemon::recording::Recording;
-use crate::daemon::trace::Trace;
-use crate::daemon::{DaemonError, SteadyClock};
 use crate::depot::Depot;
-use crate::faults::{self, Fault};
+use crate::events::Kind;
+use crate::faults::{self, Fault, Faults};
 use crate::lanes::{Answer, Lanes};
+use crate::lies::Liar;
 use crate::metrics::Metrics;
 use crate::net::{Net, NetEvent};
+use crate::splits::Splits;
 use murmurate_protocol::{Done, Input, Peer, Time, WorkError};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
+
+/// Faults, splits and lies that a daemon was started with.
+#[derive(Debug)]
+pub(super) struct OnRequest {
+    /// Faults of its own process.
+    pub(super) faults: Faults,
+    /// Splits from others.
+    pub(super) splits: Splits,
+    /// Lies to the others.
+    pub(super) liar: Option<Liar>,
+}
 
 /// Time between two reads of the counters and two lines of progress.
 const TICK: Duration = Duration::from_millis(100);
@@ -87,7 +103,7 @@ impl Driver {
                     Some(Answer::Cut(order, fragment, samples)) => {
                         self.feed(Input::Cut { order, fragment, samples });
                     }
-                    Some(Answer::Note(text)) => self.console.printer.note(&text),
+                    Some(Answer::Note(text)) => self.note(&text),
                     Some(Answer::Signed(to, message)) => self.send(to, &message),
                     Some(Answer::Checked(from, message)) => self.on_checked(from, message),
                     None => self.ending.fail(DaemonError::LaneEnded),
@@ -117,7 +133,12 @@ impl Driver {
     }
 
     fn handle(&mut self, input: Input) {
-        let Some(input) = self.on_request.input(input, &self.peer) else {
+        let input = match &mut self.on_request.liar {
+            Some(liar) => liar.input(input, &self.peer),
+            None => Some(input),
+        };
+        // The peer does not see the answer to a lie.
+        let Some(input) = input else {
             return;
         };
         let now = self.clock.now();
@@ -165,6 +186,17 @@ impl Driver {
         }
     }
 
+    /// Tells the operator.
+    pub(super) fn note(&self, text: &str) {
+        self.console.printer.note(text);
+    }
+
+    /// Adds an entry to the event log.
+    pub(super) fn log(&mut self, what: Kind) {
+        let (now, round) = (self.clock.now(), self.peer.round().0);
+        self.console.log.add(now, round, what);
+    }
+
     /// Triggers a fault that the daemon was started with.
     pub(super) fn strike(&mut self, fault: Fault) {
         self.console.printer.fault(fault, self.peer.round().0);
@@ -176,13 +208,11 @@ impl Driver {
     fn interrupted(&mut self) {
         self.ending.interrupts += 1;
         if self.ending.interrupts > 1 {
-            self.console.printer.note("leaving at once");
+            self.note("leaving at once");
             self.ending.fail(DaemonError::Interrupted);
             return;
         }
-        self.console
-            .printer
-            .note("leaving: the checkpoint is being written (Ctrl+C again: at once)");
+        self.note("leaving: the checkpoint is being written (Ctrl+C again: at once)");
         self.feed(Input::Leave);
     }
 

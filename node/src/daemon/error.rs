@@ -37,7 +37,7 @@ impl RefusedBy {
         }
     }
 
-    /// Whether the two have other settings.
+    /// True where the two have other settings.
     pub(super) const fn is_for_settings(&self) -> bool {
         matches!(self.reason, Reason::OtherModel | Reason::OtherPlan)
     }
@@ -228,7 +228,7 @@ fn unreachable(bootstrap: Option<&str>) -> String {
 }
 
 impl DaemonError {
-    /// Whether the operator ended the daemon before its work was done.
+    /// True where the operator ended the daemon before its work was done.
     pub const fn was_interrupted(&self) -> bool {
         matches!(
             self,

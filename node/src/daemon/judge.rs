@@ -12,11 +12,11 @@ pub(super) struct Judge {
     target: Target,
     /// Rounds without a better loss after which to leave; zero never leaves for that.
     patience: u64,
-    /// Whether the best parameters are kept in a file.
+    /// Set where the best parameters are kept in a file.
     keeps: bool,
     best: Option<Best>,
     last: Option<Evaluation>,
-    /// Whether the daemon was told to leave.
+    /// Set once the daemon was told to leave.
     over: bool,
     reached: bool,
 }

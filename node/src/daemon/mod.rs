@@ -1,71 +1,52 @@
 //! The daemon: builds all parts, connects them, and ends them in order.
 
-mod acquaintances;
 mod agreed;
 mod alarms;
 mod clock;
 mod console;
 mod contacts;
-mod control;
-mod detours;
 mod driver;
-mod elsewhere;
 mod ending;
 mod error;
 mod judge;
 mod news;
-mod notices;
-mod on_request;
 mod payload;
 mod perform;
 mod recording;
-mod records;
-mod refusals;
 mod relay;
-mod serve;
 mod setup;
 mod shown;
-mod site;
-mod split;
 mod start;
-mod story;
 mod trace;
 mod trainer;
-mod vitals;
-mod voice;
-mod void_rounds;
 
 pub use clock::SteadyClock;
 pub use error::{DaemonError, RefusedBy};
 pub use recording::BINARY;
 pub use trainer::built_in;
 
-use crate::api::StatusHandle;
 use crate::config::Config;
-use crate::events::EventLog;
 use crate::faults::{Fault, Faults};
 use crate::lanes::Lanes;
 use crate::lies::{Liar, Lie};
-use crate::membership;
 use crate::metrics::Metrics;
-use crate::progress::{LogMode, Printer};
+use crate::progress::LogMode;
 use crate::report::NodeReport;
-use crate::spans;
 use crate::splits::{Split, Splits};
 use crate::store::Store;
+use crate::{membership, spans};
 use console::Console;
 use contacts::Contacts;
-use driver::{Driver, Sources};
+use driver::{Driver, OnRequest, Sources};
 use ending::SHUTDOWN_WAIT;
 use judge::Judge;
 use murmurate_attach::Supervisor;
 use murmurate_protocol::record::RecordHeader;
 use murmurate_protocol::wire::encode_value;
-use murmurate_protocol::{Input, Peer, PeerConfig, Plan};
+use murmurate_protocol::{Input, Peer};
 use murmurate_strategies::Trainer;
 use murmurate_tasks::TaskError;
 use murmurate_trust::{Invite, Role};
-use on_request::OnRequest;
 use payload::Payload;
 use recording::Recording;
 use setup::Setup;
@@ -80,7 +61,6 @@ use tokio::sync::mpsc;
 use trace::Trace;
 use tracing::Instrument;
 use trainer::Made;
-use voice::Voice;
 
 /// Threads for the network. With two, a long decode on one does not stop the other; training has
 /// its own threads.
@@ -200,18 +180,17 @@ async fn drive(
     let sealer = sealer(&setup)?;
     let forger = setup.forger(&config, &options.lies);
     let (network, events) = setup.network(&config, forger.as_ref())?;
-    let log = serve::event_log(&config, &setup, clock, options.ephemeral);
-    let api = serve::serve(&config, &setup, &network, log.recent()).await?;
+    let log = setup::event_log(&config, &setup, clock, options.ephemeral);
+    let api = setup::serve(&config, &setup, &network, log.recent()).await?;
     let metrics = metrics(&config, &setup)?;
+    let recording = options.record.as_ref();
+    let recording = recording.map(|path| record(path, &config, &setup));
+    let recording = recording.transpose()?;
     let start = first_input(&mut setup, sealer.as_ref());
     let saver = (!options.ephemeral).then_some(setup.saver);
     let depot = Arc::clone(&setup.depot);
     let lanes = Lanes::start(setup.executor, depot, saver, forger.clone(), sealer);
     let (lanes, answers) = lanes.map_err(DaemonError::Runtime)?;
-    let recording = options.record.as_ref();
-    let recording = recording
-        .map(|path| record(path, &config, &setup.peer_config, &setup.plan))
-        .transpose()?;
     let (acquaintances, warning) = setup.acquaintances;
     let (entered, dealt) = (setup.entered, dealt_note(&config, &setup.plan));
     let observes = entered.membership.role() == Role::Observe;
@@ -221,7 +200,7 @@ async fn drive(
     let me = setup.peer_config.me;
     let liar = forger.map(|f| Liar::new(me, options.lies, f, Arc::clone(&setup.depot)));
     let peer = Peer::new(setup.peer_config, setup.plan, setup.topology);
-    let printer = Printer::new(options.log).until(config.daemon.watch.target);
+    let http = api.address().to_string();
     let mut driver = Driver {
         contacts: Contacts::new(&config, entered.membership, acquaintances),
         trace: Trace::new(peer.round()),
@@ -230,12 +209,7 @@ async fn drive(
         net: network,
         depot: setup.depot,
         lanes,
-        console: console(
-            &config,
-            setup.status,
-            (printer, log),
-            api.address().to_string(),
-        )?,
+        console: Console::new(&config, setup.status, log, options.log, http)?,
         on_request: OnRequest {
             faults: Faults::new(options.faults),
             splits: Splits::new(options.splits),
@@ -263,29 +237,12 @@ async fn drive(
     finish(driver, setup.supervisor).await
 }
 
-/// What the operator sees, and a collector if the configuration names one.
-fn console(
-    config: &Config,
-    status: StatusHandle,
-    lines: (Printer, EventLog),
-    http: String,
-) -> Result<Console, DaemonError> {
-    let voice = Voice::new(&config.daemon);
-    let open = config.run.open.then(|| config.run.name.clone());
-    Console::new(status, lines, Some(http), open, voice).exporting(config)
-}
-
 /// Starts the record of a peer with this configuration and plan.
-fn record(
-    path: &Path,
-    config: &Config,
-    peer: &PeerConfig,
-    plan: &Plan,
-) -> Result<Recording, DaemonError> {
+fn record(path: &Path, config: &Config, setup: &Setup) -> Result<Recording, DaemonError> {
     let topology = config.strategy.topology_kind();
     let header = RecordHeader {
-        plan: plan.clone(),
-        config: peer.clone(),
+        plan: setup.plan.clone(),
+        config: setup.peer_config.clone(),
         topology: topology.map(|kind| encode_value(&kind)),
     };
     Recording::start(path, &header)

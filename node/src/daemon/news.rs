@@ -1,12 +1,12 @@
 //! Converts network events to inputs of the peer, and shows the others to the operator.
 
+use super::driver::Driver;
 use crate::api::Clock;
 use crate::bulk::{BulkEvent, BulkFault};
-use crate::daemon::driver::Driver;
-use crate::net::{self, GateError, NetEvent};
+use crate::net::{self, GateError, ListenFailure, NetEvent};
 use libp2p::Multiaddr;
-use murmurate_protocol::wire::{self, MembershipMessage, Message, PeerRecord};
-use murmurate_protocol::{FetchId, Input, Part, PeerId, Phase, PushOutcome, SliceId};
+use murmurate_protocol::wire::{MembershipMessage, Message, PeerRecord, WireError, decode_within};
+use murmurate_protocol::{FetchId, Input, Part, PeerId, Phase, PushOutcome, Site, SliceId};
 use murmurate_trust::{Overused, Role};
 use std::time::{Duration, Instant};
 
@@ -30,10 +30,7 @@ impl Driver {
                 self.contacts.acquaintances.listening(&address);
                 self.console.listening(address.to_string());
             }
-            NetEvent::ListenFailed(failure) => {
-                let text = format!("cannot listen on {failure}; the other addresses work");
-                self.console.printer.note(&text);
-            }
+            NetEvent::ListenFailed(failure) => self.note(&listen_failed(&failure)),
             NetEvent::NotListening(address) => self.console.not_listening(&address.to_string()),
             NetEvent::Path {
                 peer,
@@ -42,7 +39,7 @@ impl Driver {
                 in_vain,
             } => self.on_path(peer, path, reason, in_vain),
             NetEvent::Nat(report) => self.console.status.with(|o| o.set_nat(&report)),
-            NetEvent::Notice(text) => self.console.printer.note(&text),
+            NetEvent::Notice(text) => self.note(&text),
             NetEvent::LinkUp(peer) => {
                 self.feed(Input::LinkUp(peer));
                 self.measure_site();
@@ -52,7 +49,7 @@ impl Driver {
             }
             NetEvent::LinkDown(peer) => self.link_down(peer),
             NetEvent::Frame { from, bytes } => self.on_frame(from, &bytes),
-            NetEvent::Malformed { from, error } => self.feed(Input::Malformed { from, error }),
+            NetEvent::Malformed { from, error } => self.malformed(from, error),
             NetEvent::Measured { peer, rtt, rate } => {
                 self.console.status.with(|o| o.measured(peer, rtt));
                 self.feed(Input::Measured { peer, rtt, rate });
@@ -77,7 +74,7 @@ impl Driver {
                 error,
                 address,
                 retry_in,
-            } => self.turned_away((peer, error), address.as_ref(), retry_in),
+            } => self.turned_away(peer, error, address.as_ref(), retry_in),
             NetEvent::BootstrapFailed {
                 address,
                 reason,
@@ -95,19 +92,20 @@ impl Driver {
 
     fn banned(&self, peer: PeerId, what: &str) {
         self.console.status.with(|o| o.dismissed(peer));
-        let text = match peer == self.contacts.roll.me() {
-            false => format!(
+        let text = if peer == self.contacts.roll.me() {
+            format!("this daemon is banned from this run: {what}")
+        } else {
+            format!(
                 "daemon {peer} is banned from this run: {what}; an honest daemon never does that"
-            ),
-            true => format!("this daemon is banned from this run: {what}"),
+            )
         };
-        self.console.printer.note(&text);
+        self.note(&text);
     }
 
     /// More machines used an invite than may: one line for each invite and hour.
     fn overused(&mut self, overused: &Overused) {
         if self.ending.told.tell(overused.invite, Instant::now()) {
-            self.console.printer.note(&overused.to_string());
+            self.note(&overused.to_string());
         }
     }
 
@@ -133,7 +131,7 @@ impl Driver {
             "daemon {peer} is no longer a member (it was revoked, its certificate ended, or its invite was used up \
              by others); the link to it is closed"
         );
-        self.console.printer.note(&text);
+        self.note(&text);
     }
 
     fn on_bulk(&mut self, event: BulkEvent) {
@@ -173,13 +171,16 @@ impl Driver {
     fn on_fault(&mut self, from: PeerId, what: &BulkFault) {
         tracing::debug!(peer = %from, %what, "a bulk stream violated the protocol or broke off");
         if what.is_misbehaviour() {
-            let error = wire::WireError::Undecodable(what.to_string());
-            self.feed(Input::Malformed { from, error });
+            self.malformed(from, WireError::Undecodable(what.to_string()));
         }
     }
 
+    fn malformed(&mut self, from: PeerId, error: WireError) {
+        self.feed(Input::Malformed { from, error });
+    }
+
     fn on_frame(&mut self, from: PeerId, bytes: &[u8]) {
-        match wire::decode_within(bytes, self.net.wire()) {
+        match decode_within(bytes, self.net.wire()) {
             Ok(Message::Membership(MembershipMessage::Records(records))) => {
                 self.on_records(from, records);
             }
@@ -194,44 +195,34 @@ impl Driver {
                     self.feed(Input::Received { from, message });
                 }
             }
-            Err(error) => self.feed(Input::Malformed { from, error }),
+            Err(error) => self.malformed(from, error),
         }
     }
 
     /// Handles a peer that this daemon dialled and that is no member, or that refused this daemon.
     fn turned_away(
         &mut self,
-        (peer, error): (PeerId, GateError),
+        peer: PeerId,
+        error: GateError,
         address: Option<&Multiaddr>,
         retry_in: Option<Duration>,
     ) {
-        match (address, retry_in) {
-            (Some(address), Some(wait)) => {
-                let text = format!("{address}: {error}; trying again in {wait:.0?}");
-                self.console.printer.note(&text);
-            }
-            (Some(address), None) => {
-                let text = format!("{address}: {error}; given up");
-                self.console.printer.note(&text);
-            }
+        match address {
+            Some(address) => self.note(&format!("{address}: {error}; {}", again(retry_in))),
             // Said once to a daemon that is alone, because it may be looking for this one.
-            (None, _) if error == GateError::OtherRun && self.ending.is_new_stranger(peer) => {
-                let text = format!("found the daemon {peer} near here: {error}");
-                self.console.printer.note(&text);
+            None if error == GateError::OtherRun && self.ending.is_new_stranger(peer) => {
+                self.note(&format!("found the daemon {peer} near here: {error}"));
             }
-            (None, _) if matches!(error, GateError::OtherVersion { .. }) => {
+            None if matches!(error, GateError::OtherVersion { .. }) => {
                 if self.ending.told.tell(peer, Instant::now()) {
-                    let text = format!("the daemon {peer}: {error}");
-                    self.console.printer.note(&text);
+                    self.note(&format!("the daemon {peer}: {error}"));
                 }
             }
             // A member that was thrown out, or whose certificate has ended, would go on alone.
-            (None, _) if self.ending.is_new_refusal(error) => {
-                self.console
-                    .printer
-                    .note(&format!("the daemon {peer}: {error}"));
+            None if self.ending.is_new_refusal(error) => {
+                self.note(&format!("the daemon {peer}: {error}"));
             }
-            (None, _) => tracing::debug!(%peer, %error, "turned away"),
+            None => tracing::debug!(%peer, %error, "turned away"),
         }
         if let GateError::Refused(refusal) = error {
             let now = self.clock.now();
@@ -243,30 +234,31 @@ impl Driver {
         self.ending.turned_away(peer, error, joins);
     }
 
+    /// Set for the greeted peers. This one takes no records of others, so their signatures are not worth a check.
+    fn takes_records_of(&self, sender: PeerId) -> bool {
+        let sender = self.peer.view().get(sender);
+        sender.is_some_and(|remote| remote.greeted && !remote.banned)
+    }
+
     /// Checks the signatures of records before the peer sees them.
     fn on_records(&mut self, from: PeerId, records: Vec<PeerRecord>) {
-        // The peer takes no records of others, so their signatures are not worth a check.
-        let sender = self.peer.view().get(from);
-        if !sender.is_some_and(|remote| remote.greeted && !remote.banned) {
+        if !self.takes_records_of(from) {
             return;
         }
         let checks = &mut self.contacts.records;
         let checked = checks.check(from, self.clock.now(), records, net::verify);
-        if checked.forged || checked.floods {
-            let error = match checked.forged {
-                true => wire::WireError::Signature,
-                false => {
-                    wire::WireError::Undecodable("far more records than a peer has".to_owned())
-                }
-            };
-            self.feed(Input::Malformed { from, error });
+        if checked.forged {
+            self.malformed(from, WireError::Signature);
+        } else if checked.floods {
+            let what = "far more records than a peer has".to_owned();
+            self.malformed(from, WireError::Undecodable(what));
         }
         let message = MembershipMessage::Records(checked.good).into();
         self.feed(Input::Received { from, message });
         self.look_for_site();
     }
 
-    /// Whether all records in a message about a roll are signed by their peers. A message with others is
+    /// Set where all records in a message about a roll are signed by their peers. A message with others is
     /// dropped: a roll consists of all of its records or of none.
     fn vouched(&mut self, from: PeerId, message: &Message) -> bool {
         let records = message.records();
@@ -274,15 +266,13 @@ impl Driver {
         if count == 0 {
             return true;
         }
-        let sender = self.peer.view().get(from);
-        if !sender.is_some_and(|remote| remote.greeted && !remote.banned) {
+        if !self.takes_records_of(from) {
             return false;
         }
         let now = self.clock.now();
         let checked = self.contacts.rolls.check(from, now, records, net::verify);
         if checked.forged || checked.floods {
-            let error = wire::WireError::Signature;
-            self.feed(Input::Malformed { from, error });
+            self.malformed(from, WireError::Signature);
         }
         checked.good.len() == count
     }
@@ -292,22 +282,14 @@ impl Driver {
         self.lanes.checked(from);
         match message {
             Some(message) => self.feed(Input::Received { from, message }),
-            None => {
-                let error = wire::WireError::Signature;
-                self.feed(Input::Malformed { from, error });
-            }
+            None => self.malformed(from, WireError::Signature),
         }
     }
 
     fn bootstrap_failed(&mut self, address: &str, reason: &str, retry_in: Option<Duration>) {
-        let text = match retry_in {
-            Some(wait) => {
-                format!("no answer from {address} ({reason}); trying again in {wait:.0?}")
-            }
-            None => format!("no answer from {address} ({reason}); given up"),
-        };
-        self.console.printer.note(&text);
-        self.ending.bootstrap = Some(format!("{address} ({reason})"));
+        let failed = format!("{address} ({reason})");
+        self.note(&format!("no answer from {failed}; {}", again(retry_in)));
+        self.ending.bootstrap = Some(failed);
     }
 
     /// Triggers an armed fault once another peer has received a slice of this one.
@@ -333,4 +315,66 @@ impl Driver {
         let fragment = self.peer.plan().fragment(slice.fragment);
         4 * fragment.map_or(0, |fragment| fragment.len) / u64::from(of.max(1))
     }
+
+    /// Takes note of this daemon's own record: its public address may have become known.
+    fn note_own_record(&mut self, record: &PeerRecord) {
+        if let Some(network) = net::public_network(record) {
+            self.contacts.site.owns(Site::measured(&network));
+        }
+    }
+
+    /// Finds the site of this daemon: by its public address, and by round trips to others.
+    ///
+    /// A daemon of a grid does that until it has a place in its roll, which keeps what a peer's record said when it
+    /// entered. Where the schedule of an all-reduce goes by sites it goes on, because each round's proposer reads
+    /// the records again.
+    fn looks_for_a_site(&self) -> bool {
+        let plan = self.peer.plan();
+        let in_a_grid = plan.agreement.grouping.is_grid() && !self.peer.has_place();
+        in_a_grid || plan.schedule.goes_by_sites()
+    }
+
+    /// Measures the links that are up, and announces another site if that shows one.
+    fn measure_site(&mut self) {
+        if !self.looks_for_a_site() {
+            return;
+        }
+        for (peer, link) in self.net.links() {
+            if let Some(round_trip) = link.rtt {
+                self.contacts.site.measured(peer, round_trip);
+            }
+        }
+        self.look_for_site();
+    }
+
+    /// Looks whether the peers nearby show another site.
+    fn look_for_site(&mut self) {
+        if !self.looks_for_a_site() {
+            return;
+        }
+        let view = self.peer.view();
+        let site_of = |peer| view.get(peer)?.record()?.locality.site.clone();
+        let finder = &mut self.contacts.site;
+        finder.look(site_of);
+        let announced = view.mine().map(|record| &record.locality);
+        let found = finder.locality();
+        if announced.is_some_and(|announced| *announced != found) {
+            tracing::debug!(site = ?found.site, "found");
+            // A command that is refused is repeated with the next measurement.
+            let _ = self.net.locate(found);
+        }
+    }
+}
+
+/// What to say of an address that is in use or does not exist.
+pub(super) fn listen_failed(failure: &ListenFailure) -> String {
+    format!("cannot listen on {failure}; the other addresses work")
+}
+
+/// What happens after a dial in vain.
+fn again(retry_in: Option<Duration>) -> String {
+    retry_in.map_or_else(
+        || "given up".to_owned(),
+        |wait| format!("trying again in {wait:.0?}"),
+    )
 }

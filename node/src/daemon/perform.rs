@@ -1,17 +1,21 @@
-//! Performs one output of the peer without waiting.
+//! Performs one output of the peer without waiting, and says what an event means: refusals, the branches of a
+//! swarm that was split, and the owner's directives.
 
+use super::RefusedBy;
+use super::driver::Driver;
+use super::ending::Held;
 use crate::api::Clock;
-use crate::daemon::RefusedBy;
-use crate::daemon::driver::Driver;
-use crate::daemon::refusals::Held;
+use crate::directive::directive_words;
 use crate::events::Kind;
 use crate::faults::Fault;
 use crate::membership::Roll;
 use crate::progress::duration;
-use murmurate_protocol::wire::{MembershipMessage, Message, Setting};
+use crate::splits::SplitChange;
+use murmurate_protocol::wire::{MembershipMessage, Message, PeerRecord, Setting};
 use murmurate_protocol::{
-    Evaluation, Event, Input, Output, PeerId, Phase, PushOutcome, Remote, Round, Wait,
+    Directive, Evaluation, Event, Input, Output, PeerId, Phase, PushOutcome, Remote, Round, Wait,
 };
+use std::collections::BTreeSet;
 use std::time::Instant;
 
 /// Missing daemons that one line names.
@@ -120,11 +124,11 @@ impl Driver {
         }
         self.console.log.observe(now, self.peer.round().0, event);
         if let Some(text) = note(event) {
-            self.console.printer.note(&text);
+            self.note(&text);
         }
         self.tell(event);
         if let Some(text) = self.console.void_rounds.observe(event) {
-            self.console.printer.note(&text);
+            self.note(&text);
         }
         if matches!(event, Event::Finished { .. })
             && let Some(reason) = self.console.void_rounds.failure()
@@ -168,7 +172,7 @@ impl Driver {
                 waited,
                 expired: true,
                 ..
-            } if !matches!(self.peer.phase(), Phase::Leaving | Phase::Left) => self.console.printer.note(&format!(
+            } if !matches!(self.peer.phase(), Phase::Leaving | Phase::Left) => self.note(&format!(
                 "waited {:.0} s for other daemons; training goes on with those that are there, and others \
                  can still join",
                 waited.as_secs_f64()
@@ -179,29 +183,28 @@ impl Driver {
                 waited,
             } => {
                 let text = self.missing(*here, *wanted, waited.as_secs_f64());
-                self.console.printer.note(&text);
+                self.note(&text);
             }
             // Of a proven lie the network tells when the member is banned, but an open run bans no one.
             Event::Lied {
                 peer, proven, what, ..
             } if !proven || self.contacts.roll.in_open_run() => {
                 let text = format!("daemon {peer} lies: {what}; this daemon cuts it off");
-                self.console.printer.note(&text);
+                self.note(&text);
             }
             Event::BranchesMet { .. }
             | Event::Merged { .. }
             | Event::NotMerged { .. }
             | Event::BranchSaved { .. } => self.tell_of_branches(event),
             Event::Directed { directive, .. } => self.directed(directive),
-            event => {
-                if let Some(refused) = refusal(event) {
-                    self.refused(refused);
-                }
+            Event::Refused { peer, reason } | Event::RefusedBy { peer, reason } => {
+                self.refused(RefusedBy::new(*peer, *reason));
             }
+            _ => {}
         }
     }
 
-    /// Says how many daemons are missing, and which of those that it knows.
+    /// The line about missing daemons, with those that this one knows.
     fn missing(&self, here: usize, wanted: usize, seconds: f64) -> String {
         let view = self.peer.view();
         let there = |peer: &PeerId| view.greeted().any(|(id, _)| id == *peer);
@@ -211,9 +214,10 @@ impl Driver {
             .map(ToString::to_string)
             .take(MISSING_NAMED_MAX)
             .collect();
-        let names = match away.is_empty() {
-            true => String::new(),
-            false => format!("; no answer from {}", away.join(", ")),
+        let names = if away.is_empty() {
+            String::new()
+        } else {
+            format!("; no answer from {}", away.join(", "))
         };
         format!(
             "waited {seconds:.0} s for other daemons: {here} of {wanted} are here, {} missing{names}; \
@@ -230,7 +234,7 @@ impl Driver {
             self.lanes.keep_best(best);
         }
         if let Some(reason) = verdict.leave {
-            self.console.printer.note(&reason);
+            self.note(&reason);
             self.pending.push_back(Input::Leave);
         }
     }
@@ -269,32 +273,90 @@ impl Driver {
         if held.ends {
             let _ = self.net.disconnect(held.refused.peer);
         }
-        let keys: Vec<String> = held
-            .refused
-            .keys
-            .iter()
-            .take(KEYS_LOGGED_MAX)
-            .cloned()
-            .collect();
+        let RefusedBy { peer, keys, .. } = &held.refused;
+        let keys: Vec<String> = keys.iter().take(KEYS_LOGGED_MAX).cloned().collect();
         if !keys.is_empty() {
-            let differs =
-                |observer: &mut crate::api::Observer| observer.differs(&held.refused.peer, &keys);
-            self.console.status.with(differs);
-            let peer = held.refused.peer.to_hex();
-            let (now, round) = (self.clock.now(), self.peer.round().0);
-            self.console
-                .log
-                .add(now, round, Kind::Differs { peer, keys });
+            self.console.status.with(|o| o.differs(peer, &keys));
+            let peer = peer.to_hex();
+            self.log(Kind::Differs { peer, keys });
         }
         self.told_of(held.refused);
     }
 
     fn told_of(&mut self, refused: RefusedBy) {
         if self.ending.told.tell(refused.peer, Instant::now()) {
-            self.console.printer.note(&refused.to_string());
+            self.note(&refused.to_string());
         }
         self.ending
             .refused(refused, self.peer.phase() == Phase::Join);
+    }
+
+    /// Begins or ends a split that the daemon was started with.
+    fn split_on_request(&mut self, round: Round, phase: Phase) {
+        match self.on_request.splits.due(round, phase) {
+            None => {}
+            Some(SplitChange::Cut(peers)) => {
+                self.console.printer.split(round.0, peers.len());
+                let _ = self.net.block(peers);
+            }
+            Some(SplitChange::Healed(peers)) => {
+                self.console.printer.split(round.0, 0);
+                let _ = self.net.block(BTreeSet::new());
+                // The other end may have dialled in vain, and pauses. Whichever end comes last dials.
+                let known = peers.iter().filter_map(|peer| self.peer.view().get(*peer));
+                let records: Vec<PeerRecord> = known.filter_map(Remote::record).cloned().collect();
+                for record in records {
+                    let _ = self.net.dial(record);
+                }
+            }
+        }
+    }
+
+    /// Says that the branches of a swarm that was split meet, and whether they are merged.
+    fn tell_of_branches(&mut self, event: &Event) {
+        let printer = &mut self.console.printer;
+        match event {
+            Event::BranchesMet { base, weight, .. } => printer.note(&format!(
+                "the swarm was split in round {base}, and daemons of another side are here: both \
+                 sides are merged (weight of this side: {weight})"
+            )),
+            Event::Merged {
+                round,
+                digest,
+                sides,
+            } => printer.merged(round.0, digest, sides),
+            Event::NotMerged {
+                round,
+                given_up: false,
+            } => printer.note(&format!(
+                "round {round}: the sides could not be merged; trying again"
+            )),
+            Event::NotMerged {
+                round,
+                given_up: true,
+            } => printer.note(&format!(
+                "round {round}: the sides are not merged, and one takes over the other's state"
+            )),
+            _ => {}
+        }
+    }
+
+    /// Tells the peer the directives that the register knows, if one of them is new to it. Their signatures
+    /// were checked when they entered the register.
+    pub(super) fn tell_directives(&mut self) {
+        let known = self.contacts.roll.directives();
+        let told = self.peer.directives();
+        if known.iter().any(|directive| !told.contains(directive)) {
+            let known = known.iter().copied().collect();
+            self.feed(Input::Directives(known));
+        }
+    }
+
+    /// Says what the owner changes.
+    fn directed(&self, directive: &Directive) {
+        let words = directive_words(directive);
+        let line = format!("directive {} of the owner: {words}", directive.number);
+        self.note(&line);
     }
 }
 
@@ -335,15 +397,5 @@ fn clock_off(peer: Option<PeerId>, ahead: i64) -> String {
              again, or they cannot find this daemon",
             word(ahead < 0)
         ),
-    }
-}
-
-/// The refusal that an event reports, if any.
-fn refusal(event: &Event) -> Option<RefusedBy> {
-    match event {
-        Event::Refused { peer, reason } | Event::RefusedBy { peer, reason } => {
-            Some(RefusedBy::new(*peer, *reason))
-        }
-        _ => None,
     }
 }

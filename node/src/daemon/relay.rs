@@ -2,14 +2,14 @@
 //! cannot be dialled, and tells newcomers where the others are. It has no model, no part in rounds and
 //! no HTTP server.
 
+use super::DaemonError;
+use super::contacts::{Acquaintances, Contacts};
+use super::ending::{Ending, SHUTDOWN_WAIT};
+use super::news::listen_failed;
+use super::setup::network_config;
+use super::start::ending;
 use crate::bulk::{BulkLimits, NoStore};
 use crate::config::Config;
-use crate::daemon::DaemonError;
-use crate::daemon::acquaintances::Acquaintances;
-use crate::daemon::contacts::Contacts;
-use crate::daemon::ending::{Ending, SHUTDOWN_WAIT};
-use crate::daemon::setup::network_config;
-use crate::daemon::start::ending;
 use crate::membership::Entered;
 use crate::net::{self, Net, NetEvent};
 use crate::progress::{LogMode, Printer};
@@ -87,10 +87,7 @@ impl Relay {
                 let gone = address.to_string();
                 self.addresses.retain(|address| *address != gone);
             }
-            NetEvent::ListenFailed(failure) => {
-                let text = format!("cannot listen on {failure}; the other addresses work");
-                self.printer.note(&text);
-            }
+            NetEvent::ListenFailed(failure) => self.printer.note(&listen_failed(&failure)),
             NetEvent::Notice(text) => self.printer.note(&text),
             NetEvent::LinkUp(_) => self.ending.met_anyone = true,
             NetEvent::Register => self.contacts.roll.changed(),

@@ -1,21 +1,23 @@
-//! Builds the parts from the configuration: directory, trainer, Executor, checkpoint, network.
+//! Builds the parts from the configuration: directory, trainer, Executor, checkpoint, network; and the HTTP server
+//! and the event log, which show the daemon.
 
-use crate::api::{About, Altered, Forecaster, Observer, StatusHandle};
+use super::clock::WallStopwatch;
+use super::contacts::{Acquaintances, finder};
+use super::trainer::{self, Made};
+use super::{DaemonError, SteadyClock, agreed};
+use crate::api::{
+    About, Altered, ApiServer, Clock, Forecaster, Observer, Served, StatusHandle, TOKEN_FILE, Token,
+};
 use crate::bulk::{BulkLimits, BulkStore};
 use crate::config::{Config, Overrides};
-use crate::daemon::acquaintances::Acquaintances;
-use crate::daemon::agreed;
-use crate::daemon::clock::WallStopwatch;
-use crate::daemon::contacts::finder;
-use crate::daemon::trainer::{self, Made};
-use crate::daemon::{DaemonError, SteadyClock};
 use crate::depot::Depot;
+use crate::events::{EventLog, Kind, Recent};
 use crate::lanes::Saver;
 use crate::lies::{Forger, Lie, LyingStore};
 use crate::membership::Entered;
 use crate::metrics::RateFact;
 use crate::net::{self, Net, NetConfig, NetEvent};
-use crate::store::{Best, Checkpoint, Expected, Manifest, Store};
+use crate::store::{Best, Checkpoint, Expected, Manifest, Store, random_bytes};
 use crate::unit::Unit;
 use murmurate_attach::Supervisor;
 use murmurate_protocol::{EVALUATE_NEVER, PeerConfig, PeerId, Plan, Pool, Snapshot, Topology};
@@ -86,7 +88,8 @@ impl Setup {
             snapshot.plan = expected.plan;
         }
         let peer = store.identity().peer();
-        let progress = checkpoint.as_ref().map(|c| c.manifest().progress);
+        let manifest = checkpoint.as_ref().map(Checkpoint::manifest);
+        let progress = manifest.map(|it| it.progress);
         let acquaintances = Acquaintances::load(store.dir().to_owned(), run.id, peer);
         let companions = acquaintances.0.companions().len();
         // Members without a state of the run take it from others: they never begin one of their own.
@@ -94,7 +97,7 @@ impl Setup {
             || (entered.invited && companions == 0 && snapshot.is_none());
         let about = About {
             expects_others: joins || entered.invited || companions > 0,
-            ..about(config, &plan, (&layout, &executor), &peer.to_hex())?
+            ..about(config, &plan, &layout, &executor, &peer.to_hex())?
         };
         let (unit, best) = (about.unit, Best::read(store.dir(), &expected));
         let mut observer = Observer::new(about, progress.unwrap_or_default());
@@ -112,12 +115,10 @@ impl Setup {
             status: status.clone(),
         };
         Ok(Self {
-            resumed: checkpoint
-                .as_ref()
-                .map(|c| resumes(config, c.manifest(), &store)),
+            resumed: manifest.map(|from| resumes(config, from, &store)),
             depot: Arc::new(Depot::in_dir(plan.clone(), store.dir())),
             topology: strategy.topology(run.seed),
-            peer_config: peer_config(config, peer, (companions, pool, joins), evaluates),
+            peer_config: peer_config(config, peer, companions, pool, joins, evaluates),
             acquaintances,
             best,
             unit,
@@ -189,7 +190,9 @@ pub(super) fn network_config(
 fn peer_config(
     config: &Config,
     me: PeerId,
-    (companions, pool, join): (usize, Option<Pool>, bool),
+    companions: usize,
+    pool: Option<Pool>,
+    join: bool,
     evaluates: bool,
 ) -> PeerConfig {
     PeerConfig {
@@ -200,9 +203,10 @@ fn peer_config(
         start_wait: config.run.start_wait,
         join,
         save_every: config.daemon.save_every,
-        evaluate_every: match evaluates {
-            true => config.daemon.evaluate_every.unwrap_or(1),
-            false => EVALUATE_NEVER,
+        evaluate_every: if evaluates {
+            config.daemon.evaluate_every.unwrap_or(1)
+        } else {
+            EVALUATE_NEVER
         },
         evaluate_percent: match config.daemon.evaluate_every {
             None if !config.daemon.watch.judges() => EVALUATE_PERCENT,
@@ -229,7 +233,7 @@ fn resumes(config: &Config, from: &Manifest, store: &Store) -> String {
     }
 }
 
-/// Whether the files of the directory are another peer's, because its key was lost or replaced.
+/// What to say where the files of the directory are another peer's, because its key was lost or replaced.
 fn other_identity(store: &Store, checkpoint: Option<&Checkpoint>) -> Option<Altered> {
     let (dir, me) = (store.dir().display(), store.identity().peer());
     let action = "To be the one that wrote them, stop this daemon, put the old identity.key back and start again.";
@@ -253,15 +257,8 @@ fn rate_jump(config: &Config, from: &Manifest) -> Option<String> {
     let before =
         Config::from_text(Path::new("config"), &from.config, &Overrides::default()).ok()?;
     let (rounds, earlier) = (config.run.rounds, before.run.rounds);
-    let at = |rounds| {
-        Some(
-            config
-                .strategy
-                .learning_rate(rounds)
-                .ok()?
-                .at(from.round as f64 + 0.5),
-        )
-    };
+    let middle = from.round as f64 + 0.5;
+    let at = |rounds| Some(config.strategy.learning_rate(rounds).ok()?.at(middle));
     let (was, is) = (at(earlier)?, at(rounds)?);
     ((was - is).abs() > 0.01 * is).then(|| {
         format!(
@@ -299,13 +296,11 @@ pub(super) fn rate_fact(config: &Config) -> Result<RateFact, DaemonError> {
 
 /// The codecs that the owner of a run may choose. In an open run no one directs.
 fn codecs(config: &Config) -> Vec<String> {
-    match config.run.open {
-        true => Vec::new(),
-        false => {
-            let all = config.strategy.codecs();
-            all.iter().map(|spec| spec.name.to_owned()).collect()
-        }
+    if config.run.open {
+        return Vec::new();
     }
+    let all = config.strategy.codecs();
+    all.iter().map(|spec| spec.name.to_owned()).collect()
 }
 
 /// The task in words: its kind, its model and its data.
@@ -319,7 +314,8 @@ fn task_words(task: &TaskConfig) -> String {
 fn about(
     config: &Config,
     plan: &Plan,
-    (layout, executor): (&Layout, &Executor),
+    layout: &Layout,
+    executor: &Executor,
     peer: &str,
 ) -> Result<About, DaemonError> {
     let mut multiples = stores(&config.strategy, plan, layout.len() as u64);
@@ -363,4 +359,51 @@ fn about(
             bytes_per_token: murmurate_tasks::bytes_per_token(&config.task)?,
         },
     })
+}
+
+/// Opens the event log. A daemon whose log cannot be written runs without a file.
+pub(super) fn event_log(
+    config: &Config,
+    setup: &Setup,
+    clock: SteadyClock,
+    ephemeral: bool,
+) -> EventLog {
+    let me = setup.peer_config.me.to_hex();
+    let opened = if ephemeral {
+        Ok(EventLog::in_memory(&me))
+    } else {
+        EventLog::open(&config.daemon.dir, &me)
+    };
+    let mut log = opened.unwrap_or_else(|error| {
+        tracing::warn!(%error, "the event log cannot be opened");
+        EventLog::in_memory(&me)
+    });
+    let started = Kind::Started {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        run: config.run.name.clone(),
+        name: config.daemon.name.as_ref().map(ToString::to_string),
+    };
+    log.add(clock.now(), 0, started);
+    log
+}
+
+/// Starts the HTTP server, and notes in the directory where it is and what changes need.
+pub(super) async fn serve(
+    config: &Config,
+    setup: &Setup,
+    net: &Net,
+    recent: Recent,
+) -> Result<ApiServer, DaemonError> {
+    let token = Token::new(random_bytes());
+    let served = Served {
+        status: setup.status.clone(),
+        recent,
+        rate: net.max_rate(),
+        token: token.clone(),
+        names: config.daemon.http_names.clone(),
+    };
+    let api = ApiServer::start(config.daemon.http, served).await?;
+    setup.store.note_secret(TOKEN_FILE, &token.text())?;
+    setup.store.note_http(api.address())?;
+    Ok(api)
 }

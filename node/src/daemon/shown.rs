@@ -1,23 +1,43 @@
-//! Values that the driver shows periodically: counters, links, progress. No decision depends on
-//! them.
+//! Values that the driver shows periodically, to the operator and to the other daemons: counters, links, progress.
+//! No decision depends on them.
 
+use super::DaemonError;
+use super::alarms::Told;
+use super::driver::Driver;
+use super::ending::{STAYS, Verdict};
+use super::recording::Recording;
 use crate::api::{
-    Clock, ControlStatus, LinkStatus, SAME_DATA_ACTION, Traffic, TransferStatus, trains_the_same,
+    Clock, ControlStatus, Facts, LinkStatus, SAME_DATA_ACTION, Traffic, TransferStatus,
+    trains_the_same,
 };
-use crate::daemon::driver::Driver;
-use crate::daemon::recording::Recording;
-use crate::daemon::start::other_data_note;
 use crate::events::Kind;
 use crate::metrics::Metrics;
+use crate::net::Path;
 use crate::telemetry::Telemetry;
-use murmurate_protocol::{PeerId, Phase, Round};
+use murmurate_protocol::limits::VITALS_WAITING_MAX;
+use murmurate_protocol::vitals::{DaemonName, RoundSeconds, Vitals, WaitingFor};
+use murmurate_protocol::{PeerId, Phase, Round, Waiting};
 use murmurate_strategies::DataReport;
 use std::time::{Duration, Instant};
+
+/// The most daemons that one note names.
+const PEERS_NAMED_MAX: usize = 8;
 
 /// Time between two reads of the links. A read locks their connections.
 const LINKS_EVERY: Duration = Duration::from_secs(1);
 
 impl Driver {
+    /// Says what is known at the start.
+    pub(super) fn say_at_the_start(&mut self, notes: &[Option<String>]) {
+        let altered = self.console.status.with(|o| o.altered_lines());
+        for line in notes.iter().flatten().chain(&altered) {
+            self.note(line);
+        }
+        for what in altered {
+            self.log(Kind::Altered { what });
+        }
+    }
+
     /// Updates the links in the status.
     pub(super) fn read_links(&mut self) {
         self.console.links_read = Instant::now();
@@ -34,33 +54,28 @@ impl Driver {
             observer.set_links(links);
             observer.set_claims(now, &seen, sent, received)
         });
-        let round = self.peer.round().0;
         for (peer, name) in named {
-            self.console.log.add(now, round, Kind::Named { peer, name });
+            self.log(Kind::Named { peer, name });
         }
         let alike = self.console.status.with(|o| o.look_for_equals(&seen));
         for (peer, rounds) in alike {
-            let [first, second] = rounds;
             let same = format!("{}. {SAME_DATA_ACTION}", trains_the_same(&peer, rounds));
-            self.console.printer.note(&same);
-            let rounds = vec![first, second];
-            self.console
-                .log
-                .add(now, round, Kind::SameData { peer, rounds });
+            self.note(&same);
+            let rounds = rounds.to_vec();
+            self.log(Kind::SameData { peer, rounds });
         }
         self.look_elsewhere();
     }
 
     /// Updates the counters and prints progress.
     pub(super) fn tick(&mut self) {
-        if let Some(line) = self.recording.as_mut().and_then(Recording::trouble) {
-            self.console.printer.note(&line);
-        }
-        if let Some(line) = self.metrics.as_mut().and_then(Metrics::trouble) {
-            self.console.printer.note(&line);
-        }
-        if let Some(line) = self.console.telemetry.as_ref().and_then(Telemetry::news) {
-            self.console.printer.note(&line);
+        let troubles = [
+            self.recording.as_mut().and_then(Recording::trouble),
+            self.metrics.as_mut().and_then(Metrics::trouble),
+            self.console.telemetry.as_ref().and_then(Telemetry::news),
+        ];
+        for line in troubles.iter().flatten() {
+            self.note(line);
         }
         self.release_refusals(None);
         self.forget_dismissed();
@@ -98,7 +113,7 @@ impl Driver {
         }
         let troubles = self.console.status.status().troubles;
         for line in self.console.alarms.lines(now, &troubles) {
-            self.console.printer.note(&line);
+            self.note(&line);
         }
     }
 
@@ -125,14 +140,14 @@ impl Driver {
         let signals = self.lanes.signals();
         let (steps, samples) = (signals.steps(), signals.samples());
         for text in signals.data().flat_map(DataReport::take_untold) {
-            self.console.printer.note(&text);
+            self.note(&text);
         }
         let others = self.peer.with_other_data();
         if others
             .iter()
             .any(|peer| !self.console.other_data.contains(peer))
         {
-            self.console.printer.note(&other_data_note(&others));
+            self.note(&other_data_note(&others));
             self.console.other_data = others;
         }
         let skipped = signals.data().map(DataReport::skipped).sum();
@@ -161,4 +176,146 @@ impl Driver {
             self.console.printer.progress(&status);
         }
     }
+
+    /// A link has another path: shows it, and says if it is one through another daemon.
+    pub(super) fn on_path(&mut self, peer: PeerId, path: Path, reason: String, in_vain: bool) {
+        self.console.status.with(|o| o.set_path(peer, path, reason));
+        let told = self.console.detours.path(peer, path, in_vain);
+        let called = |peer: PeerId| self.called(peer);
+        let Some(told) = told else {
+            return;
+        };
+        let who = called(peer);
+        let text = match told {
+            Told::Direct => format!("there is a direct way to {who} again"),
+            Told::Through(relay) => {
+                let relay = relay.map_or_else(|| "another daemon".to_owned(), called);
+                format!("no direct way to {who}: through {relay}, whose uplink carries it")
+            }
+        };
+        self.note(&text);
+        let view = self.peer.view();
+        self.console.detours.keep(|peer| view.get(*peer).is_some());
+    }
+
+    /// A daemon by its own name, if it said one and no other daemon has the same, or by its id.
+    fn called(&self, peer: PeerId) -> String {
+        let id = peer.to_hex();
+        self.console.status.look(|facts| {
+            let mut names = facts.claims.unique_names();
+            let name = names.find(|(of, _)| *of == id);
+            name.map_or_else(|| format!("daemon {peer}"), |(_, name)| name.to_owned())
+        })
+    }
+
+    /// Looks whether another daemon has this one's identity.
+    fn look_elsewhere(&mut self) {
+        let seen = self.net.vitals().elsewhere();
+        let (round, at) = (self.peer.round(), Instant::now());
+        let verdict = self.ending.elsewhere.judge(seen.as_ref(), round, at);
+        let there = self.ending.elsewhere.is_there();
+        let now = self.clock.now();
+        self.console.status.with(|o| o.elsewhere(now, there));
+        match verdict {
+            Verdict::Nothing => {}
+            Verdict::Says => self.tell_elsewhere(STAYS, self.peer.phase()),
+            Verdict::Leaves => {
+                let line = format!("{}; it ends in a moment", DaemonError::Elsewhere);
+                self.tell_elsewhere(&line, Phase::Leaving);
+            }
+            Verdict::Stops => self.ending.fail(DaemonError::Elsewhere),
+        }
+    }
+
+    /// Tells the operator, the log and the other one.
+    fn tell_elsewhere(&mut self, line: &str, phase: Phase) {
+        self.note(line);
+        self.log(Kind::Elsewhere);
+        let vitals = self.vitals_in(phase, &[]);
+        self.net.vitals().say_to_the_other(vitals);
+    }
+
+    /// Says how this daemon is, every few seconds.
+    fn say_vitals(&mut self, waits: &[Waiting]) {
+        if !self.console.voice.is_due(Instant::now()) {
+            return;
+        }
+        let vitals = self.vitals_in(self.peer.phase(), waits);
+        self.net.vitals().say(vitals);
+    }
+
+    /// How this daemon is, in this phase.
+    fn vitals_in(&self, phase: Phase, waits: &[Waiting]) -> Vitals {
+        let round = self.peer.round();
+        let name = self.console.voice.name.clone();
+        let look = |facts: &Facts<'_>| vitals(facts, name, round, phase, waits);
+        self.console.status.look(look)
+    }
+}
+
+fn vitals(
+    facts: &Facts<'_>,
+    name: Option<DaemonName>,
+    round: Round,
+    phase: Phase,
+    waits: &[Waiting],
+) -> Vitals {
+    let status = facts.status;
+    let last = facts.insight.history.last(1).next();
+    let seconds = |value: f64| Vitals::amount(value).unwrap_or_default();
+    // A rate of zero means that none was measured yet.
+    let steps = Some(status.inner_steps_per_s).filter(|rate| *rate > 0.0);
+    let accuracy = status.evaluation.and_then(|found| found.accuracy);
+    Vitals {
+        // The network sets these two.
+        peer: PeerId::from_bytes([0; 32]),
+        sequence: 0,
+        unix_ms: (facts.now * 1e3) as u64,
+        name,
+        version: status.version.clone(),
+        round,
+        phase,
+        waiting: waits
+            .iter()
+            .max_by_key(|wait| wait.peers.len())
+            .map(|wait| WaitingFor {
+                wait: wait.wait,
+                peers: wait
+                    .peers
+                    .iter()
+                    .copied()
+                    .take(VITALS_WAITING_MAX)
+                    .collect(),
+            }),
+        steps_per_s: steps.and_then(Vitals::amount),
+        loss: status.loss.and_then(Vitals::loss),
+        accuracy: accuracy
+            .and_then(Vitals::amount)
+            .filter(|share| *share <= 1.0),
+        last_round: last.map(|point| RoundSeconds {
+            train: seconds(point.train_s),
+            exchange: seconds(point.exchange_s),
+            wait: seconds(point.wait_s),
+        }),
+        memory: status.memory.rss_bytes,
+        saved_round: status.saved_round.map(Round),
+    }
+}
+
+/// What to say of the daemons that turn out to train other data.
+fn other_data_note(peers: &[PeerId]) -> String {
+    let names: Vec<String> = peers
+        .iter()
+        .take(PEERS_NAMED_MAX)
+        .map(PeerId::to_string)
+        .collect();
+    let more = match peers.len().saturating_sub(names.len()) {
+        0 => String::new(),
+        more => format!(" and {more} others"),
+    };
+    format!(
+        "this daemon shares no data with {}{more}: their files differ, or `shards.seed`, or how the data is \
+         cut (make them the same, or set shards.kind = \"own\")",
+        names.join(", ")
+    )
 }

@@ -1,17 +1,14 @@
 //! What a daemon says and knows when it starts.
 
 use super::agreed;
-use super::driver::Driver;
-use super::ending::{Ending, Join};
-use super::refusals::Refusals;
+use super::ending::{Ending, Join, Refusals};
 use super::setup::Setup;
-use crate::api::{Altered, Clock};
+use crate::api::Altered;
 use crate::config::Config;
-use crate::events::Kind;
 use crate::lanes::Sealer;
 use crate::store::StoreError;
 use libp2p::Multiaddr;
-use murmurate_protocol::{Input, PeerId, Plan};
+use murmurate_protocol::{Input, Plan};
 use murmurate_tasks::config::DataSource;
 use murmurate_tasks::data::ShardKind;
 
@@ -25,9 +22,6 @@ pub(super) fn log_start(config: &Config, setup: &Setup) {
         "daemon started"
     );
 }
-
-/// The most daemons that one note names.
-const PEERS_NAMED_MAX: usize = 8;
 
 /// What is known of the end of a daemon with this configuration.
 pub(super) fn ending(config: &Config) -> Ending {
@@ -50,24 +44,6 @@ const UNCOMPARED_NOTE: &str = "the data is divided among all daemons of this run
                                have the same files: see to it (if these files are only here, set \
                                shards.kind = \"own\")";
 
-/// What to say of the daemons that turn out to train other data.
-pub(super) fn other_data_note(peers: &[PeerId]) -> String {
-    let names: Vec<String> = peers
-        .iter()
-        .take(PEERS_NAMED_MAX)
-        .map(PeerId::to_string)
-        .collect();
-    let more = match peers.len().saturating_sub(names.len()) {
-        0 => String::new(),
-        more => format!(" and {more} others"),
-    };
-    format!(
-        "this daemon shares no data with {}{more}: their files differ, or `shards.seed`, or how the data is \
-         cut (make them the same, or set shards.kind = \"own\")",
-        names.join(", ")
-    )
-}
-
 /// Said once by a daemon whose certificate has the role `observe`.
 pub(super) const OBSERVES: &str = "this daemon observes: it follows the others, evaluates and saves, and \
                                    trains nothing";
@@ -76,25 +52,12 @@ pub(super) const OBSERVES: &str = "this daemon observes: it follows the others, 
 pub(super) fn dealt_note(config: &Config, plan: &Plan) -> Option<String> {
     let from_files = matches!(config.task.data(), Some(DataSource::Path(_)));
     let dealt = config.shards.kind == ShardKind::Dealt && from_files;
-    let note = match plan.settles_data() {
-        true => DEALT_NOTE,
-        false => UNCOMPARED_NOTE,
+    let note = if plan.settles_data() {
+        DEALT_NOTE
+    } else {
+        UNCOMPARED_NOTE
     };
     dealt.then(|| note.to_owned())
-}
-
-impl Driver {
-    /// Says what is known at the start.
-    pub(super) fn say_at_the_start(&mut self, notes: &[Option<String>]) {
-        let altered = self.console.status.with(|o| o.altered_lines());
-        for line in notes.iter().flatten().chain(&altered) {
-            self.console.printer.note(line);
-        }
-        let (now, round) = (self.clock.now(), self.peer.round().0);
-        for what in altered {
-            self.console.log.add(now, round, Kind::Altered { what });
-        }
-    }
 }
 
 /// What signs and checks statements, where members of groups do.

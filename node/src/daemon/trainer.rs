@@ -21,7 +21,7 @@ const ATTACH_DIR: &str = "attach";
 pub(super) struct Made {
     pub(super) trainer: Box<dyn Trainer>,
     pub(super) supervisor: Option<Supervisor>,
-    /// Whether it can evaluate.
+    /// Set where it can evaluate.
     pub(super) evaluates: bool,
 }
 
@@ -109,13 +109,12 @@ pub(super) fn attached(
         .zip(others)
         .map(|(rank, door)| door.beside(&first, group(rank)))
         .collect::<Result<Vec<_>, _>>()?;
-    let trainer: Box<dyn Trainer> = match others.is_empty() {
-        true => Box::new(first),
-        false => {
-            let all = std::iter::once(first).chain(others);
-            let all = all.map(|rank| Box::new(rank) as Box<dyn Trainer>).collect();
-            Box::new(Island::new(all).map_err(TaskError::from)?)
-        }
+    let trainer: Box<dyn Trainer> = if others.is_empty() {
+        Box::new(first)
+    } else {
+        let all = std::iter::once(first).chain(others);
+        let all = all.map(|rank| Box::new(rank) as Box<dyn Trainer>).collect();
+        Box::new(Island::new(all).map_err(TaskError::from)?)
     };
     Ok(Made {
         evaluates,

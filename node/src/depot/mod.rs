@@ -4,7 +4,6 @@
 mod incoming;
 mod rooms;
 mod slices;
-mod state_room;
 mod states;
 
 use crate::bulk::{BulkStore, Refusal};
@@ -71,10 +70,11 @@ impl Depot {
 
     /// Lets a peer that was accepted read what is shared here, or no longer.
     pub fn set_greeted(&self, peer: PeerId, greeted: bool) {
-        match greeted {
-            true => self.greeted().insert(peer),
-            false => self.greeted().remove(&peer),
-        };
+        if greeted {
+            self.greeted().insert(peer);
+        } else {
+            self.greeted().remove(&peer);
+        }
     }
 
     /// Sets the header of one of this peer's slices. Returns it with the true size, or `None` if
@@ -152,10 +152,6 @@ impl StateStore for Depot {
 
 impl BulkStore for Depot {
     fn get(&self, slice: &SliceId) -> Option<(SliceMeta, Bytes)> {
-        self.slices().get(slice)
-    }
-
-    fn for_peer(&self, _: PeerId, slice: &SliceId) -> Option<(SliceMeta, Bytes)> {
         self.slices().get(slice)
     }
 

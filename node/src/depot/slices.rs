@@ -89,7 +89,7 @@ impl Slices {
         new
     }
 
-    /// Whether a slice is here that a push of its name does not replace.
+    /// True where a slice is here that a push of its name does not replace.
     fn holds(&self, slice: &SliceId, pushed: &SliceMeta) -> bool {
         let here = self.entries.get(slice);
         here.is_some_and(|entry| {
@@ -175,7 +175,7 @@ impl Slices {
         }
     }
 
-    /// Whether a peer may push this slice: otherwise one could push something in the name of another
+    /// True where a peer may push this slice: otherwise one could push something in the name of another
     /// before that one does. Along a schedule members forward the aggregates of others.
     pub(super) fn may_push(plan: &Plan, from: PeerId, slice: &SliceId) -> bool {
         let handed_on = slice.part == Part::Aggregate && plan.schedule.relays();
@@ -196,9 +196,10 @@ impl Slices {
         }
         let fragment = plan.fragment(slice.fragment).ok_or(Refusal::Unwanted)?;
         let of = u64::from(meta.of);
-        let most = match plan.agreement.grouping.is_grid() {
-            true => GROUP_MEMBERS_MAX * GRID_COLUMNS_MAX,
-            false => GROUP_MEMBERS_MAX,
+        let most = if plan.agreement.grouping.is_grid() {
+            GROUP_MEMBERS_MAX * GRID_COLUMNS_MAX
+        } else {
+            GROUP_MEMBERS_MAX
         };
         let fits = (1..=most as u64).contains(&of) && u64::from(slice.shard) < of;
         let past = self.round.since(slice.round) > HISTORY_ROUNDS_MAX as u64;
@@ -219,13 +220,15 @@ impl Slices {
             return Err(Refusal::NoRoom);
         }
         // With a relaying schedule, one member forwards the shards of all owners.
-        let shards = match plan.schedule.relays() {
-            true => GROUP_MEMBERS_MAX,
-            false => 1,
+        let shards = if plan.schedule.relays() {
+            GROUP_MEMBERS_MAX
+        } else {
+            1
         };
-        match parked.slices < SLICES_PER_SENDER_MAX * shards * plan.fragments.len() {
-            true => Ok(()),
-            false => Err(Refusal::Full),
+        if parked.slices < SLICES_PER_SENDER_MAX * shards * plan.fragments.len() {
+            Ok(())
+        } else {
+            Err(Refusal::Full)
         }
     }
 }

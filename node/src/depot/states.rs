@@ -1,7 +1,6 @@
 //! The pinned state that newcomers fetch from this daemon, and the state that it fetches itself.
 
-use super::incoming::{Incoming, Transfer};
-use super::state_room::StateRoom;
+use super::incoming::{Incoming, StateRoom, Transfer};
 use crate::bulk::Refusal;
 use bytes::Bytes;
 use murmurate_protocol::limits::STATE_CHUNK_BYTES;

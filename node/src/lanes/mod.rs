@@ -5,13 +5,12 @@
 //! to both lanes. A `Save` passes from the train lane to the mix lane, which commits it. Where groups
 //! survive liars, a third thread signs and checks the messages of the peer.
 
-mod answer;
 mod openings;
 mod queue;
 mod save;
 mod seal;
 
-pub use answer::Answer;
+pub use queue::Answer;
 pub use save::Saver;
 pub use seal::Sealer;
 
@@ -20,7 +19,7 @@ use crate::lies::Forger;
 use crate::store::Best;
 use murmurate_protocol::limits::UNCHECKED_MESSAGES_MAX;
 use murmurate_protocol::wire::Message;
-use murmurate_protocol::{Base, Done, Order, OrderId, PeerId, Route, WorkError};
+use murmurate_protocol::{Base, Done, Order, OrderId, PeerId, Round, Route, WorkError};
 use murmurate_strategies::executor::{Executor, MixLane, TrainLane, TrainSignals};
 use queue::Queue;
 use save::{HalfSaved, Keep};
@@ -143,24 +142,20 @@ impl Lanes {
     /// Queues an order for its lane.
     pub fn submit(&mut self, id: OrderId, order: Order) {
         match order {
-            Order::Save { round, snapshot } => {
-                let keep = Keep::Newest;
-                self.mix.push(MixWork::BeginSave);
-                self.train
-                    .push(TrainWork::Save(id, round.0, snapshot, keep));
-            }
-            Order::SaveBranch { round, snapshot } => {
-                let keep = Keep::Branch;
-                self.mix.push(MixWork::BeginSave);
-                self.train
-                    .push(TrainWork::Save(id, round.0, snapshot, keep));
-            }
+            Order::Save { round, snapshot } => self.save(id, round, snapshot, Keep::Newest),
+            Order::SaveBranch { round, snapshot } => self.save(id, round, snapshot, Keep::Branch),
             order if order.route() == Route::MixThenTrain => {
                 self.mix.push(MixWork::Order(id, order.clone()));
                 self.train.push(TrainWork::Order(id, order));
             }
             order => self.mix.push(MixWork::Order(id, order)),
         }
+    }
+
+    fn save(&mut self, id: OrderId, round: Round, snapshot: Vec<u8>, keep: Keep) {
+        self.mix.push(MixWork::BeginSave);
+        let save = TrainWork::Save(id, round.0, snapshot, keep);
+        self.train.push(save);
     }
 
     /// Moves orders that did not fit into the lanes' queues there. Returns whether all fitted; if

@@ -22,7 +22,7 @@ pub(super) struct Openings {
     last: VecDeque<Base>,
     lines: usize,
     file: Option<File>,
-    /// Whether the last line could not be written, which was reported.
+    /// Set once the last line could not be written, which was reported.
     failed: bool,
 }
 

@@ -1,8 +1,11 @@
-//! The queue of one lane. It never refuses work: what does not fit waits here, and the driver takes no
-//! more from the network until it fits.
+//! What goes in and out of the lanes: the queue of one lane, and what the lanes tell the driver. A queue never refuses
+//! work: what does not fit waits here, and the driver takes no more from the network until it fits.
 
+use murmurate_protocol::wire::Message;
+use murmurate_protocol::{Done, FragmentId, OrderId, PeerId};
 use std::collections::VecDeque;
-use tokio::sync::mpsc::{Sender, error::TrySendError};
+use tokio::sync::mpsc::Sender;
+use tokio::sync::mpsc::error::TrySendError;
 
 /// Work for one lane, in order.
 #[derive(Debug)]
@@ -51,6 +54,22 @@ impl<T> Queue<T> {
             }
         }
     }
+}
+
+/// A lane's answer to an order.
+#[derive(Debug)]
+pub enum Answer {
+    /// The order is done.
+    Done(OrderId, Done),
+    /// The backward pass of a training order has finished a fragment. The `u64` is the samples in
+    /// the batch.
+    Cut(OrderId, FragmentId, u64),
+    /// A message for the operator.
+    Note(String),
+    /// A message to this peer is signed.
+    Signed(PeerId, Message),
+    /// The signatures of a message from this peer are checked; `None` if one is wrong.
+    Checked(PeerId, Option<Message>),
 }
 
 #[cfg(test)]

@@ -6,8 +6,8 @@
 //! that restarts says so of all rounds up to that one. Where the file is gone or damaged, the last round
 //! that `openings` names takes its place: a daemon votes only in rounds that it has begun.
 
-use super::answer::Answer;
 use super::openings::Openings;
+use super::queue::Answer;
 use crate::net::public_key;
 use crate::store::{StoreError, write_atomically};
 use libp2p::identity::Keypair;
@@ -41,7 +41,7 @@ pub struct Sealer {
     forgotten: Option<Round>,
     /// The last round that the file names.
     noted: Option<Round>,
-    /// Whether the file was gone or damaged.
+    /// Set where the file was gone or damaged.
     repaired: bool,
     openings: Openings,
     memory: SealMemory,
@@ -134,7 +134,7 @@ impl Sealer {
         Ok(())
     }
 
-    /// Whether every signature of a message is right.
+    /// Checks every signature of a message.
     fn check(&mut self, from: PeerId, message: &mut Message) -> bool {
         let memory = &mut self.memory;
         message.signed(&self.run, from).iter().all(|signed| {

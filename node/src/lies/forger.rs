@@ -60,7 +60,7 @@ impl Forger {
         })
     }
 
-    /// Whether this lie is told in this round.
+    /// True where this lie is told in this round.
     pub fn tells(&self, mode: LieMode, round: u64) -> bool {
         let mut lies = self.lies.iter();
         lies.any(|lie| lie.mode == mode && lie.is_told_in(round))
@@ -156,7 +156,7 @@ impl Forger {
         pinned.ok().map(Done::Pinned)
     }
 
-    /// Whether members see contributions as they were encoded.
+    /// True where members see contributions as they were encoded.
     fn gathers(&self) -> bool {
         self.plan.exchange.facts().shows_contributions
     }

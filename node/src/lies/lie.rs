@@ -106,7 +106,7 @@ pub struct Lie {
 }
 
 impl Lie {
-    /// Whether it is told in this round.
+    /// True where it is told in this round.
     pub const fn is_told_in(&self, round: u64) -> bool {
         round >= self.from
     }

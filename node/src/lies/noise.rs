@@ -33,30 +33,30 @@ impl Noise {
 
     /// Records of this peer, each with another wrong signature.
     pub(super) fn flood(&mut self, now: Time, peer: &Peer) -> Vec<Output> {
-        let peers: Vec<PeerId> = peer.view().greeted().map(|(id, _)| id).collect();
-        let mut outputs = Vec::new();
-        for to in peers {
-            for _ in 0..FLOOD_FRAMES {
-                let records = (0..RECORDS_PER_MESSAGE_MAX).map(|_| self.record(now, peer));
-                let message = MembershipMessage::Records(records.collect());
-                outputs.push(Output::Send {
-                    to,
-                    message: message.into(),
-                });
-            }
-        }
-        outputs
+        Self::to_all(peer, FLOOD_FRAMES, |_| {
+            let records = (0..RECORDS_PER_MESSAGE_MAX).map(|_| self.record(now, peer));
+            MembershipMessage::Records(records.collect()).into()
+        })
     }
 
     /// Random messages to every peer.
     pub(super) fn random(&mut self, peer: &Peer) -> Vec<Output> {
+        Self::to_all(peer, RANDOM_FRAMES, |peers| self.message(peer, peers))
+    }
+
+    /// This number of messages to each greeted peer.
+    fn to_all(
+        peer: &Peer,
+        count: usize,
+        mut message: impl FnMut(&[PeerId]) -> Message,
+    ) -> Vec<Output> {
         let peers: Vec<PeerId> = peer.view().greeted().map(|(id, _)| id).collect();
         let mut outputs = Vec::new();
-        for to in &peers {
-            for _ in 0..RANDOM_FRAMES {
-                let message = self.message(peer, &peers);
-                outputs.push(Output::Send { to: *to, message });
-            }
+        for to in peers.iter().copied() {
+            outputs.extend((0..count).map(|_| {
+                let message = message(&peers);
+                Output::Send { to, message }
+            }));
         }
         outputs
     }

@@ -1,12 +1,13 @@
 //! Progress of the daemons: a view or a live line for each on a terminal, plain lines elsewhere. Lines are on
 //! stderr, because stdout is for the results.
 
-use super::view::{LivingDaemon, LocalView};
 use crate::goal::Target;
 use crate::progress::{Progress, columns, duration, is_live, optional, tell};
 use crate::report::NodeReport;
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
+use tokio::sync::mpsc::Sender;
 
 /// Shortest time between two plain lines of one daemon.
 const PLAIN_INTERVAL: Duration = Duration::from_secs(2);
@@ -165,9 +166,10 @@ impl Display {
 impl Form {
     /// Lines for this many daemons.
     fn lines(nodes: usize) -> Self {
-        match is_live() {
-            true => Self::live(nodes),
-            false => Self::plain(nodes),
+        if is_live() {
+            Self::live(nodes)
+        } else {
+            Self::plain(nodes)
         }
     }
 
@@ -190,5 +192,75 @@ impl Form {
             })
             .collect();
         Self::Live { all, lines }
+    }
+}
+
+/// How long the view may take to give the terminal back.
+const CLOSE_WAIT: Duration = Duration::from_secs(3);
+
+/// A daemon of the swarm that lives.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LivingDaemon {
+    /// Its number, from zero.
+    pub index: usize,
+    /// Its id, hexadecimal.
+    pub peer: String,
+    /// The address of its HTTP server.
+    pub http: String,
+}
+
+/// What a view is told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ViewNews {
+    /// A message that would be a line of its own.
+    Said(String),
+    /// The daemons that live now, by number.
+    Living(Vec<LivingDaemon>),
+}
+
+/// The swarm's end of a view.
+#[derive(Debug)]
+pub struct LocalView {
+    news: Sender<ViewNews>,
+    closed: Receiver<()>,
+    living: Vec<LivingDaemon>,
+}
+
+impl LocalView {
+    /// A view that takes news. It drops the sender of `closed` when the terminal is free again.
+    pub fn new(news: Sender<ViewNews>, closed: Receiver<()>) -> Self {
+        Self {
+            news,
+            closed,
+            living: Vec::new(),
+        }
+    }
+
+    /// Whether the user has closed it.
+    fn is_closed(&self) -> bool {
+        self.news.is_closed()
+    }
+
+    /// Tells a message. A view that is too busy misses it.
+    pub(super) fn say(&self, text: &str) {
+        let _ = self.news.try_send(ViewNews::Said(text.to_owned()));
+    }
+
+    /// Tells which daemons live, if that has changed.
+    pub(super) fn living(&mut self, daemons: impl Iterator<Item = LivingDaemon>) {
+        let daemons: Vec<LivingDaemon> = daemons.collect();
+        if daemons != self.living {
+            let told = self.news.try_send(ViewNews::Living(daemons.clone()));
+            // A view that is too busy is told again.
+            if told.is_ok() {
+                self.living = daemons;
+            }
+        }
+    }
+
+    /// Ends it, and waits until the terminal is free.
+    pub(super) fn close(self) {
+        drop(self.news);
+        let _ = self.closed.recv_timeout(CLOSE_WAIT);
     }
 }

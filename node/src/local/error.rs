@@ -2,7 +2,8 @@
 
 use crate::config::ConfigError;
 use crate::membership::MembershipError;
-use std::path::PathBuf;
+use std::fmt::Display;
+use std::path::{Path, PathBuf};
 
 /// Why a local swarm cannot start or breaks.
 #[derive(Debug, thiserror::Error)]
@@ -73,4 +74,22 @@ pub enum LocalError {
         /// The time limit in seconds.
         seconds: u64,
     },
+}
+
+impl LocalError {
+    /// Makes an error of a flag from what is wrong with its value.
+    pub(super) fn of_flag<E: Display>(flag: &'static str) -> impl FnOnce(E) -> Self {
+        move |error| Self::Flag {
+            flag,
+            message: error.to_string(),
+        }
+    }
+
+    /// Makes an error of a directory from what is wrong with it.
+    pub(super) fn of_directory<E: Display>(path: &Path) -> impl FnOnce(E) -> Self {
+        move |error| Self::Directory {
+            path: path.to_owned(),
+            reason: error.to_string(),
+        }
+    }
 }

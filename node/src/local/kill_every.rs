@@ -1,6 +1,6 @@
 //! `--kill-every`: when to kill a daemon, and which one.
 
-use super::fault_entry::FaultEntry;
+use super::args::FaultEntry;
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
 use std::str::FromStr;
@@ -28,12 +28,12 @@ impl FromStr for KillEvery {
         let (number, seconds) = found.ok_or_else(bad)?;
         let number: f64 = number.trim().parse().map_err(|_| bad())?;
         let every = Duration::try_from_secs_f64(number * seconds).map_err(|_| bad())?;
-        match (EVERY_MIN..=EVERY_MAX).contains(&every) {
-            true => Ok(Self(every)),
-            false => Err(format!(
+        if !(EVERY_MIN..=EVERY_MAX).contains(&every) {
+            return Err(format!(
                 "`{text}` between kills; give {EVERY_MIN:?} to {EVERY_MAX:?}"
-            )),
+            ));
         }
+        Ok(Self(every))
     }
 }
 

@@ -1,8 +1,8 @@
-//! One daemon of a local swarm as the parent process sees it: its plan, its output, its state.
+//! One daemon of the swarm, as the process that started it sees it.
 
+use super::args::FaultEntry;
 use super::child::ChildHandle;
-use super::fault_entry::FaultEntry;
-use super::view::LivingDaemon;
+use super::display::LivingDaemon;
 use super::{ChildPlan, LocalError};
 use crate::api::{EvaluationStatus, peak_rss_bytes_of};
 use crate::faults::Fault;
@@ -128,9 +128,10 @@ impl Member {
     /// The state after its last report. `interrupted` where the user ended the run.
     pub(super) fn left(&self, interrupted: bool) -> State {
         let ended = self.report.as_ref().map_or(0, |report| report.rounds);
-        match interrupted && (self.progress.rounds == 0 || ended < self.progress.rounds) {
-            true => State::Interrupted,
-            false => State::Finished,
+        if interrupted && (self.progress.rounds == 0 || ended < self.progress.rounds) {
+            State::Interrupted
+        } else {
+            State::Finished
         }
     }
 
@@ -171,33 +172,22 @@ impl Member {
     }
 
     /// The faults that it was started with.
-    pub(super) fn faults(&self) -> Vec<FaultEntry> {
-        let node = self.plan.index;
-        let late = self
-            .plan
-            .late
-            .filter(|_| self.state != State::Waiting)
-            .map(|round| FaultEntry {
-                node,
-                kind: "late".to_owned(),
-                round,
-                phase: None,
-                at_s: None,
-                peak_rss_bytes: None,
-            });
-        let hit = self.fault.map(|(fault, round)| FaultEntry {
-            node,
-            kind: if self.state == State::Stopped {
-                "stop"
-            } else {
-                "kill"
-            }
-            .to_owned(),
+    pub(super) fn faults(&self) -> impl Iterator<Item = FaultEntry> {
+        let entry = |kind: &str, round, phase| FaultEntry {
+            node: self.plan.index,
+            kind: kind.to_owned(),
             round,
-            phase: Some(fault.phase.to_string()),
+            phase,
             at_s: None,
             peak_rss_bytes: None,
+        };
+        let late = self.plan.late.filter(|_| self.state != State::Waiting);
+        let late = late.map(|round| entry("late", round, None));
+        let stopped = self.state == State::Stopped;
+        let hit = self.fault.map(|(fault, round)| {
+            let kind = if stopped { "stop" } else { "kill" };
+            entry(kind, round, Some(fault.phase.to_string()))
         });
-        late.into_iter().chain(hit).collect()
+        late.into_iter().chain(hit)
     }
 }

@@ -1,66 +1,42 @@
 //! `murmurate local`: a swarm on one machine. It starts N daemons as child processes, watches their
 //! JSON lines, ends them and builds a report. It takes no part in training.
 
-mod base;
+mod args;
 mod child;
-mod child_plan;
-mod consensus;
-mod cut;
 mod demo;
 mod display;
 mod error;
-mod fault_entry;
-mod faults;
-mod islands;
 mod kill_every;
-mod kills;
-mod liars;
 mod member;
-mod merge_entry;
 mod network;
-mod node_entry;
 mod options;
 mod page;
-mod partition;
 mod plan;
 mod report;
-mod shards;
-mod split;
 mod split_story;
 mod stranger;
 mod swarm;
-mod table;
-mod total;
-mod view;
 
+pub use args::{
+    Cut, FaultAt, FaultEntry, HealAt, IslandsArg, LateAt, LiarAt, PartitionAt, ShardsArg,
+};
 pub use child::end_with_parent;
-pub use cut::Cut;
 pub use demo::{DEMO_ROUNDS_MIN, Told, demo};
+pub use display::{LivingDaemon, LocalView, ViewNews};
 pub use error::LocalError;
-pub use fault_entry::FaultEntry;
-pub use faults::{KillAt, LateAt, StopAt};
-pub use islands::IslandsArg;
 pub use kill_every::KillEvery;
-pub use liars::LiarAt;
-pub use merge_entry::MergeEntry;
 pub use network::{FlowEntry, LeakEntry, LinkEntry, LocalNetwork, Place, TallyEntry};
-pub use node_entry::NodeEntry;
 pub use options::LocalOptions;
-pub use partition::{HealAt, PartitionAt};
-pub use report::LocalReport;
-pub use shards::ShardsArg;
+pub use report::{LocalReport, NodeEntry, Total, notes, table};
+pub use split_story::MergeEntry;
 pub use stranger::StrangerEntry;
-pub use table::{notes, table};
-pub use total::Total;
-pub use view::{LivingDaemon, LocalView, ViewNews};
 
 use crate::goal::Target;
 use crate::progress::tell;
-use child_plan::ChildPlan;
 use demo::Narrator;
 use display::Display;
 use page::SwarmPage;
-use plan::LocalPlan;
+use plan::{ChildPlan, LocalPlan};
 use std::path::{Path, PathBuf};
 use swarm::{End, Swarm};
 
@@ -149,12 +125,8 @@ async fn run_in(
 
 /// The swarm's directory, and whether it is a temporary one to remove at the end.
 fn directory(given: Option<&Path>) -> Result<(PathBuf, bool), LocalError> {
-    let failed = |path: &Path, e: std::io::Error| LocalError::Directory {
-        path: path.to_owned(),
-        reason: e.to_string(),
-    };
     if let Some(path) = given {
-        std::fs::create_dir_all(path).map_err(|e| failed(path, e))?;
+        std::fs::create_dir_all(path).map_err(LocalError::of_directory(path))?;
         return Ok((path.to_owned(), false));
     }
     let base = std::env::temp_dir();
@@ -163,8 +135,9 @@ fn directory(given: Option<&Path>) -> Result<(PathBuf, bool), LocalError> {
         match std::fs::create_dir(&path) {
             Ok(()) => return Ok((path, true)),
             Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {}
-            Err(e) => return Err(failed(&path, e)),
+            Err(e) => return Err(LocalError::of_directory(&path)(e)),
         }
     }
-    Err(failed(&base, std::io::ErrorKind::AlreadyExists.into()))
+    let full: std::io::Error = std::io::ErrorKind::AlreadyExists.into();
+    Err(LocalError::of_directory(&base)(full))
 }

@@ -1,8 +1,8 @@
 //! The flags of `murmurate local`, and checks for contradictions between them.
 
+use super::args::{NODES_MAX, ShardsArg};
 use super::kill_every::KillEvery;
-use super::shards::ShardsArg;
-use super::{Cut, HealAt, KillAt, LateAt, LiarAt, LocalError, PartitionAt, StopAt};
+use super::{Cut, FaultAt, HealAt, LateAt, LiarAt, LocalError, PartitionAt};
 use crate::config::as_share;
 use crate::faults::{Fault, FaultAction};
 use crate::goal::Target;
@@ -12,9 +12,6 @@ use murmurate_tasks::TaskConfig;
 use murmurate_tasks::config::DataSource;
 use std::ffi::OsString;
 use std::path::PathBuf;
-
-/// The most daemons of one local swarm: what the processes of one machine can hold.
-pub(super) const NODES_MAX: usize = 256;
 
 /// The default accuracy that ends a run.
 const TARGET_ACCURACY: f64 = 0.96;
@@ -51,11 +48,11 @@ pub struct LocalOptions {
     /// `--dir`.
     pub dir: Option<PathBuf>,
     /// `--kill`.
-    pub kills: Vec<KillAt>,
+    pub kills: Vec<FaultAt>,
     /// `--kill-every`.
     pub kill_every: Option<KillEvery>,
     /// `--stop`.
-    pub stops: Vec<StopAt>,
+    pub stops: Vec<FaultAt>,
     /// `--late`.
     pub lates: Vec<LateAt>,
     /// `--liar`.
@@ -99,33 +96,26 @@ impl LocalOptions {
         };
         let known = matches!(task.data(), Some(DataSource::Bundled));
         let usual = self.rounds.is_none() && preset != "none" && known;
-        match usual && !asked.is_set() {
-            true => Target {
-                accuracy: Some(TARGET_ACCURACY),
-                loss: None,
-            },
-            false => asked,
+        if !usual || asked.is_set() {
+            return asked;
+        }
+        Target {
+            accuracy: Some(TARGET_ACCURACY),
+            loss: None,
         }
     }
 
     /// The faults to start one daemon with: its kills, then its stops.
     pub(super) fn faults_of(&self, node: usize) -> Vec<Fault> {
-        let kills = self
-            .kills
-            .iter()
-            .map(|kill| (FaultAction::Kill, kill.node, kill.round, kill.phase));
-        let stops = self
-            .stops
-            .iter()
-            .map(|stop| (FaultAction::Stop, stop.node, stop.round, stop.phase));
-        let of_node = kills.chain(stops).filter(|(_, of, ..)| *of == node);
-        of_node
-            .map(|(action, _, round, phase)| Fault {
-                action,
-                round,
-                phase,
-            })
-            .collect()
+        let kills = self.kills.iter().map(|at| (FaultAction::Kill, at));
+        let stops = self.stops.iter().map(|at| (FaultAction::Stop, at));
+        let of_node = kills.chain(stops).filter(|(_, at)| at.node == node);
+        let fault = |(action, at): (_, &FaultAt)| Fault {
+            action,
+            round: at.round,
+            phase: at.phase,
+        };
+        of_node.map(fault).collect()
     }
 
     /// The lies to start one daemon with; none for an honest one.

@@ -1,7 +1,7 @@
 //! What the daemons say of a split and of the merge that follows, once for all of them.
 
-use super::merge_entry::MergeEntry;
 use crate::progress::merged;
+use serde::Serialize;
 
 /// How far a split is.
 #[derive(Debug)]
@@ -49,4 +49,13 @@ impl SplitStory {
         self.merges.push(MergeEntry { round, sides });
         Some(text)
     }
+}
+
+/// A merge of the sides of a swarm that was split.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct MergeEntry {
+    /// The round that merged them.
+    pub round: u64,
+    /// The sides, each with its members in the merge and its weight.
+    pub sides: Vec<(u16, f64)>,
 }

@@ -1,15 +1,15 @@
 //! Watches the daemons of a local swarm from start to end. Every wait has a deadline.
 
-mod starting;
 mod telling;
 
 use super::LocalError;
+use super::args::FaultEntry;
 use super::child::{ChildEvent, ChildHandle, EVENTS_CAPACITY, Events};
 use super::demo::Narrator;
 use super::display::Display;
 use super::kill_every::Killer;
 use super::member::{Member, State};
-use super::page::SwarmPage;
+use super::page::{self, SwarmPage};
 use super::plan::LocalPlan;
 use super::split_story::SplitStory;
 use super::stranger::{Stranger, StrangerEntry};
@@ -111,9 +111,10 @@ impl Swarm {
             started_unix_s: 0.0,
             program: plan.program.clone(),
             alone: plan.alone,
-            start_wait: match plan.children.iter().all(|c| c.command.is_empty()) {
-                true => START_WAIT,
-                false => ATTACH_WAIT,
+            start_wait: if plan.children.iter().all(|c| c.command.is_empty()) {
+                START_WAIT
+            } else {
+                ATTACH_WAIT
             },
             display,
             target_of_stranger: plan.stranger.clone(),
@@ -388,6 +389,150 @@ impl Swarm {
 pub(super) fn unix_s() -> f64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     now.unwrap_or_default().as_secs_f64()
+}
+
+/// Daemons that start at the same time.
+const STARTED_AT_ONCE: usize = 16;
+
+/// How long the next daemons wait for those before them to meet another one.
+const MEETING_WAIT: Duration = Duration::from_secs(20);
+
+impl Swarm {
+    /// Starts the daemons that are not late: first one of them, then the others, which join it.
+    async fn start_all(&mut self) -> Result<Option<End>, LocalError> {
+        let first: Vec<usize> = (0..self.members.len())
+            .filter(|p| self.members[*p].plan.late.is_none())
+            .collect();
+        self.started_unix_s = unix_s();
+        if let Some(narrator) = &mut self.narrator {
+            let indexes = first.iter().map(|place| self.members[*place].plan.index);
+            narrator.begins(self.started_unix_s, &indexes.collect::<Vec<_>>());
+        }
+        self.narrate();
+        for (started, &place) in first.iter().enumerate() {
+            // The others join the first. Of many, some wait for those before them: a machine that starts a
+            // hundred daemons at once is too busy to answer any of them.
+            let batch = started == 1 || started.is_multiple_of(STARTED_AT_ONCE);
+            if !self.alone
+                && batch
+                && (self.until_listening(&first[..started]).await? == Some(End::Interrupted)
+                    || self.until_met(&first[..started]).await? == Some(End::Interrupted))
+            {
+                return Ok(Some(End::Interrupted));
+            }
+            self.start(place)?;
+        }
+        let end = self.until_listening(&first).await?;
+        self.show_page();
+        Ok(end)
+    }
+
+    /// Says where the page of the swarm is.
+    fn show_page(&mut self) {
+        let Some(url) = self.page.as_ref().map(SwarmPage::url) else {
+            return;
+        };
+        self.display.say(&format!("the swarm in a browser: {url}"));
+        if std::mem::take(&mut self.open_browser)
+            && let Err(error) = page::open(&url)
+        {
+            self.display.say(&format!(
+                "no browser can be opened ({error}): open {url} yourself"
+            ));
+        }
+    }
+
+    async fn until_listening(&mut self, places: &[usize]) -> Result<Option<End>, LocalError> {
+        let since = Instant::now();
+        while places.iter().any(|p| {
+            let member = &self.members[*p];
+            member.plan.joinable && member.state == State::Running && member.addresses.is_empty()
+        }) {
+            if since.elapsed() > self.start_wait {
+                let what = "not every daemon could be joined".to_owned();
+                return Err(LocalError::Stuck {
+                    what,
+                    seconds: self.start_wait.as_secs(),
+                });
+            }
+            if self.next().await? == Some(End::Interrupted) {
+                return Ok(Some(End::Interrupted));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Gives the daemons of the batches before time to meet another one. One that meets none ends the
+    /// others' wait, and its own deadline says why.
+    async fn until_met(&mut self, places: &[usize]) -> Result<Option<End>, LocalError> {
+        let since = Instant::now();
+        while places.len() > 1 && since.elapsed() < MEETING_WAIT {
+            let alone = |place: &usize| {
+                let member = &self.members[*place];
+                member.state == State::Running && member.progress.peers == 0
+            };
+            if !places.iter().any(alone) {
+                break;
+            }
+            if self.next().await? == Some(End::Interrupted) {
+                return Ok(Some(End::Interrupted));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// Time between a kill and the restart.
+const AWAY: Duration = Duration::from_secs(2);
+
+impl Swarm {
+    /// Kills a daemon if a kill is due, and restarts the killed one after [`AWAY`]. Only one daemon
+    /// is away at a time: the next kill waits until the last victim takes part in rounds again.
+    /// Otherwise a machine that starts daemons slowly could lose the state of all of them. After a
+    /// daemon has finished all rounds there are no more kills, so that the others finish too.
+    fn kill_and_start_again(&mut self) -> Result<(), LocalError> {
+        let Some(killer) = &mut self.killer else {
+            return Ok(());
+        };
+        let now = Instant::now();
+        let done = self.members.iter().any(Member::is_done);
+        // A liar is no victim: the others may have cut it off, and no one would wait for its return.
+        let honest = || self.members.iter().enumerate().filter(|(_, m)| !m.lies());
+        let up = |(_, m): &(usize, &Member)| m.state == State::Running && m.has_begun();
+        let up: Vec<usize> = honest().filter(up).map(|(place, _)| place).collect();
+        let all = up.len() == honest().count();
+        if !done
+            && all
+            && let Some(place) = killer.strike(now, &up)
+        {
+            let member = &mut self.members[place];
+            let entry = FaultEntry {
+                node: member.plan.index,
+                kind: "kill".to_owned(),
+                round: member.progress.round,
+                phase: Some(member.progress.phase.clone()),
+                at_s: Some((unix_s() - self.started_unix_s).max(0.0)),
+                peak_rss_bytes: member.peak_rss_bytes(),
+            };
+            self.display.say(&format!(
+                "daemon {}: killed in round {}",
+                entry.node, entry.round
+            ));
+            let how = format!("killed in round {}, starts again", entry.round);
+            self.display.ended(place, &how);
+            killer.kills.push(entry);
+            member.signal(Signal::KILL);
+            member.state = State::Away(now + AWAY);
+        }
+        for place in 0..self.members.len() {
+            let member = &mut self.members[place];
+            if matches!(member.state, State::Away(until) if now >= until) && member.has_ended() {
+                member.begin_another_life();
+                self.start(place)?;
+            }
+        }
+        Ok(())
+    }
 }
 
 #[cfg(test)]

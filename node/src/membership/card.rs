@@ -62,6 +62,13 @@ impl Card {
         }
     }
 
+    /// The membership of a directory that must have one.
+    pub(super) fn of(dir: &Path) -> Result<Self, MembershipError> {
+        Self::read(dir)?.ok_or_else(|| MembershipError::NoMember {
+            dir: dir.to_owned(),
+        })
+    }
+
     /// Writes the membership of a directory.
     pub(super) fn write(&self, dir: &Path) -> Result<(), MembershipError> {
         let path = Self::path(dir);

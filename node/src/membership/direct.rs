@@ -3,8 +3,7 @@
 use super::MembershipError;
 use super::card::Card;
 use super::issue::{Source, key_of};
-use super::orders;
-use super::roll::read_register;
+use super::roll::{find_orders, leave_order, read_register};
 use crate::net::now_s;
 use murmurate_protocol::{Change, Directives, Round};
 use murmurate_trust::{News, Run, RunKey, SignedDirective};
@@ -33,14 +32,14 @@ impl Owner {
             return Err(MembershipError::NotTheOwner { dir });
         };
         let run = key.run();
-        match card.run == run {
-            true => Ok(Self { dir, run, key }),
-            false => Err(MembershipError::OtherRun {
+        if card.run != run {
+            return Err(MembershipError::OtherRun {
                 dir,
                 name: card.name,
                 given: "key",
-            }),
+            });
         }
+        Ok(Self { dir, run, key })
     }
 
     /// Signs a change that is in force from a round on, and leaves it for the daemon of the directory, which
@@ -55,14 +54,14 @@ impl Owner {
             directives: vec![directive.clone()],
             ..News::default()
         };
-        orders::leave(&self.dir, news)?;
+        leave_order(&self.dir, news)?;
         Ok(directive)
     }
 
     /// The directives that the directory knows, those among them that wait for its daemon.
     fn known(&self) -> Result<Directives, MembershipError> {
         // In this order: the daemon removes an order after it has written the register.
-        let left = orders::find(&self.dir).into_iter();
+        let left = find_orders(&self.dir).into_iter();
         let mut register = read_register(&self.dir, &self.run)?;
         for directive in left.flat_map(|(_, news)| news.directives) {
             register.direct(directive);

@@ -24,7 +24,7 @@ const RUN_KEY: &str = "run key";
 pub(crate) struct Entered {
     pub(crate) membership: Arc<Membership>,
     pub(crate) note: Option<String>,
-    /// Whether another one let this daemon in.
+    /// Set where another one let this daemon in.
     pub(crate) invited: bool,
 }
 

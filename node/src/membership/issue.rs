@@ -3,12 +3,10 @@
 use super::MembershipError;
 use super::card::Card;
 use super::key_file::read_key;
-use super::orders;
-use super::roll::read_register;
-use crate::net::now_s;
+use super::roll::{leave_order, read_register};
+use crate::net::{is_loopback, now_s};
 use crate::store::{Identity, random_bytes, read_addresses};
 use libp2p::Multiaddr;
-use libp2p::multiaddr::Protocol;
 use murmurate_protocol::PeerId;
 use murmurate_trust::{Chain, Holder, Invite, Issuer, News, Role, Run, RunKey, Terms};
 use serde::Serialize;
@@ -43,9 +41,9 @@ pub struct MemberView {
     pub until_s: u64,
     /// Who let it in: the id of a member, or the key of an invite; `None` is the owner.
     pub by: Option<String>,
-    /// Whether it came with an invite.
+    /// Set where it came with an invite.
     pub invited: bool,
-    /// Whether it was revoked.
+    /// Set once it was revoked.
     pub revoked: bool,
     /// What it did, if it is banned.
     pub banned: Option<String>,
@@ -76,13 +74,9 @@ impl Office {
                 issuer: Issuer::Owner(key),
             });
         }
-        let card = Card::read(&dir)?;
-        let card = card.ok_or_else(|| MembershipError::NoMember { dir: dir.clone() })?;
-        if !card
-            .chain
-            .roles()
-            .is_some_and(|roles| roles.has(Role::Admit))
-        {
+        let card = Card::of(&dir)?;
+        let roles = card.chain.roles();
+        if !roles.is_some_and(|roles| roles.has(Role::Admit)) {
             return Err(MembershipError::NoOffice { dir });
         }
         let identity = Identity::load_or_create(&dir)?;
@@ -162,7 +156,7 @@ impl Office {
             revocations: vec![revocation],
             ..News::default()
         };
-        orders::leave(&self.dir, news)?;
+        leave_order(&self.dir, news)?;
         Ok(key)
     }
 
@@ -208,14 +202,6 @@ impl Office {
     }
 }
 
-fn is_loopback(address: &Multiaddr) -> bool {
-    address.iter().any(|part| match part {
-        Protocol::Ip4(ip) => ip.is_loopback(),
-        Protocol::Ip6(ip) => ip.is_loopback(),
-        _ => false,
-    })
-}
-
 fn bytes_of(text: &str) -> Option<Vec<u8>> {
     Some(text.parse::<Multiaddr>().ok()?.to_vec())
 }
@@ -225,11 +211,7 @@ fn bytes_of(text: &str) -> Option<Vec<u8>> {
 /// # Errors
 /// If it is not the directory of a member.
 pub fn run_of(dir: &Path) -> Result<Run, MembershipError> {
-    let card = Card::read(dir)?;
-    let card = card.ok_or_else(|| MembershipError::NoMember {
-        dir: dir.to_owned(),
-    })?;
-    Ok(card.run)
+    Ok(Card::of(dir)?.run)
 }
 
 /// The members that a directory's daemon knows of, by id.
@@ -237,10 +219,7 @@ pub fn run_of(dir: &Path) -> Result<Run, MembershipError> {
 /// # Errors
 /// If it is not the directory of a member.
 pub fn members(dir: &Path) -> Result<Vec<MemberView>, MembershipError> {
-    let card = Card::read(dir)?;
-    let card = card.ok_or_else(|| MembershipError::NoMember {
-        dir: dir.to_owned(),
-    })?;
+    let card = Card::of(dir)?;
     let register = read_register(dir, &card.run)?;
     let own = card.chain.peer().map(|peer| (peer, &card.chain, false));
     let mut all: Vec<_> = register.members().collect();
@@ -248,7 +227,7 @@ pub fn members(dir: &Path) -> Result<Vec<MemberView>, MembershipError> {
         all.push(own);
     }
     all.sort_by_key(|(peer, ..)| *peer);
-    let view = |(peer, chain, revoked): (PeerId, &murmurate_trust::Chain, bool)| {
+    let view = |(peer, chain, revoked): (PeerId, &Chain, bool)| {
         let issuer = chain.certificates().len().checked_sub(2);
         let issuer = issuer.and_then(|at| chain.certificates().get(at));
         MemberView {

@@ -11,7 +11,6 @@ mod enter;
 mod error;
 mod issue;
 mod key_file;
-mod orders;
 mod roll;
 
 pub use direct::{Owner, directives};

@@ -1,10 +1,12 @@
-//! Keeps the register of members on the disk, and carries the operator's orders to the network.
+//! Keeps the register of members on the disk, and carries the operator's orders to the network: news that a command
+//! leaves in the directory and the daemon passes on, also if it was not running then.
 
-use super::{MembershipError, orders};
+use super::MembershipError;
 use crate::net::{Membership, Net, now_s};
 use crate::store::{StoreError, note_addresses, write_private};
-use murmurate_protocol::{Directives, PeerId, Proof};
-use murmurate_trust::limits::REGISTER_BYTES_MAX;
+use murmurate_protocol::{Digest, Directives, PeerId, Proof};
+use murmurate_trust::gate::Message;
+use murmurate_trust::limits::{NEWS_BYTES_MAX, REGISTER_BYTES_MAX};
 use murmurate_trust::{News, Register, Run, Unreadable};
 use std::fs::File;
 use std::io::{ErrorKind, Read};
@@ -88,7 +90,7 @@ impl Roll {
         self.membership.me()
     }
 
-    /// Whether everyone is a member, so that nothing is remembered of any.
+    /// True where everyone is a member, so that nothing is remembered of any.
     pub(crate) fn in_open_run(&self) -> bool {
         self.membership.run().open
     }
@@ -98,12 +100,12 @@ impl Roll {
         self.membership.register().directives()
     }
 
-    /// Whether a peer is a member still.
+    /// True while a peer is a member.
     pub(crate) fn is_member(&self, peer: &PeerId) -> bool {
         self.membership.register().is_member(peer, now_s())
     }
 
-    /// Whether a member is banned.
+    /// True for a member that is banned.
     pub(crate) fn is_banned(&self, peer: &PeerId) -> bool {
         self.membership.register().banned(peer).is_some()
     }
@@ -135,7 +137,7 @@ impl Roll {
         }
         self.looked = Instant::now();
         let mut carried_out = Vec::new();
-        for (path, news) in orders::find(&self.dir) {
+        for (path, news) in find_orders(&self.dir) {
             let me = self.me();
             if self.membership.register().knows(&news, &me, now_s()) {
                 carried_out.push(path);
@@ -189,4 +191,48 @@ fn told(saved: Result<(), StoreError>) {
     if let Err(error) = saved {
         tracing::warn!(%error, "the register of members and the addresses could not be stored");
     }
+}
+
+/// Files that are read at a time.
+const FILES_MAX: usize = 64;
+
+fn folder(dir: &Path) -> PathBuf {
+    dir.join("orders")
+}
+
+/// Leaves news for the daemon of `dir`.
+pub(super) fn leave_order(dir: &Path, news: News) -> Result<(), StoreError> {
+    let folder = folder(dir);
+    std::fs::create_dir_all(&folder).map_err(|e| StoreError::io("create", &folder, e))?;
+    for message in news.messages() {
+        let bytes = message.encode();
+        let name = format!("{}.news", Digest::of(&bytes));
+        write_private(&folder.join(name), &bytes)?;
+    }
+    Ok(())
+}
+
+/// The news that were left, with their files. Files that are none are removed.
+pub(super) fn find_orders(dir: &Path) -> Vec<(PathBuf, News)> {
+    let Ok(entries) = std::fs::read_dir(folder(dir)) else {
+        return Vec::new();
+    };
+    let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
+    let paths = paths.filter(|path| path.extension().is_some_and(|e| e == "news"));
+    let mut found = Vec::new();
+    for path in paths.take(FILES_MAX) {
+        let small = path
+            .metadata()
+            .is_ok_and(|m| m.len() <= NEWS_BYTES_MAX as u64);
+        let bytes = small.then(|| std::fs::read(&path).ok()).flatten();
+        let message = bytes.and_then(|bytes| Message::decode(&bytes).ok());
+        match message.and_then(Message::news) {
+            Some(news) => found.push((path, news)),
+            None => {
+                tracing::warn!(path = %path.display(), "this is no order; it is removed");
+                let _ = std::fs::remove_file(&path);
+            }
+        }
+    }
+    found
 }

@@ -1,7 +1,7 @@
 //! The libp2p swarm: its transports, and the behaviours for links and discovery.
 
+use super::unproven::{Bounded, Unproven};
 use crate::net::gate::{Gated, Members};
-use crate::net::handshakes::{Bounded, Unproven};
 use crate::net::nat::{self, Behaviours};
 use crate::net::quic::{HANDSHAKE_WAIT, STREAMS_PER_CONNECTION_MAX};
 use crate::net::streams::Streams;
@@ -138,11 +138,10 @@ fn behaviour(
         .with_push_listen_addr_updates(true)
         .with_hide_listen_addrs(config.announce.is_some())
         .with_cache_size(0);
-    let mdns = match config.mdns {
-        true => {
-            Some(mdns::tokio::Behaviour::new(mdns::Config::default(), me).map_err(NetError::Mdns)?)
-        }
-        false => None,
+    let mdns = if config.mdns {
+        Some(mdns::tokio::Behaviour::new(mdns::Config::default(), me).map_err(NetError::Mdns)?)
+    } else {
+        None
     };
     let members_only = MembersOnly {
         identify: identify::Behaviour::new(identify),

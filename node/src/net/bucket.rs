@@ -1,4 +1,4 @@
-//! A token bucket, which limits how fast one remote may send.
+//! How fast: a token bucket, which limits how fast one remote may send, and the pauses between attempts.
 
 use murmurate_protocol::PeerId;
 use std::collections::BTreeMap;
@@ -8,7 +8,7 @@ use tokio::time::{Instant, sleep};
 
 /// Fills at a steady rate up to its capacity. Taking more than it contains requires a wait.
 #[derive(Clone, Debug)]
-pub(super) struct Bucket {
+struct Bucket {
     tokens: f64,
     capacity: f64,
     per_second: f64,
@@ -38,10 +38,16 @@ impl Bucket {
         Duration::try_from_secs_f64(-self.tokens / self.per_second).unwrap_or(Duration::MAX)
     }
 
-    /// Whether it would contain no more if it had been new.
+    /// True where it would contain no more if it had been new.
     fn is_full(&self, now: Instant) -> bool {
         self.clone().take(self.capacity, now) == Duration::ZERO
     }
+}
+
+/// The pause after a number of failures: it doubles with each, from the first one to the longest.
+pub(super) fn doubled(first: Duration, longest: Duration, failures: u32) -> Duration {
+    let doubled = first.saturating_mul(1 << failures.saturating_sub(1).min(10));
+    doubled.min(longest)
 }
 
 /// What each peer may send: one bucket for a peer, however many streams and connections it opens. Clones

@@ -30,11 +30,11 @@ pub struct NetConfig {
     pub announce: Option<Vec<Multiaddr>>,
     /// Peers to join through, with or without `/p2p`.
     pub join: Vec<Multiaddr>,
-    /// Whether to look for peers on the local network by mDNS.
+    /// Looks for peers on the local network by mDNS.
     pub mdns: bool,
-    /// Whether to relay for others, which requires a public address.
+    /// Relays for others, which requires a public address.
     pub relay: bool,
-    /// Whether to carry a few links of members that are linked with this daemon and cannot reach each
+    /// Carries a few links of members that are linked with this daemon and cannot reach each
     /// other.
     pub carry_links: bool,
     /// How long a silent link is kept. Short enough to notice a killed peer, long enough for a

@@ -1,9 +1,9 @@
 //! Control streams carry length-prefixed frames. Each link has one outbound stream.
 
+use super::event::Latch;
+use super::streams::{Internal, Opener};
 use crate::net::NetEvent;
 use crate::net::bucket::Budget;
-use crate::net::latch::Latch;
-use crate::net::opener::{Internal, Opener};
 use crate::net::streams::Kind;
 use crate::traffic::Tally;
 use futures::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
@@ -203,24 +203,32 @@ pub(super) async fn read_frames(
 
 /// Reads one frame; `None` if the stream ended or broke.
 async fn read_frame(stream: &mut (impl AsyncRead + Unpin)) -> Result<Option<Vec<u8>>, WireError> {
+    match read_prefixed(stream, FRAME_BYTES_MAX).await? {
+        Some(frame) if frame.is_empty() => Err(WireError::Empty),
+        frame => Ok(frame),
+    }
+}
+
+/// Reads as many bytes as the length before them says; `None` if the stream ended or broke.
+pub(super) async fn read_prefixed(
+    stream: &mut (impl AsyncRead + Unpin),
+    max: usize,
+) -> Result<Option<Vec<u8>>, WireError> {
     let mut prefix = [0u8; 4];
-    // A pause between frames is allowed, so this read has no time limit.
+    // A pause between messages is allowed, so this read has no time limit.
     if stream.read_exact(&mut prefix).await.is_err() {
         return Ok(None);
     }
     let length = u32::from_le_bytes(prefix) as usize;
-    if length == 0 {
-        return Err(WireError::Empty);
-    }
-    if length > FRAME_BYTES_MAX {
+    if length > max {
         return Err(WireError::TooLong {
             bytes: length as u64,
-            max: FRAME_BYTES_MAX as u64,
+            max: max as u64,
         });
     }
-    let mut frame = vec![0u8; length];
-    match timeout(FRAME_WAIT, stream.read_exact(&mut frame)).await {
-        Ok(Ok(())) => Ok(Some(frame)),
+    let mut bytes = vec![0u8; length];
+    match timeout(FRAME_WAIT, stream.read_exact(&mut bytes)).await {
+        Ok(Ok(())) => Ok(Some(bytes)),
         Ok(Err(_)) | Err(_) => Ok(None),
     }
 }

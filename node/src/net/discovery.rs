@@ -1,18 +1,20 @@
-//! Chooses which peers to dial: from records, from addresses to join through, and from discovery.
+//! Chooses which peers to dial (from records, from addresses to join through, and from discovery), and which addresses
+//! to tell other peers: the listening addresses, or those that the configuration announces.
 
-use crate::net::NetEvent;
-use crate::net::behaviour::{HANDSHAKES_MAX, kad_protocol};
-use crate::net::ids::{from_libp2p, to_libp2p};
-use crate::net::nat::{is_relayed, relay_of};
-use crate::net::opener::Internal;
-use crate::net::record;
-use crate::net::resolve::{name_of, resolve};
-use crate::net::swarm::Network;
+use super::NetEvent;
+use super::behaviour::{HANDSHAKES_MAX, kad_protocol};
+use super::bootstrap::{name_of, resolve};
+use super::ids::{address_with_peer, from_libp2p, to_libp2p};
+use super::nat::{is_relayed, relay_of};
+use super::record::{self, is_quic};
+use super::streams::Internal;
+use super::swarm::Network;
 use libp2p::multiaddr::Protocol;
 use libp2p::swarm::behaviour::toggle::Toggle;
 use libp2p::swarm::dial_opts::{DialOpts, PeerCondition};
 use libp2p::swarm::{ConnectionId, DialError};
 use libp2p::{Multiaddr, identify, identity, kad, mdns};
+use murmurate_protocol::Locality;
 use murmurate_protocol::limits::{ACTIVE_LINKS_MAX, RECORD_ADDRESSES_MAX};
 use murmurate_protocol::wire::PeerRecord;
 use std::collections::VecDeque;
@@ -31,6 +33,10 @@ const MDNS_ADDRESSES_MAX: usize = 1024;
 
 /// Number of avoided peers. Beyond it the oldest is forgotten.
 const AVOIDED_MAX: usize = 256;
+
+/// Addresses of a circuit for a missing link that this peer's record names: those who need them are linked
+/// with the relay, so they need none of its addresses.
+const CIRCUITS_TOLD: usize = 2;
 
 impl Network {
     /// Dials the peer of a record.
@@ -58,9 +64,10 @@ impl Network {
             return;
         };
         // A circuit does not wait for direct dials that get no answer.
-        let condition = match first.iter().all(is_relayed) {
-            true => PeerCondition::Disconnected,
-            false => PeerCondition::DisconnectedAndNotDialing,
+        let condition = if first.iter().all(is_relayed) {
+            PeerCondition::Disconnected
+        } else {
+            PeerCondition::DisconnectedAndNotDialing
         };
         let options = DialOpts::peer_id(peer)
             .condition(condition)
@@ -251,6 +258,82 @@ impl Network {
         }
         self.avoided.insert(peer, Instant::now() + time);
     }
+
+    /// Handles a new listening address: announces it, or the configured addresses with the same
+    /// transport.
+    pub(super) fn on_listening(&mut self, address: Multiaddr) {
+        let told = match &self.announce {
+            Some(all) if !is_relayed(&address) => {
+                let quic = is_quic(&address);
+                all.iter().filter(|a| is_quic(a) == quic).cloned().collect()
+            }
+            _ => vec![address],
+        };
+        // Peers that reserve learn these addresses from us; no other peer confirms them.
+        for address in told.iter().filter(|address| !is_relayed(address)) {
+            if self.relays && self.announce.is_none() {
+                self.swarm.add_external_address(address.clone());
+            } else if self.nat.serves() {
+                let nat = &mut self.swarm.behaviour_mut().gated.inner.nat;
+                nat.serves_at(address);
+            }
+        }
+        if told.iter().any(is_relayed) && !self.nat.is_private() {
+            for circuit in told {
+                self.announce_circuit(circuit);
+            }
+        } else {
+            self.announce_addresses(told);
+        }
+    }
+
+    /// Adds the address of a circuit for a missing link to this peer's record. Others do not join there.
+    fn announce_circuit(&mut self, circuit: Multiaddr) {
+        let relay = relay_of(&circuit);
+        let same = |address: &&Multiaddr| relay_of(address) == relay;
+        let told = self.record.addresses().filter(same).count();
+        if told < CIRCUITS_TOLD && self.record.add(circuit) {
+            self.renew_record();
+        }
+    }
+
+    /// This peer's record says where in the network it is.
+    pub(super) fn locate(&mut self, locality: Locality) {
+        if self.record.locate(locality) {
+            self.renew_record();
+        }
+    }
+
+    /// Adds addresses to this peer's record.
+    pub(super) fn announce_addresses(&mut self, addresses: Vec<Multiaddr>) {
+        // Even with nothing to announce there is a record, because others find this peer's links by
+        // it.
+        let mut changed = self.announce.as_ref().is_some_and(Vec::is_empty);
+        for address in addresses {
+            if self.record.add(address.clone()) {
+                changed = true;
+                self.tell(NetEvent::Listening(address_with_peer(address, self.me)));
+            }
+        }
+        if changed {
+            self.renew_record();
+        }
+    }
+
+    /// Removes addresses from this peer's record.
+    pub(super) fn forget_addresses(&mut self, addresses: &[Multiaddr]) {
+        let mut changed = false;
+        for address in addresses {
+            if self.record.remove(address) {
+                changed = true;
+                let address = address_with_peer(address.clone(), self.me);
+                self.tell(NetEvent::NotListening(address));
+            }
+        }
+        if changed {
+            self.renew_record();
+        }
+    }
 }
 
 /// Why a dial failed, without the names of layers and the addresses, which its reader knows.
@@ -263,10 +346,10 @@ fn reason_of(error: &DialError) -> String {
         .filter_map(|(_, error)| words_of(error))
         .collect();
     reasons.dedup();
-    match reasons.is_empty() {
-        true => error.to_string(),
-        false => reasons.join("; "),
+    if reasons.is_empty() {
+        return error.to_string();
     }
+    reasons.join("; ")
 }
 
 /// The first words of an error or its causes that say something.

@@ -1,14 +1,16 @@
-//! Events from the network to its driver.
+//! Events from the network to its driver, and their order: frames of a link come between its `LinkUp` and its
+//! `LinkDown`.
 
+use super::{GateError, ListenFailure, NatReport, Path};
 use crate::bulk::{BulkEvent, BulkEvents};
-use crate::net::{GateError, ListenFailure, NatReport, Path};
 use futures::future::BoxFuture;
-use libp2p::Multiaddr;
+use libp2p::{Multiaddr, Stream};
 use murmurate_protocol::PeerId;
 use murmurate_protocol::wire::{PeerRecord, WireError};
 use murmurate_trust::{Overused, Role};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use tokio::sync::mpsc;
+use tokio::sync::mpsc::{self, Permit};
 
 /// An event of the network.
 ///
@@ -44,7 +46,7 @@ pub enum NetEvent {
         path: Path,
         /// Why this path is used.
         reason: String,
-        /// Whether direct dials were tried since the link is there, and failed.
+        /// Set where direct dials were tried since the link is there, and failed.
         in_vain: bool,
     },
     /// Reachability of this peer, sent whenever it changes.
@@ -142,4 +144,41 @@ impl BulkEvents for mpsc::Sender<NetEvent> {
     fn measured(&self, peer: PeerId, rtt: Duration, rate: u64) {
         let _ = self.try_send(NetEvent::Measured { peer, rtt, rate });
     }
+}
+
+/// Open while events of a link may pass. The link's readers and the network's task share it.
+#[derive(Clone, Debug)]
+pub(super) struct Latch(Arc<Mutex<bool>>);
+
+impl Latch {
+    /// Creates an open latch.
+    pub(super) fn open() -> Self {
+        Self(Arc::new(Mutex::new(true)))
+    }
+
+    /// Sends an event unless the latch is shut. Returns whether it was sent.
+    pub(super) fn pass(&self, permit: Permit<'_, NetEvent>, event: NetEvent) -> bool {
+        // The lock is held while sending, so no event can follow after `shut` has returned.
+        let open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if *open {
+            permit.send(event);
+        }
+        *open
+    }
+
+    /// Shuts the latch for good.
+    pub(super) fn shut(&self) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = false;
+    }
+}
+
+/// An item of work, in order with the events.
+#[derive(Debug)]
+pub(super) enum Pending {
+    /// Send an event to the driver.
+    Event(NetEvent),
+    /// Tell the driver that a link is down. No event of that link may follow.
+    Down(PeerId, Latch),
+    /// Begin to read an inbound control stream, because its link is now up.
+    Read(PeerId, Stream),
 }

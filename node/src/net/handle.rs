@@ -1,20 +1,14 @@
 //! The handle to the network: commands that do not wait, and counters.
 
 use crate::bulk::{BulkLimits, BulkStore, PushJob};
-use crate::net::command::Command;
-use crate::net::gate::Members;
-use crate::net::handshakes::Unproven;
-use crate::net::opener::Opener;
 use crate::net::outboxes::{Busy, Outboxes};
-use crate::net::paths::Paths;
-use crate::net::swarm::{Network, Parts};
+use crate::net::swarm::{Command, Network};
 use crate::net::view::{LinkView, Views};
 use crate::net::vitals::VitalsBoard;
-use crate::net::ways::Ways;
-use crate::net::{NetConfig, NetError, NetEvent, quic};
+use crate::net::{NetConfig, NetError, NetEvent};
 use crate::traffic::{CounterSnapshot, Counters};
 use murmurate_net::congestion::MaxRate;
-use murmurate_protocol::limits::{FRAME_BYTES_MAX, OUTPUTS_MAX};
+use murmurate_protocol::limits::FRAME_BYTES_MAX;
 use murmurate_protocol::wire::{self, Message, PeerRecord, WireVersion, WireVersions};
 use murmurate_protocol::{FetchId, Locality, PeerId, SliceId, SliceMeta};
 use murmurate_trust::News;
@@ -24,12 +18,6 @@ use std::sync::Arc;
 use std::time::Instant;
 use tokio::sync::{mpsc, oneshot};
 use tracing::Instrument;
-
-/// Events that may wait for the driver. The largest is a frame of 64 KiB: 16 MiB at most.
-const EVENTS_WAITING_MAX: usize = 256;
-
-/// Messages from stream tasks to the network's task that may wait.
-const INTERNAL_MAX: usize = 1024;
 
 /// A clonable handle to the network. The network ends when the last clone is dropped.
 #[derive(Clone)]
@@ -65,50 +53,19 @@ pub fn start(
     store: Arc<dyn BulkStore>,
     limits: BulkLimits,
 ) -> Result<(Net, mpsc::Receiver<NetEvent>), NetError> {
-    let (events, received) = mpsc::channel(EVENTS_WAITING_MAX);
-    let (commands, inbox) = mpsc::channel(OUTPUTS_MAX);
-    let outboxes = Arc::new(Outboxes::default());
-    let counters = Arc::new(Counters::default());
-    let unproven = Unproven::new()?;
-    let members = Members::default();
-    let (quic, transport) = quic::endpoint(&config, members.clone())?;
-    let (words, internal) = mpsc::channel(INTERNAL_MAX);
-    let tcp = quic::tcp_endpoint(&config, unproven.places)?;
-    let ways = Ways::new((config.bulk, config.bulk_port), tcp, words.clone());
-    let opener = Opener { network: words };
-    let views = Views {
-        quic: quic.clone(),
-        paths: Paths::new(quic.clone(), opener.clone(), ways),
-        meters: Arc::default(),
-    };
-    let vitals = VitalsBoard::new(config.identity.clone(), Arc::clone(&config.membership));
+    let (max_rate, wire) = (config.max_rate.clone(), config.wire);
+    let (network, commands, events) = Network::new(config, store, limits)?;
     let net = Net {
         commands,
-        outboxes: Arc::clone(&outboxes),
-        counters: Arc::clone(&counters),
-        views: views.clone(),
-        vitals: vitals.clone(),
-        max_rate: config.max_rate.clone(),
-        wire: config.wire,
+        outboxes: Arc::clone(&network.outboxes),
+        counters: Arc::clone(&network.counters),
+        views: network.views.clone(),
+        vitals: network.vitals.clone(),
+        max_rate,
+        wire,
     };
-    let parts = Parts {
-        views,
-        opener,
-        internal,
-        transport,
-        members,
-        unproven,
-        store,
-        limits,
-        events,
-        commands: inbox,
-        outboxes,
-        counters,
-        vitals,
-    };
-    let network = Network::new(config, parts)?;
     tokio::spawn(network.run().in_current_span());
-    Ok((net, received))
+    Ok((net, events))
 }
 
 impl Net {
@@ -152,7 +109,7 @@ impl Net {
     /// # Errors
     /// If too many commands wait.
     pub fn dial(&self, record: PeerRecord) -> Result<(), Busy> {
-        self.command(Command::Dial(record))
+        self.command(move |network| network.dial_record(&record))
     }
 
     /// Ends the link to a peer after its queued frames were read, at the latest after a second.
@@ -161,7 +118,7 @@ impl Net {
     /// # Errors
     /// If too many commands wait.
     pub fn disconnect(&self, peer: PeerId) -> Result<(), Busy> {
-        self.command(Command::Disconnect(peer))
+        self.command(move |network| network.disconnect(peer))
     }
 
     /// Pushes a slice that is in the store; lower priorities go first. Exactly one
@@ -177,15 +134,16 @@ impl Net {
         priority: u8,
         deadline: Instant,
     ) -> Result<(), Busy> {
-        let deadline = tokio::time::Instant::from_std(deadline);
-        self.command(Command::Push {
-            to,
-            job: PushJob {
-                slice,
-                meta,
-                priority,
-                deadline,
-            },
+        let job = PushJob {
+            slice,
+            meta,
+            priority,
+            deadline: deadline.into(),
+        };
+        self.command(move |network| {
+            if let Some(event) = network.bulk.push(to, job) {
+                network.tell(NetEvent::Bulk(event));
+            }
         })
     }
 
@@ -197,10 +155,9 @@ impl Net {
     /// # Errors
     /// If too many commands wait. Then no event follows.
     pub fn fetch(&self, what: FetchId, from: Vec<PeerId>, deadline: Instant) -> Result<(), Busy> {
-        self.command(Command::Fetch {
-            what,
-            from,
-            deadline,
+        self.command(move |network| {
+            let Network { bulk, tasks, .. } = network;
+            bulk.fetch(what, from, deadline.into(), tasks);
         })
     }
 
@@ -209,7 +166,7 @@ impl Net {
     /// # Errors
     /// If too many commands wait.
     pub fn cancel(&self, slice: SliceId) -> Result<(), Busy> {
-        self.command(Command::Cancel(slice))
+        self.command(move |network| network.bulk.cancel(slice))
     }
 
     /// Cuts the connections to these peers and refuses new ones, from either end and over every
@@ -218,7 +175,7 @@ impl Net {
     /// # Errors
     /// If too many commands wait.
     pub fn block(&self, peers: BTreeSet<PeerId>) -> Result<(), Busy> {
-        self.command(Command::Block(peers))
+        self.command(move |network| network.block(peers))
     }
 
     /// Enters what the operator says into the register of members, and passes it on.
@@ -226,7 +183,7 @@ impl Net {
     /// # Errors
     /// If too many commands wait.
     pub fn learn(&self, news: News) -> Result<(), Busy> {
-        self.command(Command::Learn(news))
+        self.command(move |network| network.learn(news))
     }
 
     /// Announces where in the network this peer is.
@@ -234,7 +191,7 @@ impl Net {
     /// # Errors
     /// If too many commands wait.
     pub fn locate(&self, locality: Locality) -> Result<(), Busy> {
-        self.command(Command::Locate(locality))
+        self.command(move |network| network.locate(locality))
     }
 
     /// The traffic since the start.
@@ -279,6 +236,7 @@ impl Net {
     /// Ends the network: writes the queued frames and closes the connections, until the deadline.
     pub async fn shutdown(self, deadline: Instant) {
         let (done, ended) = oneshot::channel();
+        let deadline = tokio::time::Instant::from_std(deadline);
         let asked = async {
             let shutdown = Command::Shutdown { deadline, done };
             if self.commands.send(shutdown).await.is_ok() {
@@ -286,12 +244,12 @@ impl Net {
                 let _ = ended.await;
             }
         };
-        let _ = tokio::time::timeout_at(tokio::time::Instant::from_std(deadline), asked).await;
+        let _ = tokio::time::timeout_at(deadline, asked).await;
     }
 
-    fn command(&self, command: Command) -> Result<(), Busy> {
+    fn command(&self, work: impl FnOnce(&mut Network) + Send + 'static) -> Result<(), Busy> {
         self.commands
-            .try_send(command)
+            .try_send(Command::Do(Box::new(work)))
             .map_err(|error| match error {
                 mpsc::error::TrySendError::Full(_) => Busy::Full,
                 mpsc::error::TrySendError::Closed(_) => Busy::Ended,

@@ -1,16 +1,16 @@
 //! The life of links, from the first connection to the last.
 
+use super::NetEvent;
+use super::control::read_frames;
+use super::discovery::AVOID;
+use super::event::Pending;
+use super::ids::from_libp2p;
+use super::links::Link;
+use super::nat::{Connection, Path, Sign};
+use super::streams::{Inbound, Internal, Kind};
+use super::swarm::Network;
+use super::vitals;
 use crate::bulk::{Pipe, Served};
-use crate::net::NetEvent;
-use crate::net::control::read_frames;
-use crate::net::discovery::AVOID;
-use crate::net::ids::from_libp2p;
-use crate::net::links::Link;
-use crate::net::nat::{Connection, Path, Sign};
-use crate::net::opener::Internal;
-use crate::net::pending::Pending;
-use crate::net::streams::{Inbound, Kind};
-use crate::net::swarm::Network;
 use futures::StreamExt;
 use libp2p::core::ConnectedPoint;
 use libp2p::core::transport::PortUse;
@@ -40,18 +40,16 @@ impl Network {
         endpoint: &ConnectedPoint,
     ) {
         self.fallbacks.remove(&connection);
-        let Some(peer) = from_libp2p(&theirs) else {
+        let peer = from_libp2p(&theirs);
+        if peer.is_none() {
             tracing::debug!(peer = %theirs, "refused: its identity is not an Ed25519 key");
+        }
+        let Some(peer) = peer.filter(|peer| !self.blocked.contains(peer)) else {
             // It was reached, and dialling it again changes nothing.
             self.bootstrap.connected(connection);
             self.swarm.close_connection(connection);
             return;
         };
-        if self.blocked.contains(&peer) {
-            self.bootstrap.connected(connection);
-            self.swarm.close_connection(connection);
-            return;
-        }
         if matches!(endpoint, ConnectedPoint::Dialer { port_use, .. } if *port_use == PortUse::New)
         {
             self.nat.probing(connection, theirs);
@@ -78,13 +76,13 @@ impl Network {
     pub(super) fn carry(&mut self, peer: PeerId, theirs: identity::PeerId, connection: Connection) {
         let Self {
             links,
-            paths,
+            views,
             counters,
             opener,
             tasks,
             ..
         } = self;
-        paths.linked(peer, theirs);
+        views.paths.linked(peer, theirs);
         links.connected(peer, theirs, connection, counters, opener, tasks);
         self.settle(peer);
     }
@@ -100,13 +98,10 @@ impl Network {
         let (theirs, superseded) = (link.end.theirs, link.connections.superseded());
         let carrier = link.connections.carrier();
         let direct = carrier.is_some_and(|carrier| !carrier.path.is_relayed());
-        let over = match direct {
-            true => self.nat.direct(&theirs),
-            false => {
-                self.nat.indirect(&theirs);
-                false
-            }
-        };
+        let over = direct && self.nat.direct(&theirs);
+        if !direct {
+            self.nat.indirect(&theirs);
+        }
         self.release(theirs, superseded);
         if over {
             self.reconsider();
@@ -183,8 +178,8 @@ impl Network {
         self.outboxes.close(&peer);
         self.vitals.close(&peer);
         self.bulk.link_down(peer);
-        self.paths.forget(&peer);
-        self.meters.forget(peer);
+        self.views.paths.forget(&peer);
+        self.views.meters.forget(peer);
         if link.is_up() {
             self.pending.push_back(Pending::Down(peer, link.latch));
         }
@@ -220,9 +215,9 @@ impl Network {
     /// Handles an open bulk connection. It may arrive shortly before the link that it belongs to.
     pub(super) fn on_bulk(&mut self, connection: BulkConnection, again: bool) {
         let peer = from_libp2p(&connection.peer());
-        match peer.filter(|peer| self.paths.offer(*peer, &connection)) {
+        match peer.filter(|peer| self.views.paths.offer(*peer, &connection)) {
             Some(peer) => {
-                self.paths.offer_tcp(&connection);
+                self.views.paths.offer_tcp(&connection);
                 let connection = Served::Quic(connection);
                 self.bulk
                     .serve_connection(peer, connection, &mut self.tasks);
@@ -246,7 +241,7 @@ impl Network {
     /// Handles an open connection over TCP.
     pub(super) fn on_tcp(&mut self, connection: tcp::Connection) {
         let peer = from_libp2p(&connection.peer());
-        match peer.filter(|peer| self.paths.opened_tcp(*peer, &connection)) {
+        match peer.filter(|peer| self.views.paths.opened_tcp(*peer, &connection)) {
             Some(peer) => {
                 let connection = Served::Tcp(connection);
                 self.bulk
@@ -309,7 +304,11 @@ impl Network {
             Ok(_) if !carries => {}
             Ok(rtt) => {
                 link.pinged(true);
-                let measured = self.meters.pinged(peer, *rtt).filter(|_| link.is_up());
+                let measured = self
+                    .views
+                    .meters
+                    .pinged(peer, *rtt)
+                    .filter(|_| link.is_up());
                 if let Some((rtt, rate)) = measured {
                     self.tell(NetEvent::Measured { peer, rtt, rate });
                 }
@@ -377,8 +376,27 @@ impl Network {
         };
         let _ = timeout_at(deadline, closing).await;
         // The remotes receive the close, or notice the silence.
-        let _ = timeout_at(deadline, self.quic.close()).await;
+        let _ = timeout_at(deadline, self.views.quic.close()).await;
         drop(self);
         let _ = done.send(());
+    }
+
+    /// Begins to send vitals to a peer whose link is up.
+    fn send_vitals(&mut self, peer: PeerId) {
+        let Some(link) = self.links.get_mut(&peer) else {
+            return;
+        };
+        let (queue, board) = (self.vitals.open(peer), self.vitals.clone());
+        let task = vitals::write(link.end.clone(), queue, board, link.vitals.moved());
+        link.vitals.writes(self.tasks.spawn(task));
+    }
+
+    /// Reads vitals from a stream that a peer opened.
+    fn read_vitals(&mut self, peer: PeerId, stream: Stream) {
+        let Some(link) = self.links.get_mut(&peer) else {
+            return;
+        };
+        let task = vitals::read(peer, stream, self.vitals.clone(), self.events.clone());
+        link.vitals.reads(self.tasks.spawn(task));
     }
 }

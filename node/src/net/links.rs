@@ -2,10 +2,10 @@
 
 use crate::net::bucket::Budget;
 use crate::net::control::{self, LinkEnd, write_frames};
-use crate::net::latch::Latch;
+use crate::net::event::Latch;
 use crate::net::nat::{Connection, Connections, Path};
-use crate::net::opener::Opener;
 use crate::net::outboxes::Outboxes;
+use crate::net::streams::Opener;
 use crate::net::vitals::VitalsStreams;
 use crate::traffic::Counters;
 use libp2p::identity;
@@ -166,9 +166,10 @@ impl Links {
     /// Removes a closed connection. Returns the link if this was its last connection.
     pub(super) fn disconnected(&mut self, peer: PeerId, connection: ConnectionId) -> Option<Link> {
         let link = self.links.get_mut(&peer)?;
-        match link.connections.remove(connection) {
-            true => self.remove(peer),
-            false => None,
+        if link.connections.remove(connection) {
+            self.remove(peer)
+        } else {
+            None
         }
     }
 

@@ -1,11 +1,10 @@
 //! Listens on every address that works.
 
+use super::event::Pending;
+use super::streams::{Opener, accept_bulk};
 use crate::net::behaviour::Behaviour;
-use crate::net::opener::{Opener, accept_bulk};
 use crate::net::paths::Paths;
-use crate::net::pending::Pending;
-use crate::net::ways;
-use crate::net::{ListenFailure, NetError, NetEvent};
+use crate::net::{ListenFailure, NetError, NetEvent, ways};
 use crate::ports::{Ports, socket_of};
 use libp2p::Multiaddr;
 use libp2p::core::transport::TransportError;

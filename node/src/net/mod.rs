@@ -8,35 +8,27 @@
 //! uses identify, Kademlia (whose protocol name contains the run) and optionally mDNS. Peers behind
 //! routers are reached through relays and hole punching.
 
-mod allowance;
-mod announce;
 mod behaviour;
 mod bootstrap;
 mod bucket;
-mod command;
 mod config;
 mod control;
 mod discovery;
 mod event;
 mod gate;
 mod handle;
-mod handshakes;
 mod ids;
-mod latch;
 mod lifecycle;
 mod links;
 mod listen;
 mod nat;
-mod opener;
 mod outboxes;
-mod path;
 mod paths;
-mod pending;
 mod quic;
 mod record;
-mod resolve;
 mod streams;
 mod swarm;
+mod unproven;
 mod view;
 mod vitals;
 mod ways;
@@ -49,9 +41,10 @@ pub use gate::{GateError, Membership};
 pub use handle::{Net, start};
 pub(crate) use ids::public_key;
 pub use ids::{address_with_peer, from_libp2p, to_libp2p};
+pub(crate) use nat::is_loopback;
 pub use nat::{NatReport, Path, Reach, Reachability, Serving};
 pub use outboxes::Busy;
-pub use path::{BulkPath, PathView};
+pub use paths::{BulkPath, PathView};
 pub use record::{public_network, verify};
 pub use view::{LinkView, QuicView};
 pub use vitals::{SeenElsewhere, SeenVitals, VitalsBoard};

@@ -15,7 +15,7 @@ use std::time::{Duration, SystemTime};
 /// one expires.
 pub(super) const REFRESH: Duration = Duration::from_secs(RECORD_LIFETIME.as_secs() / 4);
 
-/// Whether the record's lengths are within bounds and its signature belongs to the peer that it
+/// Checks that the record's lengths are within bounds and its signature belongs to the peer that it
 /// names.
 ///
 /// Does not check the run or the expiry, which is the `Peer`'s task.
@@ -148,7 +148,7 @@ pub(super) fn stages(addresses: impl IntoIterator<Item = Multiaddr>) -> VecDeque
         .collect()
 }
 
-/// Whether the address uses QUIC.
+/// True for an address of QUIC.
 pub(super) fn is_quic(address: &Multiaddr) -> bool {
     address.iter().any(|part| matches!(part, Protocol::QuicV1))
 }

@@ -1,13 +1,15 @@
-//! A libp2p behaviour that opens and accepts the streams of the gate and of links.
+//! A libp2p behaviour that opens and accepts the streams of the gate and of links, and the messages with which the
+//! tasks of streams ask the network's task for them.
 //!
 //! It replaces libp2p-stream. That crate drops an inbound stream if an earlier one has not been
 //! picked up yet, opens one stream at a time per connection, and dials by itself. A burst of pushes
 //! must not lose slices, so here inbound streams pass through the swarm's own queues.
 
-use libp2p::core::Endpoint;
+use super::gate::Passed;
+use libp2p::core::Endpoint as Role;
 use libp2p::core::transport::PortUse;
 use libp2p::core::upgrade::{InboundUpgrade, ReadyUpgrade, UpgradeInfo};
-use libp2p::identity::PeerId;
+use libp2p::identity;
 use libp2p::swarm::handler::{
     ConnectionEvent, DialUpgradeError, FullyNegotiatedInbound, FullyNegotiatedOutbound,
 };
@@ -17,12 +19,18 @@ use libp2p::swarm::{
     THandlerInEvent, THandlerOutEvent, ToSwarm,
 };
 use libp2p::{Multiaddr, Stream, StreamProtocol};
+use murmurate_net::quic::{BulkConnection, Endpoint};
+use murmurate_net::tcp;
+use murmurate_protocol::PeerId;
+use murmurate_trust::Learned;
 use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::future::{Ready, ready};
 use std::io;
 use std::task::{Context, Poll};
-use tokio::sync::oneshot;
+use std::time::Duration;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::timeout;
 
 /// The kinds of streams between peers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,7 +105,7 @@ pub(super) type Reply = oneshot::Sender<io::Result<Stream>>;
 #[derive(Debug)]
 pub(super) struct Inbound {
     /// The peer that opened it.
-    pub(super) from: PeerId,
+    pub(super) from: identity::PeerId,
     /// The connection that it belongs to.
     pub(super) connection: ConnectionId,
     /// Its kind.
@@ -130,21 +138,32 @@ pub(super) struct Streams {
 
 impl Streams {
     /// Opens a stream on a connection to `peer`. If the connection is closed, `reply` is dropped.
-    pub(super) fn open(&mut self, peer: PeerId, over: ConnectionId, kind: Kind, reply: Reply) {
+    pub(super) fn open(
+        &mut self,
+        peer: identity::PeerId,
+        over: ConnectionId,
+        kind: Kind,
+        reply: Reply,
+    ) {
         self.say(peer, over, Word::Open { kind, reply });
     }
 
     /// Accepts the peer's control and bulk streams on a connection.
-    pub(super) fn hear(&mut self, peer: PeerId, at: ConnectionId, done: oneshot::Sender<()>) {
+    pub(super) fn hear(
+        &mut self,
+        peer: identity::PeerId,
+        at: ConnectionId,
+        done: oneshot::Sender<()>,
+    ) {
         self.say(peer, at, Word::Hear(done));
     }
 
     /// Lets a connection close after its last stream.
-    pub(super) fn release(&mut self, peer: PeerId, connection: ConnectionId) {
+    pub(super) fn release(&mut self, peer: identity::PeerId, connection: ConnectionId) {
         self.say(peer, connection, Word::Release);
     }
 
-    fn say(&mut self, peer: PeerId, connection: ConnectionId, word: Word) {
+    fn say(&mut self, peer: identity::PeerId, connection: ConnectionId, word: Word) {
         self.queue.push_back(ToSwarm::NotifyHandler {
             peer_id: peer,
             handler: NotifyHandler::One(connection),
@@ -160,7 +179,7 @@ impl NetworkBehaviour for Streams {
     fn handle_established_inbound_connection(
         &mut self,
         _: ConnectionId,
-        _: PeerId,
+        _: identity::PeerId,
         _: &Multiaddr,
         _: &Multiaddr,
     ) -> Result<THandler<Self>, ConnectionDenied> {
@@ -170,9 +189,9 @@ impl NetworkBehaviour for Streams {
     fn handle_established_outbound_connection(
         &mut self,
         _: ConnectionId,
-        _: PeerId,
+        _: identity::PeerId,
         _: &Multiaddr,
-        _: Endpoint,
+        _: Role,
         port: PortUse,
     ) -> Result<THandler<Self>, ConnectionDenied> {
         Ok(Handler {
@@ -186,7 +205,7 @@ impl NetworkBehaviour for Streams {
 
     fn on_connection_handler_event(
         &mut self,
-        from: PeerId,
+        from: identity::PeerId,
         connection: ConnectionId,
         (kind, stream): THandlerOutEvent<Self>,
     ) {
@@ -208,7 +227,7 @@ impl NetworkBehaviour for Streams {
 #[derive(Debug, Default)]
 pub(super) struct Handler {
     asked: VecDeque<(Kind, Reply)>,
-    /// Whether the other end is a member.
+    /// Set once the other end is a member.
     hears: bool,
     released: bool,
     inbound: VecDeque<(Kind, Stream)>,
@@ -223,9 +242,10 @@ impl ConnectionHandler for Handler {
     type OutboundOpenInfo = Reply;
 
     fn listen_protocol(&self) -> SubstreamProtocol<Self::InboundProtocol> {
-        let kinds = match self.hears {
-            true => Kind::FOR_MEMBERS,
-            false => Kind::FOR_ALL,
+        let kinds = if self.hears {
+            Kind::FOR_MEMBERS
+        } else {
+            Kind::FOR_ALL
         };
         SubstreamProtocol::new(Offer(kinds), ())
     }
@@ -286,6 +306,109 @@ impl ConnectionHandler for Handler {
                 let _ = info.send(Err(error));
             }
             _ => {}
+        }
+    }
+}
+
+/// How long opening a stream may take, which is libp2p's own limit for the negotiation.
+const OPEN_WAIT: Duration = Duration::from_secs(10);
+
+/// A message from a stream's task to the network's task.
+#[derive(Debug)]
+pub(super) enum Internal {
+    /// Opens a stream.
+    Open {
+        /// The peer to open it to.
+        peer: identity::PeerId,
+        /// Kind of the stream.
+        kind: Kind,
+        /// Receives the stream.
+        reply: Reply,
+    },
+    /// The outbound control stream of a link is open.
+    ControlUp {
+        /// The peer at the other end.
+        peer: PeerId,
+        /// The link's number, so that a late message does not affect a newer link.
+        link: u64,
+    },
+    /// The name in an address to join was looked up.
+    Resolved {
+        /// The address with the name.
+        address: Multiaddr,
+        /// The addresses to dial, or why there are none.
+        found: Result<Vec<Multiaddr>, String>,
+    },
+    /// A handshake at the gate went on or ended.
+    Gate(Passed),
+    /// A member told something new.
+    Learned {
+        /// The member.
+        from: PeerId,
+        /// What was new in it.
+        learned: Learned,
+    },
+    /// All that a member had to tell was read.
+    NewsRead {
+        /// The member.
+        from: PeerId,
+    },
+    /// A bulk connection is open. Either end may have dialled it.
+    Bulk {
+        /// The connection.
+        connection: BulkConnection,
+        /// Set at the second look, because the peer was not linked at the first.
+        again: bool,
+    },
+    /// A bulk connection over TLS and TCP is open. Either end may have dialled it.
+    Tcp {
+        /// The connection.
+        connection: tcp::Connection,
+    },
+    /// All frames of this link were written, so its connections can be closed.
+    Close {
+        /// The peer at the other end.
+        peer: PeerId,
+        /// The link's number.
+        link: u64,
+    },
+}
+
+/// Opens streams on existing links.
+#[derive(Clone, Debug)]
+pub(super) struct Opener {
+    /// The queue of the network's task.
+    pub(super) network: mpsc::Sender<Internal>,
+}
+
+impl Opener {
+    /// Opens a stream on an existing link. Never dials.
+    pub(super) async fn open(&self, peer: identity::PeerId, kind: Kind) -> io::Result<Stream> {
+        let (reply, opened) = oneshot::channel();
+        let gone = |_| io::Error::from(io::ErrorKind::NotConnected);
+        let asked = async {
+            let ask = Internal::Open { peer, kind, reply };
+            self.network
+                .send(ask)
+                .await
+                .map_err(|_| io::ErrorKind::NotConnected)?;
+            opened.await.unwrap_or_else(|error| Err(gone(error)))
+        };
+        timeout(OPEN_WAIT, asked)
+            .await
+            .unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
+    }
+}
+
+/// Passes on bulk connections that others open.
+pub(super) async fn accept_bulk(quic: Endpoint, opener: Opener) {
+    while let Some(connection) = quic.accept_bulk().await {
+        let word = Internal::Bulk {
+            connection,
+            again: false,
+        };
+        if opener.network.send(word).await.is_err() {
+            return;
         }
     }
 }

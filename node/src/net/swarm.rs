@@ -1,34 +1,34 @@
 //! The network's task. Only it uses the swarm, and it owns the tasks of all streams.
 
+use super::event::Pending;
+use super::streams::{Internal, Opener};
+use super::unproven::Unproven;
 use crate::bulk::{Bulk, BulkLimits, BulkStore, Core};
 use crate::net::behaviour::{self, Behaviour, BehaviourEvent, MembersOnlyEvent};
 use crate::net::bootstrap::Bootstrap;
-use crate::net::command::Command;
 use crate::net::gate::{Gate, Members};
-use crate::net::handshakes::Unproven;
 use crate::net::ids::from_libp2p;
 use crate::net::links::Links;
 use crate::net::listen::{accepting, listen};
 use crate::net::nat::{Traversal, is_relayed};
-use crate::net::opener::{Internal, Opener};
 use crate::net::outboxes::Outboxes;
 use crate::net::paths::Paths;
-use crate::net::pending::Pending;
 use crate::net::record::{OwnRecord, REFRESH};
 use crate::net::view::Views;
 use crate::net::vitals::{GOSSIP_EVERY, VitalsBoard};
-use crate::net::{NetConfig, NetError, NetEvent};
+use crate::net::ways::Ways;
+use crate::net::{NetConfig, NetError, NetEvent, quic};
 use crate::traffic::{Counters, LinkMeters};
 use futures::StreamExt;
 use libp2p::swarm::{ConnectionId, Swarm, SwarmEvent};
 use libp2p::{Multiaddr, identity};
-use murmurate_net::quic::{Endpoint, Transport};
+use murmurate_protocol::limits::OUTPUTS_MAX;
 use murmurate_protocol::{PeerId, RunId};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
 use std::sync::Arc;
 use std::time::SystemTime;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, sleep_until};
 
@@ -36,28 +36,27 @@ use tokio::time::{Instant, MissedTickBehavior, sleep_until};
 /// command, so a running driver keeps far below this number.
 const PENDING_MAX: usize = 1024;
 
-/// The parts of the network's task, in addition to its configuration.
-pub(super) struct Parts {
-    pub(super) views: Views,
-    pub(super) opener: Opener,
-    pub(super) internal: mpsc::Receiver<Internal>,
-    pub(super) transport: Transport,
-    pub(super) members: Members,
-    pub(super) unproven: Unproven,
-    pub(super) store: Arc<dyn BulkStore>,
-    pub(super) limits: BulkLimits,
-    pub(super) events: mpsc::Sender<NetEvent>,
-    pub(super) commands: mpsc::Receiver<Command>,
-    pub(super) outboxes: Arc<Outboxes>,
-    pub(super) counters: Arc<Counters>,
-    pub(super) vitals: VitalsBoard,
+/// Events that may wait for the driver. The largest is a frame of 64 KiB: 16 MiB at most.
+const EVENTS_WAITING_MAX: usize = 256;
+
+/// Messages from stream tasks to the network's task that may wait.
+const INTERNAL_MAX: usize = 1024;
+
+/// A command from the handle to the network's task.
+pub(super) enum Command {
+    /// Work that does not wait.
+    Do(Box<dyn FnOnce(&mut Network) + Send>),
+    /// The end, at the latest at the deadline.
+    Shutdown {
+        deadline: Instant,
+        done: oneshot::Sender<()>,
+    },
 }
 
 /// The network's task.
 pub(super) struct Network {
-    pub(super) quic: Endpoint,
-    /// Chooses the path of bulk streams.
-    pub(super) paths: Paths,
+    /// The QUIC endpoint, the paths of bulk streams, and the meters of links.
+    pub(super) views: Views,
     pub(super) swarm: Swarm<Behaviour>,
     pub(super) links: Links,
     /// Lets in members only.
@@ -74,7 +73,6 @@ pub(super) struct Network {
     pub(super) pending: VecDeque<Pending>,
     pub(super) outboxes: Arc<Outboxes>,
     pub(super) bulk: Bulk,
-    pub(super) meters: Arc<LinkMeters>,
     pub(super) counters: Arc<Counters>,
     /// State about routers, for this daemon and its peers.
     pub(super) nat: Traversal,
@@ -83,7 +81,7 @@ pub(super) struct Network {
     pub(super) announce: Option<Vec<Multiaddr>>,
     /// What the swarm's daemons say of themselves.
     pub(super) vitals: VitalsBoard,
-    /// Whether this daemon relays for others.
+    /// Set where this daemon relays for others.
     pub(super) relays: bool,
     pub(super) opener: Opener,
     pub(super) events: mpsc::Sender<NetEvent>,
@@ -93,28 +91,23 @@ pub(super) struct Network {
 }
 
 impl Network {
-    /// Binds the ports and builds all parts.
-    pub(super) fn new(config: NetConfig, parts: Parts) -> Result<Self, NetError> {
-        let Parts {
-            views,
-            opener,
-            internal,
-            transport,
-            members,
-            unproven,
-            store,
-            limits,
-            events,
-            commands,
-            outboxes,
-            counters,
-            vitals,
-        } = parts;
-        let Views {
-            quic,
-            paths,
-            meters,
-        } = views;
+    /// Binds the ports and builds all parts. Returns the ends of the queues of commands and events too.
+    pub(super) fn new(
+        config: NetConfig,
+        store: Arc<dyn BulkStore>,
+        limits: BulkLimits,
+    ) -> Result<(Self, mpsc::Sender<Command>, mpsc::Receiver<NetEvent>), NetError> {
+        let (events, received) = mpsc::channel(EVENTS_WAITING_MAX);
+        let (commander, commands) = mpsc::channel(OUTPUTS_MAX);
+        let (words, internal) = mpsc::channel(INTERNAL_MAX);
+        let counters = Arc::new(Counters::default());
+        let (unproven, members) = (Unproven::new()?, Members::default());
+        let (quic, transport) = quic::endpoint(&config, members.clone())?;
+        let tcp = quic::tcp_endpoint(&config, unproven.places)?;
+        let ways = Ways::new((config.bulk, config.bulk_port), tcp, words.clone());
+        let opener = Opener { network: words };
+        let paths = Paths::new(quic.clone(), opener.clone(), ways);
+        let meters = Arc::<LinkMeters>::default();
         let me = config.identity.public().to_peer_id();
         let ours = from_libp2p(&me).ok_or(NetError::Identity)?;
         let bounds = (&members, &unproven);
@@ -126,7 +119,6 @@ impl Network {
         for address in config.announce.iter().flatten() {
             swarm.add_external_address(address.clone());
         }
-        let tasks = accepting(&quic, &paths, &opener);
         let bulk = Bulk::new(Core {
             store,
             transport: Arc::new(paths.clone()),
@@ -136,12 +128,10 @@ impl Network {
             counters: Arc::clone(&counters),
             meters: Arc::clone(&meters),
         });
-        Ok(Self {
-            quic,
+        let network = Self {
             nat: Traversal::new(&config, members),
-            paths,
             swarm,
-            vitals,
+            vitals: VitalsBoard::new(config.identity.clone(), Arc::clone(&config.membership)),
             relays: config.relay,
             links: Links::new(),
             gate: Gate::new(Arc::clone(&config.membership), config.wire, unproven),
@@ -152,18 +142,23 @@ impl Network {
             avoided: BTreeMap::new(),
             blocked: BTreeSet::new(),
             pending,
-            outboxes,
+            outboxes: Arc::default(),
             bulk,
-            meters,
             counters,
             record: OwnRecord::new(config.identity, ours, config.run).at(config.locality),
             announce: config.announce,
+            tasks: accepting(&quic, &paths, &opener),
+            views: Views {
+                quic,
+                paths,
+                meters,
+            },
             opener,
             events,
             commands,
             internal,
-            tasks,
-        })
+        };
+        Ok((network, commander, received))
     }
 
     /// Runs until it is told to end, all handles are dropped, or the driver drops the event queue.
@@ -190,8 +185,8 @@ impl Network {
                 event = self.swarm.select_next_some(), if room => self.on_swarm(event),
                 Some(word) = self.internal.recv(), if room => self.on_internal(word),
                 command = self.commands.recv(), if room => match command {
+                    Some(Command::Do(work)) => work(&mut self),
                     Some(Command::Shutdown { deadline, done }) => break Some((deadline, done)),
-                    Some(command) => self.on_command(command),
                     None => break None,
                 },
                 Some(ended) = self.tasks.join_next(), if !self.tasks.is_empty() => report(ended),
@@ -207,7 +202,7 @@ impl Network {
             }
         };
         if let Some((deadline, done)) = ending {
-            self.end(Instant::from_std(deadline), done).await;
+            self.end(deadline, done).await;
         }
     }
 
@@ -334,32 +329,6 @@ impl Network {
                     let _ = self.swarm.disconnect_peer_id(theirs);
                 }
             }
-        }
-    }
-
-    fn on_command(&mut self, command: Command) {
-        match command {
-            Command::Dial(record) => self.dial_record(&record),
-            Command::Disconnect(peer) => self.disconnect(peer),
-            Command::Push { to, job } => {
-                if let Some(event) = self.bulk.push(to, job) {
-                    self.tell(NetEvent::Bulk(event));
-                }
-            }
-            Command::Fetch {
-                what,
-                from,
-                deadline,
-            } => {
-                self.bulk
-                    .fetch(what, from, Instant::from_std(deadline), &mut self.tasks);
-            }
-            Command::Cancel(slice) => self.bulk.cancel(slice),
-            Command::Learn(news) => self.learn(news),
-            Command::Locate(locality) => self.locate(locality),
-            Command::Block(peers) => self.block(peers),
-            // `run` handles this command before it can get here.
-            Command::Shutdown { done, .. } => drop(done),
         }
     }
 

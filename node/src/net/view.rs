@@ -1,8 +1,8 @@
 //! The state of the link to each peer: the path of bulk streams, and measurements of its QUIC
 //! connections.
 
+use super::paths::PathView;
 use crate::net::from_libp2p;
-use crate::net::path::PathView;
 use crate::net::paths::Paths;
 use crate::traffic::{Counters, LinkMeters, Reading, Traffic};
 use murmurate_net::mux::Volume;

@@ -90,7 +90,7 @@ pub enum StoreError {
         dir: PathBuf,
         /// Name of the directory with the checkpoint's files.
         files: String,
-        /// Whether a copy of the manifest is in it.
+        /// Set where a copy of the manifest is in it.
         copied: bool,
     },
     /// Nothing says in which rounds the daemon may have voted.
@@ -137,12 +137,13 @@ impl StoreError {
 
 /// How to go on from a checkpoint whose manifest is gone.
 fn put_back(dir: &Path, files: &str, copied: bool) -> String {
-    match copied {
-        true => format!(
+    if copied {
+        format!(
             "copy {files}/checkpoint.json to {} to go on from it",
             dir.display()
-        ),
-        false => "restore checkpoint.json to go on from it".to_owned(),
+        )
+    } else {
+        "restore checkpoint.json to go on from it".to_owned()
     }
 }
 

@@ -110,7 +110,7 @@ impl KnownPeers {
         recent.take(ACTIVE_LINKS_MAX - 1).collect()
     }
 
-    /// Whether no peer is known.
+    /// True while no peer is known.
     pub fn is_empty(&self) -> bool {
         self.peers.is_empty()
     }

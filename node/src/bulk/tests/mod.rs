@@ -5,8 +5,8 @@ mod pipes;
 mod swarms;
 mod ways;
 
+use super::core::Remote;
 use super::push::urgency;
-use super::remote::Remote;
 use super::serve::serve;
 use super::wire::{ACK_REFUSED, Reply, Request, read_header, write_header};
 use super::*;

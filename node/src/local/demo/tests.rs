@@ -3,7 +3,7 @@
 use super::{DEMO_ROUNDS_MIN, Narrator, demo};
 use crate::events::{Entry, Kind, NAME, VERSION};
 use crate::local::LocalOptions;
-use crate::local::base::Base;
+use crate::local::plan::Base;
 use crate::report::NodeReport;
 use murmurate_protocol::StepBudget;
 use std::collections::BTreeSet;

@@ -1,7 +1,6 @@
 //! One page for all daemons of a local swarm. This process serves it, so its address stays when daemons
 //! are killed and start again. What it shows, it asks the living daemons; it changes nothing.
 
-mod open;
 mod proxy;
 
 use super::member::{Member, State};
@@ -12,9 +11,10 @@ use axum::extract::{Path, RawQuery};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-pub(super) use open::open;
 use serde::Serialize;
+use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Any free port of this machine.
@@ -157,6 +157,21 @@ fn json(shown: &Shown) -> Response {
 fn away(node: usize) -> Response {
     let text = format!("daemon {node} does not run\n");
     (StatusCode::SERVICE_UNAVAILABLE, text).into_response()
+}
+
+/// The program that opens a page in the user's browser.
+const OPENER: &str = if cfg!(target_os = "macos") {
+    "open"
+} else {
+    "xdg-open"
+};
+
+/// Opens a page. The browser is not waited for.
+pub(in crate::local) fn open(url: &str) -> io::Result<()> {
+    let mut command = Command::new(OPENER);
+    command.arg(url);
+    let command = command.stdin(Stdio::null()).stdout(Stdio::null());
+    command.stderr(Stdio::null()).spawn().map(drop)
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Runs swarms of shell scripts that print the lines of a daemon.
 
 use super::*;
-use crate::local::node_entry::NodeEntry;
+use crate::local::report::NodeEntry;
 use crate::local::{LocalOptions, LocalReport};
 use crate::progress::Progress;
 use crate::report::NodeReport;

@@ -1,9 +1,8 @@
 //! Lets connections in, or ends them.
 
-use super::error::GateError;
 use super::handshake::End;
 use super::news;
-use super::step::{Passed, Step};
+use super::step::{GateError, Passed, Step};
 use crate::net::NetEvent;
 use crate::net::links::Link;
 use crate::net::nat::Connection;
@@ -76,9 +75,10 @@ impl Network {
             .links
             .get(&peer)
             .is_some_and(|link| link.connections.get(at).is_some());
-        let stream = match linked {
-            true => self.gate.tells(peer, stream),
-            false => None,
+        let stream = if linked {
+            self.gate.tells(peer, stream)
+        } else {
+            None
         };
         self.read_news(peer, stream);
     }
@@ -130,7 +130,7 @@ impl Network {
         let (theirs, peer) = (waiting.theirs, waiting.peer);
         // Before the other end may open streams of members.
         self.gate.allowances.lift(&waiting.connection.remote);
-        self.quic.prove(theirs);
+        self.views.quic.prove(theirs);
         self.nat.members.add(theirs);
         self.gate.chains.insert(peer, chain.clone());
         let behaviour = self.swarm.behaviour_mut();

@@ -1,21 +1,49 @@
-//! A behaviour that says nothing on a connection until both of its ends have passed the gate.
+//! A behaviour that says nothing on a connection until both of its ends have passed the gate, and the peers that have
+//! passed on a connection that is still there.
 
-use super::cell::Members;
-use super::mask::Masked;
-use libp2p::Multiaddr;
 use libp2p::core::Endpoint;
 use libp2p::core::transport::PortUse;
-use libp2p::identity::PeerId;
-use libp2p::swarm::handler::{ConnectionEvent, FullyNegotiatedInbound, ListenUpgradeError};
+use libp2p::core::upgrade::{InboundUpgrade, UpgradeInfo};
+use libp2p::swarm::handler::{
+    ConnectionEvent, FullyNegotiatedInbound, InboundUpgradeSend, ListenUpgradeError,
+};
 use libp2p::swarm::{
     ConnectionDenied, ConnectionHandler, ConnectionHandlerEvent, ConnectionId, FromSwarm,
     NetworkBehaviour, NotifyHandler, SubstreamProtocol, THandler, THandlerInEvent,
     THandlerOutEvent, ToSwarm,
 };
-use std::collections::VecDeque;
+use libp2p::{Multiaddr, PeerId, Stream};
+use std::collections::{BTreeSet, VecDeque};
 use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use tokio::sync::oneshot;
+
+/// The connected members. The relay and the handlers of connections share it with the network's
+/// task.
+#[derive(Clone, Debug, Default)]
+pub(in crate::net) struct Members(Arc<Mutex<BTreeSet<PeerId>>>);
+
+impl Members {
+    /// Adds a peer that has passed the gate.
+    pub(in crate::net) fn add(&self, peer: PeerId) {
+        self.lock().insert(peer);
+    }
+
+    /// Removes a peer whose last connection is closed, or that was revoked.
+    pub(in crate::net) fn remove(&self, peer: &PeerId) {
+        self.lock().remove(peer);
+    }
+
+    /// True for a peer that has passed the gate.
+    pub(in crate::net) fn has(&self, peer: &PeerId) -> bool {
+        self.lock().contains(peer)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeSet<PeerId>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 /// Requests for streams that may wait until this end may speak. `B` asks for a few at most.
 const WAITING_MAX: usize = 64;
@@ -85,9 +113,10 @@ impl<B: NetworkBehaviour> Gated<B> {
     }
 
     fn stage(&self, peer: &PeerId) -> Stage {
-        match self.members.has(peer) {
-            true => Stage::Hears,
-            false => Stage::Closed,
+        if self.members.has(peer) {
+            Stage::Hears
+        } else {
+            Stage::Closed
         }
     }
 }
@@ -302,5 +331,42 @@ impl<H: ConnectionHandler> ConnectionHandler for Handler<H> {
             _ => return,
         };
         self.inner.on_connection_event(event);
+    }
+}
+
+/// `P`, or no protocol at all while it is hidden.
+#[derive(Debug)]
+pub(in crate::net) struct Masked<P> {
+    inner: P,
+    shown: bool,
+}
+
+impl<P> Masked<P> {
+    pub(super) fn new(inner: P, shown: bool) -> Self {
+        Self { inner, shown }
+    }
+}
+
+impl<P: InboundUpgradeSend> UpgradeInfo for Masked<P> {
+    type Info = P::Info;
+    type InfoIter = std::vec::IntoIter<P::Info>;
+
+    fn protocol_info(&self) -> Self::InfoIter {
+        let all: Vec<_> = if self.shown {
+            self.inner.protocol_info().collect()
+        } else {
+            Vec::new()
+        };
+        all.into_iter()
+    }
+}
+
+impl<P: InboundUpgradeSend> InboundUpgrade<Stream> for Masked<P> {
+    type Output = P::Output;
+    type Error = P::Error;
+    type Future = P::Future;
+
+    fn upgrade_inbound(self, stream: Stream, info: P::Info) -> P::Future {
+        self.inner.upgrade_inbound(stream, info)
     }
 }

@@ -1,10 +1,9 @@
 //! The two ends of the handshake at the gate. Each runs in a task of its own.
 
-use super::error::GateError;
 use super::membership::Membership;
-use super::messages::{read, write};
-use super::step::{Passed, Step};
-use crate::net::opener::Internal;
+use super::news::{read, write};
+use super::step::{GateError, Passed, Step};
+use crate::net::streams::Internal;
 use futures::io::{AsyncReadExt, AsyncWriteExt};
 use libp2p::Stream;
 use libp2p::swarm::ConnectionId;

@@ -71,12 +71,12 @@ impl Membership {
         self.register().tidy(now_s())
     }
 
-    /// Whether a member that was let in may stay.
+    /// True while a member that was let in may stay.
     pub(super) fn still_in(&self, chain: &Chain) -> bool {
         self.register().still_in(chain, now_s())
     }
 
-    /// Whether a peer is a member as far as this daemon knows. In an open run everyone is.
+    /// True for members as far as this daemon knows. In an open run everyone is one.
     pub fn has(&self, peer: &PeerId) -> bool {
         self.register().is_member(peer, now_s())
     }

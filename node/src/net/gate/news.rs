@@ -1,16 +1,16 @@
 //! News of members, revocations and directives between members, on streams of their own.
 
 use super::membership::Membership;
-use super::messages::{read, write};
 use crate::net::bucket::Budget;
-use crate::net::opener::{Internal, Opener};
-use crate::net::streams::Kind;
-use futures::io::AsyncWriteExt;
+use crate::net::streams::{Internal, Kind, Opener};
+use futures::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use libp2p::{Stream, identity};
 use murmurate_protocol::PeerId;
 use murmurate_protocol::wire::WireVersion;
 use murmurate_trust::News;
+use murmurate_trust::gate::Message;
 use murmurate_trust::limits::{MEMBERS_MAX, NEWS_BYTES_MAX, NEWS_ITEMS_MAX, REVOCATIONS_MAX};
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -85,4 +85,29 @@ pub(super) async fn receive(
     }
     // The receiver is dropped only when the network has ended.
     let _ = network.send(Internal::NewsRead { from }).await;
+}
+
+/// Writes one message.
+pub(in crate::net) async fn write(
+    stream: &mut (impl AsyncWrite + Unpin),
+    message: &Message,
+) -> io::Result<()> {
+    let bytes = message.encode();
+    let length = u32::try_from(bytes.len()).map_err(io::Error::other)?;
+    stream.write_all(&length.to_le_bytes()).await?;
+    stream.write_all(&bytes).await?;
+    stream.flush().await
+}
+
+/// Reads one message of at most `max` bytes.
+pub(super) async fn read(stream: &mut (impl AsyncRead + Unpin), max: usize) -> io::Result<Message> {
+    let mut prefix = [0u8; 4];
+    stream.read_exact(&mut prefix).await?;
+    let length = u32::from_le_bytes(prefix) as usize;
+    if length > max.min(NEWS_BYTES_MAX) {
+        return Err(io::ErrorKind::InvalidData.into());
+    }
+    let mut bytes = vec![0u8; length];
+    stream.read_exact(&mut bytes).await?;
+    Message::decode(&bytes).map_err(io::Error::other)
 }

@@ -23,15 +23,15 @@ pub(super) struct AtGate {
     pub(super) theirs: identity::PeerId,
     pub(super) peer: PeerId,
     pub(super) connection: Connection,
-    /// Whether this end begins the handshake.
+    /// Set where this end begins the handshake.
     pub(super) dials: bool,
-    /// Whether a task runs the handshake.
+    /// Set once a task runs the handshake.
     pub(super) running: bool,
-    /// Whether the other end's certificates are good.
+    /// Set once the other end's certificates are good.
     pub(super) admitted: bool,
-    /// Whether it is the result of hole punching.
+    /// Set where it is the result of hole punching.
     pub(super) punched: bool,
-    /// Whether the connection has ended, and only its task is left.
+    /// Set once the connection has ended, and only its task is left.
     pub(super) closed: bool,
     from: Network,
     until: Instant,
@@ -103,7 +103,7 @@ impl PendingPeers {
         self.all.remove(&id)
     }
 
-    /// Whether another connection of a peer has passed, or is about to.
+    /// True where another connection of a peer has passed, or is about to.
     pub(super) fn has_admitted(&self, peer: &PeerId) -> bool {
         self.all.values().any(|at| at.peer == *peer && at.admitted)
     }

@@ -1,12 +1,10 @@
-//! What the network's task knows of the gate.
+//! What the network's task knows of the gate, and whom to tell the owner's directives again.
 
 use super::membership::Membership;
 use super::news;
 use super::pending::PendingPeers;
-use super::repeat::Repeat;
-use crate::net::allowance::Allowances;
 use crate::net::bucket::Budget;
-use crate::net::handshakes::Unproven;
+use crate::net::unproven::{Allowances, Unproven};
 use libp2p::Stream;
 use murmurate_protocol::PeerId;
 use murmurate_protocol::wire::WireVersions;
@@ -41,7 +39,7 @@ pub(in crate::net) struct Gate {
     pub(super) budget: Budget,
     pub(super) repeat: Repeat,
     /// When to look at the members again.
-    pub(super) look_at: Instant,
+    look_at: Instant,
     /// Peers whose register is another, so that they are told ours.
     pub(super) to_tell: BTreeSet<PeerId>,
 }
@@ -74,7 +72,7 @@ impl Gate {
         Some(pending.map_or(own, |at| at.min(own)))
     }
 
-    /// Whether it is time to look at the members.
+    /// Due every ten seconds.
     pub(super) fn looks(&mut self, now: Instant) -> bool {
         let due = self.look_at <= now;
         if due {
@@ -109,5 +107,64 @@ impl Gate {
             self.telling.remove(peer);
         }
         next
+    }
+}
+
+/// Time between two peers. Directives are 8 KiB at most.
+const EVERY: Duration = Duration::from_secs(10);
+
+/// Tells the owner's directives again, to one linked peer after the other: a peer that has missed one would pause, or
+/// train by other rules, without the others.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Repeat {
+    at: Instant,
+    last: Option<PeerId>,
+}
+
+impl Repeat {
+    /// No one was told yet.
+    pub(super) fn new() -> Self {
+        Self {
+            at: Instant::now() + EVERY,
+            last: None,
+        }
+    }
+
+    /// When the next peer is due.
+    pub(super) const fn at(&self) -> Instant {
+        self.at
+    }
+
+    /// The next one of these peers, if it is due.
+    pub(super) fn next(&mut self, now: Instant, peers: &[PeerId]) -> Option<PeerId> {
+        if now < self.at {
+            return None;
+        }
+        self.at = now + EVERY;
+        let last = self.last;
+        let behind = peers
+            .iter()
+            .filter(|peer| last.is_none_or(|last| **peer > last));
+        self.last = behind.min().or(peers.iter().min()).copied();
+        self.last
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_peer_has_its_turn() {
+        let mut repeat = Repeat::new();
+        let peers = [3, 1, 2].map(|n| PeerId::from_bytes([n; 32]));
+        let start = repeat.at();
+        assert_eq!(repeat.next(start - EVERY, &peers), None);
+        let turns = (0..4).map(|n| repeat.next(start + n * EVERY, &peers));
+        let turns: Vec<u8> = turns
+            .map(|peer| peer.expect("a peer").as_bytes()[0])
+            .collect();
+        assert_eq!(turns, [1, 2, 3, 1]);
+        assert_eq!(repeat.next(start + 9 * EVERY, &[]), None);
     }
 }

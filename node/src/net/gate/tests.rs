@@ -3,8 +3,8 @@
 mod ends;
 mod versions;
 
-use super::messages::read;
-pub(in crate::net) use super::messages::write;
+use super::news::read;
+pub(in crate::net) use super::news::write;
 use super::{GateError, Membership, now_s};
 use crate::bulk::tests::TestStore;
 use crate::net::streams::Kind;

@@ -3,6 +3,7 @@
 //!
 //! Reads no clock; callers pass the time, and what they heard of a member.
 
+use crate::net::bucket::doubled;
 use crate::net::nat::is_relayed;
 use libp2p::Multiaddr;
 use libp2p::identity::PeerId;
@@ -59,13 +60,13 @@ struct Gap {
     addresses: Vec<Multiaddr>,
     /// Since when there is no link.
     since: Instant,
-    /// Whether there was one before.
+    /// Set where there was one before.
     lost: bool,
     /// When a link was last asked for.
     wanted: Option<Instant>,
-    /// Whether its record was signed not long ago.
+    /// Set where its record was signed not long ago.
     fresh: bool,
-    /// Whether this end makes reservations, so that the other one can dial it through them.
+    /// Set where this end makes reservations, so that the other one can dial it through them.
     reserves: bool,
     /// Dials of this stage.
     dials: u32,
@@ -155,7 +156,7 @@ impl Gaps {
         self.gaps.remove(peer).is_some()
     }
 
-    /// Whether other members must carry a link of this daemon.
+    /// True while other members must carry a link of this daemon.
     pub(super) fn need(&self) -> bool {
         self.gaps.values().any(|gap| gap.reserves)
     }
@@ -222,10 +223,7 @@ impl Gaps {
 
 /// How long an end waits until it dials.
 const fn turn(first: bool) -> Duration {
-    match first {
-        true => Duration::ZERO,
-        false => TURN,
-    }
+    if first { Duration::ZERO } else { TURN }
 }
 
 impl Gap {
@@ -236,11 +234,10 @@ impl Gap {
     /// Counts a dial. Returns the pause before the next one.
     fn pause(&mut self, [first, longest]: [Duration; 2]) -> Duration {
         self.dials += 1;
-        let doubled = first.saturating_mul(1 << (self.dials - 1).min(10));
-        doubled.min(longest)
+        doubled(first, longest, self.dials)
     }
 
-    /// Whether the member lives, for all that this daemon knows. The last words of one that ended are
+    /// True where the member lives, for all that this daemon knows. The last words of one that ended are
     /// older than the end of its link.
     fn lives(&self, heard: Option<Duration>, now: Instant) -> bool {
         let without = now.saturating_duration_since(self.since);

@@ -4,34 +4,25 @@
 //!
 //! [`behaviours`] contains libp2p's protocols (AutoNAT v2, circuit relay v2, DCUtR), [`reach`]
 //! evaluates their results, [`relays`] chooses where to reserve, [`gaps`] says which links are
-//! missing, [`connections`] chooses the connection that carries a link, and [`network`] and [`missing`]
-//! connect these to the network's task.
+//! missing, [`connections`] chooses the connection that carries a link, and [`network`] connects
+//! these to the network's task.
 //! `murmurate_net::emulate` emulates routers for tests.
 
 mod behaviours;
-mod circuits;
 mod connections;
 mod gaps;
-mod missing;
 mod network;
-mod observed;
-mod path;
-mod punches;
-mod quiet;
 mod reach;
 mod relays;
-mod report;
 mod traversal;
 
-pub use path::Path;
-pub use reach::{Reach, Reachability};
-pub use report::{NatReport, Serving};
+pub use connections::Path;
+pub use reach::{NatReport, Reach, Reachability, Serving};
 
-pub(super) use behaviours::{Behaviours, BehavioursEvent};
-pub(super) use circuits::agent;
-pub(super) use connections::{Connection, Connections, Sign};
-pub(super) use path::{is_relayed, relay_of};
-pub(super) use reach::{is_global, is_loopback};
+pub(super) use behaviours::{Behaviours, BehavioursEvent, agent};
+pub(super) use connections::{Connection, Connections, Sign, is_relayed, relay_of};
+pub(super) use reach::is_global;
+pub(crate) use reach::is_loopback;
 pub(super) use traversal::Traversal;
 
 #[cfg(test)]

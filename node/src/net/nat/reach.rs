@@ -2,9 +2,10 @@
 //!
 //! Pure: it turns evidence into a verdict and sends no requests.
 
-use crate::net::nat::is_relayed;
+use super::is_relayed;
 use libp2p::Multiaddr;
 use libp2p::multiaddr::Protocol;
+use murmurate_protocol::PeerId;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -12,7 +13,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 /// Addresses whose tests are remembered. The oldest test is forgotten first.
 const TESTED_MAX: usize = 32;
 
-/// Whether others can dial this daemon.
+/// How others reach this daemon.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Reachability {
     /// Others can dial it.
@@ -183,7 +184,7 @@ fn of_test(address: &Multiaddr, test: &Test) -> Reach {
     }
 }
 
-/// Whether the address is globally unique (RFC 6890).
+/// True for an address that is globally unique (RFC 6890).
 pub(in crate::net) fn is_global(address: &Multiaddr) -> bool {
     !is_loopback(address)
         && address.iter().all(|part| match part {
@@ -193,8 +194,8 @@ pub(in crate::net) fn is_global(address: &Multiaddr) -> bool {
         })
 }
 
-/// Whether it is a loopback address.
-pub(in crate::net) fn is_loopback(address: &Multiaddr) -> bool {
+/// True for a loopback address.
+pub(crate) fn is_loopback(address: &Multiaddr) -> bool {
     address.iter().any(|part| match part {
         Protocol::Ip4(ip) => ip.is_loopback(),
         Protocol::Ip6(ip) => ip.is_loopback(),
@@ -211,6 +212,32 @@ fn is_global_4(ip: Ipv4Addr) -> bool {
 
 fn is_global_6(ip: Ipv6Addr) -> bool {
     !(ip.is_unique_local() || ip.is_unicast_link_local() || ip.is_unspecified())
+}
+
+/// Current load of a daemon that relays.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Serving {
+    /// Peers that are reachable through it.
+    pub reservations: u64,
+    /// Open circuits through it.
+    pub circuits: u64,
+    /// Requests refused since the start.
+    pub refused: u64,
+}
+
+/// Reachability of a daemon, its relays and the results of hole punching.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NatReport {
+    /// How others reach it, with the reason.
+    pub reach: Reach,
+    /// Relays through which others reach it.
+    pub relays: Vec<PeerId>,
+    /// The load of its relay, if it relays for others.
+    pub serving: Option<Serving>,
+    /// Successful attempts at hole punching.
+    pub punched: u64,
+    /// Failed attempts at hole punching.
+    pub punches_failed: u64,
 }
 
 #[cfg(test)]

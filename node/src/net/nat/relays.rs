@@ -6,6 +6,7 @@
 //!
 //! Reads no clock; callers pass the time.
 
+use crate::net::bucket::doubled;
 use libp2p::Multiaddr;
 use libp2p::core::transport::ListenerId;
 use libp2p::identity::PeerId;
@@ -70,7 +71,7 @@ impl Stage {
 struct Known {
     address: Multiaddr,
     reaches: Reaches,
-    /// Whether it is linked directly.
+    /// Set while it is linked directly.
     linked: bool,
     stage: Stage,
     failures: u32,
@@ -150,9 +151,10 @@ impl Relays {
             return Vec::new();
         }
         // One that is there to relay replaces one that only seems to be good for it.
-        let mut room = match needs.private {
-            true => RESERVED_MAX.saturating_sub(self.count(|known| known.reaches == Reaches::All)),
-            false => 0,
+        let mut room = if needs.private {
+            RESERVED_MAX.saturating_sub(self.count(|known| known.reaches == Reaches::All))
+        } else {
+            0
         };
         let mut given_up = Vec::new();
         for known in self.known.values_mut() {
@@ -222,9 +224,8 @@ impl Relays {
         let all = self.count(|_| true);
         let best = self.count(|known| known.reaches == Reaches::All);
         let Needs { private, missing } = self.needs;
-        let left = |needed: bool, max: usize, busy: usize| match needed {
-            true => max.saturating_sub(busy),
-            false => 0,
+        let left = |needed: bool, max: usize, busy: usize| {
+            if needed { max.saturating_sub(busy) } else { 0 }
         };
         Rooms {
             best: left(private, RESERVED_MAX, best),
@@ -250,8 +251,8 @@ impl Relays {
     pub(super) fn failed(&mut self, peer: &PeerId, now: Instant) {
         if let Some(known) = self.known.get_mut(peer) {
             known.failures += 1;
-            let doubled = PAUSE_MIN.saturating_mul(1 << (known.failures - 1).min(10));
-            known.stage = Stage::Due(now + doubled.min(PAUSE_MAX));
+            let pause = doubled(PAUSE_MIN, PAUSE_MAX, known.failures);
+            known.stage = Stage::Due(now + pause);
         }
     }
 
@@ -272,9 +273,10 @@ impl Relays {
             .iter()
             .find(|(_, known)| known.stage.listener() == Some(listener));
         let (peer, useless) = found.map(|(peer, k)| (*peer, !k.linked && !k.is_public()))?;
-        match useless {
-            true => drop(self.known.remove(&peer)),
-            false => self.failed(&peer, now),
+        if useless {
+            drop(self.known.remove(&peer))
+        } else {
+            self.failed(&peer, now)
         }
         Some(peer)
     }
@@ -320,7 +322,7 @@ struct Rooms {
 }
 
 impl Rooms {
-    /// Whether there is a place for a relay.
+    /// True where there is a place for a relay.
     fn fit(&self, known: &Known) -> bool {
         let best = known.reaches == Reaches::All && self.best > 0;
         let public = known.is_public() && self.public > 0;

@@ -301,9 +301,10 @@ async fn a_missing_link_goes_through_a_common_member_then_another_and_is_direct_
     // Where both ends dial at once there may be two circuits, and each end uses one of them.
     two.relayed(of_one).await;
     let relay = one.relayed(of_two).await;
-    let (carrier, other) = match relay == first.id {
-        true => (first, second),
-        false => (second, first),
+    let (carrier, other) = if relay == first.id {
+        (first, second)
+    } else {
+        (second, first)
     };
     assert_eq!(relay, carrier.id);
     let carried = push(&network, &carrier, &mut one, of_two).await;

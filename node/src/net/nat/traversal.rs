@@ -1,16 +1,17 @@
 //! State of the network's task about routers: evidence of reachability, relays, and hole punching.
 
+use super::behaviours;
+use super::gaps::Gaps;
+use super::reach::{Evidence, NatReport, Reachability, Serving};
+use super::relays::Relays;
 use crate::net::NetConfig;
+use crate::net::bucket::doubled;
 use crate::net::gate::Members;
-use crate::net::nat::circuits;
-use crate::net::nat::gaps::Gaps;
-use crate::net::nat::punches::Punches;
-use crate::net::nat::reach::{Evidence, Reachability};
-use crate::net::nat::relays::Relays;
-use crate::net::nat::report::{NatReport, Serving};
+use libp2p::Multiaddr;
+use libp2p::identity::PeerId;
 use libp2p::swarm::ConnectionId;
-use libp2p::{Multiaddr, identity};
 use std::collections::BTreeMap;
+use std::time::Duration;
 use tokio::time::Instant;
 
 /// State of the network's task about routers.
@@ -20,12 +21,12 @@ pub(in crate::net) struct Traversal {
     pub(super) relays: Relays,
     pub(super) gaps: Gaps,
     /// This daemon's id.
-    pub(super) me: identity::PeerId,
+    pub(super) me: PeerId,
     pub(super) punches: Punches,
     /// The members that are connected.
     pub(in crate::net) members: Members,
     /// Connections that only test whether a peer can be dialled. No link uses them.
-    pub(super) probes: BTreeMap<ConnectionId, identity::PeerId>,
+    pub(super) probes: BTreeMap<ConnectionId, PeerId>,
     pub(super) report: NatReport,
     pub(super) told: Option<NatReport>,
 }
@@ -34,7 +35,7 @@ impl Traversal {
     /// Starts with the configuration's announced addresses.
     pub(in crate::net) fn new(config: &NetConfig, members: Members) -> Self {
         let report = NatReport {
-            serving: circuits::bounds(config).map(|_| Serving::default()),
+            serving: behaviours::bounds(config).map(|_| Serving::default()),
             ..NatReport::default()
         };
         Self {
@@ -61,7 +62,7 @@ impl Traversal {
     }
 
     /// Marks a connection as a test of whether the peer can be dialled.
-    pub(in crate::net) fn probing(&mut self, id: ConnectionId, peer: identity::PeerId) {
+    pub(in crate::net) fn probing(&mut self, id: ConnectionId, peer: PeerId) {
         self.probes.insert(id, peer);
     }
 
@@ -71,45 +72,145 @@ impl Traversal {
     }
 
     /// Records that a link goes through a circuit that this end dialled.
-    pub(in crate::net) fn relayed(&mut self, peer: identity::PeerId, circuit: Multiaddr) {
+    pub(in crate::net) fn relayed(&mut self, peer: PeerId, circuit: Multiaddr) {
         self.punches.relayed(peer, circuit);
     }
 
     /// Records that a link is direct, so it needs no hole punching and no other member. Returns whether
     /// one of these was under way.
-    pub(in crate::net) fn direct(&mut self, peer: &identity::PeerId) -> bool {
+    pub(in crate::net) fn direct(&mut self, peer: &PeerId) -> bool {
         self.punches.over(peer);
         self.gaps.over(peer)
     }
 
     /// Records that a link goes through a relay.
-    pub(in crate::net) fn indirect(&mut self, peer: &identity::PeerId) {
+    pub(in crate::net) fn indirect(&mut self, peer: &PeerId) {
         self.relays.unlinked(peer);
         let first = self.me < *peer;
         self.gaps.relayed(peer, first, Instant::now());
     }
 
     /// Forgets a peer whose last connection is closed. `wanted` says whether that was not meant.
-    pub(in crate::net) fn gone(&mut self, peer: &identity::PeerId, wanted: bool) {
+    pub(in crate::net) fn gone(&mut self, peer: &PeerId, wanted: bool) {
         self.punches.over(peer);
         self.relays.gone(peer);
         let now = Instant::now();
-        match wanted {
-            true if self.gaps.broken(peer, now) => {}
-            true => self.gaps.lost(*peer, now),
-            false => {
-                self.gaps.over(peer);
-            }
+        if !wanted {
+            self.gaps.over(peer);
+        } else if !self.gaps.broken(peer, now) {
+            self.gaps.lost(*peer, now);
         }
     }
 
-    /// Whether a circuit to this daemon is for everyone, and not only for the members that it cannot reach.
+    /// True where a circuit to this daemon is for everyone, and not only for the members that it cannot reach.
     pub(in crate::net) fn is_private(&self) -> bool {
         self.report.reach.state == Reachability::Private
     }
 
-    /// Whether this daemon tells those who reserve here at which addresses it can be dialled.
+    /// True where this daemon tells those who reserve here at which addresses it can be dialled.
     pub(in crate::net) fn serves(&self) -> bool {
         self.report.serving.is_some()
+    }
+}
+
+/// Pause after the first failed attempt; it doubles with each further one.
+const PAUSE_MIN: Duration = Duration::from_secs(5);
+
+/// The longest pause. Routers change, but rarely.
+const PAUSE_MAX: Duration = Duration::from_secs(900);
+
+#[derive(Clone, Debug)]
+struct Attempt {
+    /// The address of the circuit.
+    circuit: Multiaddr,
+    failures: u32,
+    /// When to try again; `None` while an attempt runs.
+    due: Option<Instant>,
+}
+
+/// The relayed links that this end dialled, with the next attempts at hole punching. Bounded by the number of links.
+/// Reads no clock; callers pass the time.
+///
+/// DCUtR tries when a relayed connection begins. It gives up for good if neither router let the other end in, and at
+/// once if an end did not yet know its own address. A new relayed connection makes it try again.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Punches {
+    attempts: BTreeMap<PeerId, Attempt>,
+}
+
+impl Punches {
+    /// Adds a link through a circuit that this end dialled. DCUtR's first attempt begins with it.
+    pub(super) fn relayed(&mut self, peer: PeerId, circuit: Multiaddr) {
+        let attempt = self.attempts.entry(peer).or_insert(Attempt {
+            circuit: circuit.clone(),
+            failures: 0,
+            due: None,
+        });
+        attempt.circuit = circuit;
+    }
+
+    /// Schedules the next attempt after a failed one.
+    pub(super) fn failed(&mut self, peer: &PeerId, now: Instant) {
+        if let Some(attempt) = self.attempts.get_mut(peer) {
+            attempt.failures += 1;
+            attempt.due = Some(now + doubled(PAUSE_MIN, PAUSE_MAX, attempt.failures));
+        }
+    }
+
+    /// Removes a link that became direct or ended.
+    pub(super) fn over(&mut self, peer: &PeerId) {
+        self.attempts.remove(peer);
+    }
+
+    /// When the next attempt is due.
+    pub(super) fn next_at(&self) -> Option<Instant> {
+        self.attempts
+            .values()
+            .filter_map(|attempt| attempt.due)
+            .min()
+    }
+
+    /// The circuits to dial now. Their attempts count as running.
+    pub(super) fn due(&mut self, now: Instant) -> Vec<(PeerId, Multiaddr)> {
+        let due = self
+            .attempts
+            .iter_mut()
+            .filter(|(_, attempt)| attempt.due.is_some_and(|at| at <= now));
+        due.map(|(peer, attempt)| {
+            attempt.due = None;
+            (*peer, attempt.circuit.clone())
+        })
+        .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn attempts_come_again_after_growing_pauses_until_the_link_is_direct() {
+        let now = Instant::now();
+        let peer = PeerId::random();
+        let circuit: Multiaddr = "/ip4/192.0.2.1/tcp/1/p2p-circuit".parse().unwrap();
+        let mut punches = Punches::default();
+        punches.failed(&peer, now);
+        assert_eq!(punches.next_at(), None, "the end that dialled tries again");
+        punches.relayed(peer, circuit.clone());
+        assert_eq!(punches.next_at(), None);
+        let mut pauses = Vec::new();
+        for _ in 0..12 {
+            punches.failed(&peer, now);
+            let at = punches.next_at().unwrap();
+            assert!(punches.due(now).is_empty());
+            assert_eq!(punches.due(at), [(peer, circuit.clone())]);
+            assert!(punches.due(at).is_empty());
+            pauses.push(at - now);
+        }
+        assert_eq!(pauses[..2], [PAUSE_MIN, 2 * PAUSE_MIN]);
+        assert_eq!(pauses.last(), Some(&PAUSE_MAX));
+        punches.failed(&peer, now);
+        punches.over(&peer);
+        assert_eq!(punches.next_at(), None);
     }
 }

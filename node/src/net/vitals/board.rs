@@ -1,7 +1,6 @@
 //! The vitals that a daemon has, shared by its driver, the network's task and the tasks of streams.
 
-use super::elsewhere::{Elsewhere, SeenElsewhere};
-use super::table::{SeenVitals, Table, in_messages, is_signed};
+use super::table::{Elsewhere, SeenElsewhere, SeenVitals, Table, in_messages, is_signed};
 use crate::net::Membership;
 use crate::net::bucket::Budget;
 use libp2p::identity::Keypair;
@@ -161,7 +160,7 @@ impl VitalsBoard {
 
     /// Begins a queue to a linked peer, with this daemon's own vitals, those that were heard of the peer and a list
     /// of what it has. A peer that hears of vitals that it did not make runs twice.
-    pub(super) fn open(&self, peer: PeerId) -> Queue {
+    pub(in crate::net) fn open(&self, peer: PeerId) -> Queue {
         let (queue, waiting) = mpsc::channel(WAITING_MAX);
         let now = Instant::now();
         let mut state = self.lock();

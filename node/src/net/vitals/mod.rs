@@ -6,8 +6,6 @@
 //! a second a daemon tells one of its peers how new its vitals are, and either end gets what it lacks.
 
 mod board;
-mod elsewhere;
-mod network;
 mod streams;
 mod table;
 #[cfg(test)]
@@ -15,6 +13,5 @@ mod tests;
 
 pub(super) use board::GOSSIP_EVERY;
 pub use board::VitalsBoard;
-pub use elsewhere::SeenElsewhere;
-pub(super) use streams::VitalsStreams;
-pub use table::SeenVitals;
+pub(super) use streams::{VitalsStreams, read, write};
+pub use table::{SeenElsewhere, SeenVitals};

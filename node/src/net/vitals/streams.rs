@@ -2,9 +2,9 @@
 
 use super::board::{Queue, VitalsBoard};
 use crate::net::NetEvent;
-use crate::net::control::LinkEnd;
+use crate::net::control::{LinkEnd, read_prefixed};
 use crate::net::streams::Kind;
-use futures::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
+use futures::io::AsyncWriteExt;
 use libp2p::Stream;
 use murmurate_protocol::PeerId;
 use murmurate_protocol::limits::VITALS_MESSAGE_BYTES_MAX;
@@ -42,17 +42,17 @@ pub(in crate::net) struct VitalsStreams {
 }
 
 impl VitalsStreams {
-    pub(super) fn moved(&self) -> Arc<Notify> {
+    pub(in crate::net) fn moved(&self) -> Arc<Notify> {
         Arc::clone(&self.moved)
     }
 
-    pub(super) fn writes(&mut self, writer: AbortHandle) {
+    pub(in crate::net) fn writes(&mut self, writer: AbortHandle) {
         if let Some(before) = self.writer.replace(writer) {
             before.abort();
         }
     }
 
-    pub(super) fn reads(&mut self, reader: AbortHandle) {
+    pub(in crate::net) fn reads(&mut self, reader: AbortHandle) {
         self.readers.retain(|task| !task.is_finished());
         if self.readers.len() >= READERS_MAX {
             self.readers.remove(0).abort();
@@ -77,7 +77,12 @@ impl Drop for VitalsStreams {
 
 /// Writes what is queued for a peer until the queue is closed. A peer that does not speak the protocol
 /// is left alone.
-pub(super) async fn write(end: LinkEnd, mut queue: Queue, board: VitalsBoard, moved: Arc<Notify>) {
+pub(in crate::net) async fn write(
+    end: LinkEnd,
+    mut queue: Queue,
+    board: VitalsBoard,
+    moved: Arc<Notify>,
+) {
     loop {
         // A stream is opened only for something to say.
         let Some(first) = queue.recv().await else {
@@ -127,19 +132,15 @@ async fn write_all(
 }
 
 /// Reads messages from a stream that the peer opened, until it ends or breaks a rule.
-pub(super) async fn read(
+pub(in crate::net) async fn read(
     from: PeerId,
     mut stream: Stream,
     board: VitalsBoard,
     events: mpsc::Sender<NetEvent>,
 ) {
     loop {
-        let taken = match read_message(&mut stream, &board).await {
-            Ok(Some((message, bytes))) => {
-                let cost = bytes as f64 + cost(&message);
-                board.budget().spend(from, cost).await;
-                board.take(from, message)
-            }
+        let taken = match read_prefixed(&mut stream, VITALS_MESSAGE_BYTES_MAX).await {
+            Ok(Some(bytes)) => take(from, &bytes, &board).await,
             Ok(None) => return,
             Err(error) => Err(error),
         };
@@ -151,35 +152,17 @@ pub(super) async fn read(
     }
 }
 
+async fn take(from: PeerId, bytes: &[u8], board: &VitalsBoard) -> Result<(), WireError> {
+    board.received(4 + bytes.len());
+    let message = VitalsMessage::decode(bytes)?;
+    let cost = bytes.len() as f64 + cost(&message);
+    board.budget().spend(from, cost).await;
+    board.take(from, message)
+}
+
 fn cost(message: &VitalsMessage) -> f64 {
     match message {
         VitalsMessage::Vitals(all) => VITALS_COST * all.len() as f64,
         VitalsMessage::Known(_) | VitalsMessage::Wanted(_) => LIST_COST,
     }
-}
-
-/// Reads one message and its length in bytes; `None` if the stream ended or broke.
-async fn read_message(
-    stream: &mut (impl AsyncRead + Unpin),
-    board: &VitalsBoard,
-) -> Result<Option<(VitalsMessage, usize)>, WireError> {
-    let mut prefix = [0u8; 4];
-    // A pause between messages is allowed, so this read has no time limit.
-    if stream.read_exact(&mut prefix).await.is_err() {
-        return Ok(None);
-    }
-    let length = u32::from_le_bytes(prefix) as usize;
-    if length > VITALS_MESSAGE_BYTES_MAX {
-        return Err(WireError::TooLong {
-            bytes: length as u64,
-            max: VITALS_MESSAGE_BYTES_MAX as u64,
-        });
-    }
-    let mut bytes = vec![0u8; length];
-    let read = timeout(MESSAGE_WAIT, stream.read_exact(&mut bytes)).await;
-    let Ok(Ok(())) = read else {
-        return Ok(None);
-    };
-    board.received(4 + length);
-    VitalsMessage::decode(&bytes).map(|message| Some((message, length)))
 }

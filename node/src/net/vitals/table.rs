@@ -1,17 +1,18 @@
-//! The newest vitals of each peer. Values in, values out: no queue, no clock.
+//! The newest vitals of each peer, and those of another daemon with the identity of this one. Values in, values out:
+//! no queue, no clock.
 
 use crate::net::public_key;
 use murmurate_protocol::limits::{VITALS_AT_ONCE_MAX, VITALS_PEERS_MAX};
 use murmurate_protocol::vitals::{Heard, Known, SignedVitals, Vitals};
 use murmurate_protocol::{PeerId, RunId};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
 
 /// How long vitals are kept. The last ones of a daemon that ended still show its name.
 pub(super) const KEPT: Duration = Duration::from_secs(300);
 
-/// Newer vitals of a peer are not looked at before: the checks of signatures that a peer can cause are
-/// bounded by this, however many peers pass them on.
+/// Newer vitals of a peer, or of another daemon with this one's identity, are not looked at before: the checks of
+/// signatures that a peer can cause are bounded by this, however many peers pass them on.
 const APART_MIN: Duration = Duration::from_secs(2);
 
 /// Vitals older than this make room for those of a peer that is not in the table.
@@ -83,7 +84,7 @@ impl Table {
         });
     }
 
-    /// Whether vitals are worth a check of their signature.
+    /// True for vitals that are worth a check of their signature.
     pub(super) fn wants(&self, heard: &Heard, now: Instant) -> bool {
         let vitals = &heard.signed.vitals;
         let fresh = age_of(heard) < KEPT;
@@ -209,7 +210,7 @@ pub(super) fn age_of(heard: &Heard) -> Duration {
     Duration::from_millis(heard.age_ms.into())
 }
 
-/// Whether vitals are signed by the peer that they name, for this run.
+/// Checks that vitals are signed by the peer that they name, for this run.
 pub(super) fn is_signed(run: &RunId, signed: &SignedVitals) -> bool {
     let statement = SignedVitals::statement(run, &signed.vitals);
     let signature = signed.signature.to_bytes();
@@ -220,4 +221,86 @@ pub(super) fn is_signed(run: &RunId, signed: &SignedVitals) -> bool {
 pub(super) fn in_messages(all: Vec<Heard>) -> Vec<Vec<Heard>> {
     let parts = all.chunks(VITALS_AT_ONCE_MAX);
     parts.map(<[Heard]>::to_vec).collect()
+}
+
+/// Vitals of an earlier life of this daemon are older than this life. By less than this much they may seem
+/// younger, because their age counts from when the first daemon heard them.
+const MARGIN: Duration = Duration::from_secs(2);
+
+/// Vitals of this life that are known by their numbers. Those before them are taken for this daemon's own.
+const SAID_MAX: usize = 256;
+
+/// By how much a sequence number goes beyond that of the other one, so that the others pass on these vitals and
+/// not the next ones of the other: numbers are times in milliseconds.
+const LEAD_MS: u64 = 10_000;
+
+/// What another daemon with this identity said of itself.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SeenElsewhere {
+    /// What it said.
+    pub vitals: Vitals,
+    /// When this daemon heard it.
+    pub heard: Instant,
+}
+
+/// Another daemon with the identity of this one, such as one in a copied directory. The others take the two for one
+/// and pass on what each says of itself, so each of the two hears the other's vitals as its own.
+#[derive(Debug)]
+pub(super) struct Elsewhere {
+    born: Instant,
+    /// The numbers of this daemon's last vitals, oldest first.
+    said: VecDeque<u64>,
+    last: Option<SeenElsewhere>,
+}
+
+impl Elsewhere {
+    /// Nothing is known to a daemon that began its life then.
+    pub(super) const fn new(born: Instant) -> Self {
+        Self {
+            born,
+            said: VecDeque::new(),
+            last: None,
+        }
+    }
+
+    /// This daemon says something with this number.
+    pub(super) fn says(&mut self, sequence: u64) {
+        if self.said.len() == SAID_MAX {
+            self.said.pop_front();
+        }
+        self.said.push_back(sequence);
+    }
+
+    /// True where this daemon has said what has this number, or may have.
+    fn has_said(&self, sequence: u64) -> bool {
+        let forgotten = self.said.front().filter(|_| self.said.len() == SAID_MAX);
+        forgotten.is_some_and(|oldest| sequence < *oldest) || self.said.contains(&sequence)
+    }
+
+    /// True for vitals in this daemon's name that another one made, if their signature is right.
+    pub(super) fn may_be(&self, heard: &Heard, now: Instant) -> bool {
+        let life = now.saturating_duration_since(self.born);
+        let sequence = heard.signed.vitals.sequence;
+        let known = self.last.as_ref().is_some_and(|last| {
+            sequence <= last.vitals.sequence
+                || now.saturating_duration_since(last.heard) < APART_MIN
+        });
+        !self.has_said(sequence) && age_of(heard) + MARGIN < life && !known
+    }
+
+    /// Keeps them, now that their signature was checked.
+    pub(super) fn keep(&mut self, vitals: Vitals, now: Instant) {
+        self.last = Some(SeenElsewhere { vitals, heard: now });
+    }
+
+    /// What was heard last.
+    pub(super) const fn last(&self) -> Option<&SeenElsewhere> {
+        self.last.as_ref()
+    }
+
+    /// A sequence number for this daemon's next vitals that the other one hears, whatever it says.
+    pub(super) fn outbid(&self, own: u64) -> u64 {
+        let theirs = self.last.as_ref().map_or(0, |last| last.vitals.sequence);
+        own.max(theirs).saturating_add(LEAD_MS)
+    }
 }

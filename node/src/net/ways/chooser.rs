@@ -7,6 +7,7 @@
 //! left as soon as the system sends more than a few segments again.
 
 use crate::bulk::Way;
+use crate::net::bucket::doubled;
 use murmurate_net::tcp::BulkChoice;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -87,7 +88,7 @@ enum Phase {
 pub(super) struct Chooser {
     choice: BulkChoice,
     phase: Phase,
-    /// Whether TLS was in use before both were measured again.
+    /// Set where TLS was in use before both were measured again.
     had_tls: bool,
     /// When TLS may be tried.
     retry_at: Option<Instant>,
@@ -129,7 +130,7 @@ impl Chooser {
         self.retry_at
     }
 
-    /// Whether a connection over TCP should be open now.
+    /// True while a connection over TCP should be open.
     pub(super) fn wants_tls(&self, now: Instant) -> bool {
         let may = self.retry_at.is_none_or(|at| at <= now);
         match self.choice {
@@ -139,7 +140,7 @@ impl Chooser {
         }
     }
 
-    /// Whether QUIC was measured on a path that suits TLS.
+    /// True once QUIC was measured on a path that suits TLS.
     fn is_due(&self) -> bool {
         let Phase::Quic { meter } = self.phase else {
             return true;
@@ -220,10 +221,9 @@ impl Chooser {
 
     /// TLS cannot be used: the dial failed or the connection broke.
     pub(super) fn failed(&mut self, now: Instant, why: String) {
-        let doubled = PAUSE_MIN.saturating_mul(1 << self.failures.min(10));
         self.failures += 1;
         self.reason = Some(why);
-        self.back(now + doubled.min(PAUSE_MAX));
+        self.back(now + doubled(PAUSE_MIN, PAUSE_MAX, self.failures));
     }
 
     /// What QUIC knows of the path.

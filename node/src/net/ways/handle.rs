@@ -3,7 +3,7 @@
 
 use crate::bulk::Way;
 use crate::net::ids::from_libp2p;
-use crate::net::opener::Internal;
+use crate::net::streams::Internal;
 use crate::net::ways::chooser::{Chooser, QuicPath};
 use libp2p::identity;
 use murmurate_net::quic::{BulkConnection, RecvStream};
@@ -33,7 +33,7 @@ struct Slot {
 /// The view of one peer's choice.
 #[derive(Clone, Debug, Default)]
 pub(in crate::net) struct WayView {
-    /// Whether new streams go over TLS.
+    /// Set while new streams go over TLS.
     pub(in crate::net) tls: bool,
     pub(in crate::net) reason: Option<String>,
     pub(in crate::net) retry_in: Option<Duration>,
@@ -46,7 +46,7 @@ pub(in crate::net) struct Ways {
     port: Option<u16>,
     tcp: Option<Endpoint>,
     network: mpsc::Sender<Internal>,
-    /// Whether the operator was told that no port can be opened.
+    /// Set once the operator was told that no port can be opened.
     told: Arc<AtomicBool>,
     slots: Arc<Mutex<BTreeMap<PeerId, Slot>>>,
 }

@@ -124,7 +124,7 @@ impl Manifest {
         Ok(before.to_owned() + sum.as_str() + after.trim_start_matches('0'))
     }
 
-    /// Whether the checksum matches `text`, from which this manifest was read.
+    /// Checks the checksum against `text`, from which this manifest was read.
     pub(super) fn is_whole(&self, text: &str) -> bool {
         let Some((before, after)) = text.rsplit_once(&self.checksum) else {
             return false;

@@ -8,13 +8,11 @@
 
 mod manifest;
 mod reader;
-mod sink;
 mod writer;
 
 pub use manifest::{Expected, MANIFEST_VERSION, Manifest, Progress};
 pub use reader::Checkpoint;
-pub use sink::{LaneFile, LaneSink};
-pub use writer::CheckpointWriter;
+pub use writer::{CheckpointWriter, LaneFile, LaneSink};
 
 #[cfg(test)]
 mod tests;
@@ -27,17 +25,15 @@ fn directory_name(round: u64, generation: u64) -> String {
     format!("checkpoint-{round}-{generation}")
 }
 
-/// Whether [`directory_name`] could have made this name.
+/// True for a name that [`directory_name`] could have made.
 fn is_directory_name(name: &str) -> bool {
     generation_of(name).is_some()
 }
 
 /// The generation in a name that [`directory_name`] could have made.
 fn generation_of(name: &str) -> Option<u64> {
-    let number = |s: &str| match s.bytes().all(|b| b.is_ascii_digit()) {
-        true => s.parse::<u64>().ok(),
-        false => None,
-    };
+    let digits = |s: &&str| s.bytes().all(|b| b.is_ascii_digit());
+    let number = |s: &str| Some(s).filter(digits)?.parse::<u64>().ok();
     let (round, generation) = name.strip_prefix("checkpoint-")?.split_once('-')?;
     number(round)?;
     number(generation)

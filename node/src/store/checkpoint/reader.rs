@@ -167,7 +167,7 @@ impl Checkpoint {
             .unwrap_or(0)
     }
 
-    /// Whether the model has no values.
+    /// True where the model has no values.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -231,6 +231,7 @@ impl StateSource for Checkpoint {
     }
 }
 
-fn host(error: StoreError) -> StateError {
+/// An error of the store, as the Executor knows it.
+pub(super) fn host(error: StoreError) -> StateError {
     StateError::Host(error.to_string())
 }

@@ -26,7 +26,7 @@ impl Entry {
         self.data_offsets.1.saturating_sub(self.data_offsets.0)
     }
 
-    /// Whether the shape matches the offsets, and the offsets lie within `data` bytes.
+    /// Checks that the shape matches the offsets, and the offsets lie within `data` bytes.
     pub(super) fn fits(&self, data: u64) -> bool {
         let width = match self.dtype.as_str() {
             "F32" => 4u64,
@@ -78,4 +78,18 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Parts, String> {
         })
         .collect::<Result<_, _>>()?;
     Ok((metadata, entries))
+}
+
+/// A complete file, as listed in a manifest.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TensorFile {
+    /// Name of the file in its directory.
+    pub name: String,
+    /// Size in bytes.
+    pub bytes: u64,
+    /// BLAKE3 of everything before the data.
+    pub header_blake3: String,
+    /// BLAKE3 of the data.
+    pub data_blake3: String,
 }

@@ -4,12 +4,11 @@
 //! The format: the length of the header in eight bytes (little-endian), a JSON header that maps
 //! names to type, shape and offsets, then the data, little-endian and row-major.
 
-mod file;
 mod header;
 mod reader;
 mod writer;
 
-pub use file::TensorFile;
+pub use header::TensorFile;
 pub use reader::TensorReader;
 pub use writer::TensorWriter;
 

@@ -74,7 +74,7 @@ impl TensorReader {
         self.entries.keys().map(String::as_str)
     }
 
-    /// Whether there is an entry `name`.
+    /// True where there is an entry `name`.
     pub fn contains(&self, name: &str) -> bool {
         self.entries.contains_key(name)
     }

@@ -56,7 +56,7 @@ impl TensorWriter {
         self.metadata.insert(key.to_owned(), text.to_owned());
     }
 
-    /// Whether there is an entry `name`.
+    /// True where there is an entry `name`.
     pub fn contains(&self, name: &str) -> bool {
         self.entries.contains_key(name) || self.blobs.iter().any(|(n, _)| n == name)
     }

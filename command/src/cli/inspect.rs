@@ -1,15 +1,13 @@
-//! Arguments of `murmurate why` and `murmurate log`.
+//! Arguments of the commands that look at a daemon: why, log, top, limit, doctor, explain.
 
-use super::offered::offered;
+use super::membership::USUAL_DIR;
+use super::offered::{self, offered};
 use crate::exit::Ended;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use murmurate_node::api::Topic;
 use murmurate_node::events::KINDS;
 use std::path::PathBuf;
-
-/// The daemon's directory where no other is given.
-pub(crate) const DEFAULT_DIR: &str = "murmurate-state";
 
 /// What can be explained.
 pub(crate) const TOPICS: [(&str, Topic); 4] = [
@@ -52,7 +50,7 @@ pub(crate) struct WhyArgs {
 impl WhyArgs {
     /// The directory and the topic.
     pub(crate) fn asked(&self) -> anyhow::Result<(PathBuf, Topic)> {
-        let default = || PathBuf::from(DEFAULT_DIR);
+        let default = || PathBuf::from(USUAL_DIR);
         match self.words.as_slice() {
             [] => Ok((default(), Topic::Round)),
             [one] => Ok(match topic(one) {
@@ -97,6 +95,91 @@ pub(crate) struct LogArgs {
     pub(crate) chrome: Option<PathBuf>,
 }
 
+/// The longest pause between two questions, seconds.
+pub(crate) const INTERVAL_MAX_S: f64 = 3600.0;
+
+/// The shortest pause between two questions, seconds: each one takes a little of the daemon's time.
+pub(crate) const INTERVAL_MIN_S: f64 = 0.1;
+
+/// Shows a daemon and its swarm on the terminal: what the round does or waits for, the peers, loss, accuracy, the
+/// time of each round, events.
+///
+/// Keys: s sorts by the next column, r reverses, / filters, the arrows select a peer, p pauses, ? shows all
+/// keys and signs, q quits.
+#[derive(Debug, Args)]
+pub(crate) struct TopArgs {
+    /// The running daemon's directory, or the address of its page [default: murmurate-state]
+    #[arg(value_name = "DIR|URL", conflicts_with = "replay")]
+    pub(crate) daemon: Option<String>,
+    /// Print one frame as text and end; so does an output that is no terminal
+    #[arg(long)]
+    pub(crate) once: bool,
+    /// Print all that is known as one JSON object and end
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Show a recorded run: the event log of a daemon (events.jsonl, or its directory), and after it those
+    /// of others, whose rounds are shown too
+    #[arg(long, value_name = "FILE", num_args = 1..)]
+    pub(crate) replay: Vec<PathBuf>,
+    /// Seconds between two questions to the daemon
+    #[arg(long, value_name = "SECONDS", default_value_t = 1.0)]
+    pub(crate) interval: f64,
+}
+
+/// Changes last until the daemon ends; its configuration is not changed.
+#[derive(Debug, Args)]
+pub(crate) struct LimitArgs {
+    /// The running daemon's directory
+    #[arg(value_name = "DIR")]
+    pub(crate) dir: PathBuf,
+    /// For all peers together: "10 MB/s", 80mbit, bytes per second, or none
+    #[arg(long, value_name = "RATE")]
+    pub(crate) max_rate: Option<String>,
+    /// For each peer
+    #[arg(long, value_name = "RATE")]
+    pub(crate) max_rate_per_peer: Option<String>,
+    /// Print one JSON object on stdout
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Checks what a daemon needs before it starts, or while it runs: configuration, directory, membership,
+/// data, memory, disk, ports, and whether the daemons to join answer.
+///
+/// Nothing is changed. The exit code is 1 if a check failed.
+#[derive(Debug, Args)]
+pub(crate) struct DoctorArgs {
+    /// The daemon's directory [default: that of the configuration]
+    #[arg(value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
+    /// Configuration file of the daemon [default: node.toml in DIR, or that of DIR's last checkpoint]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// Address of a daemon to join; may be given several times
+    #[arg(long, value_name = "MULTIADDR")]
+    pub(crate) join: Vec<String>,
+    /// File with the invite with which the daemon is to enter, or the line itself
+    #[arg(long, value_name = "FILE")]
+    pub(crate) invite: Option<String>,
+    /// The run is open, as for `murmurate run --open`
+    #[arg(long)]
+    pub(crate) open: bool,
+    /// Print one JSON object on stdout
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Write all of this, the configuration, the status and the end of the event log into a file for a
+    /// report of a problem; keys, tokens and invites are left out
+    #[arg(long, value_name = "FILE")]
+    pub(crate) bundle: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ExplainArgs {
+    /// A code such as M021 [default: list all]
+    #[arg(value_name = "CODE", value_parser = offered(str::parse::<String>, offered::all_codes), hide_possible_values = true)]
+    pub(crate) code: Option<String>,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -113,7 +196,7 @@ mod tests {
             args.asked()
                 .map(|(dir, topic)| (dir.display().to_string(), topic))
         };
-        let default = || DEFAULT_DIR.to_owned();
+        let default = || USUAL_DIR.to_owned();
         assert_eq!(asked(&[]).unwrap(), (default(), Topic::Round));
         assert_eq!(asked(&["slow"]).unwrap(), (default(), Topic::Slow));
         assert_eq!(

@@ -1,9 +1,12 @@
-//! `[island]`: several trainers of one machine as one peer.
+//! The trainers of a daemon: several of one machine as one peer (`[island]`), and one in another process. A strategy
+//! that needs what they cannot do is refused here, with the reason.
 
+use super::error::Wrong;
 use super::raw::RawIsland;
-use super::wrong::Wrong;
+use murmurate_protocol::Layers;
 use murmurate_strategies::RANKS_MAX;
 use murmurate_strategies::grid::Strategy;
+use murmurate_tasks::TaskConfig;
 
 /// `[island]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,4 +43,30 @@ pub(super) fn island(raw: &RawIsland, strategy: &Strategy) -> Result<IslandConfi
         return Err(Wrong::new("island.ranks", message));
     }
     Ok(IslandConfig { ranks })
+}
+
+/// Checks that an attached trainer can do what the strategy asks for.
+pub(super) fn check_attached(task: &TaskConfig, strategy: &Strategy) -> Result<(), Wrong> {
+    if !matches!(task, TaskConfig::Attached(_)) {
+        return Ok(());
+    }
+    let preset = strategy.name();
+    let kind = strategy.correction_kind();
+    if !kind.leaves_gradients() {
+        let message = format!(
+            "preset {preset} has `strategy.inner.correction` = \"{}\", which changes the gradient of \
+             every inner step; an attached trainer steps by itself (set correction = \"none\", or \
+             take another preset)",
+            kind.name()
+        );
+        return Err(Wrong::new("strategy.inner.correction", message));
+    }
+    if strategy.overlap_plan().layers != Layers::Together {
+        let message = format!(
+            "preset {preset} sends gradients layer by layer with `strategy.overlap.layers`; an attached \
+             trainer hands its gradient over whole (set layers = \"together\", or take another preset)"
+        );
+        return Err(Wrong::new("strategy.overlap.layers", message));
+    }
+    Ok(())
 }

@@ -1,16 +1,21 @@
-//! `murmurate strategies`: lists the methods as text or JSON. All content comes from
-//! `murmurate_strategies::grid`.
+//! The commands that print what the program knows of itself: `strategies` lists the methods, whose descriptions
+//! come from `murmurate_strategies::grid`; `init` writes a commented configuration; `completions` and `man` are
+//! made from the command line.
 
-use crate::cli::{StrategiesArgs, StrategiesCommand};
+use crate::cli::{Cli, CompletionsArgs, InitArgs, ManArgs, StrategiesArgs, StrategiesCommand};
 use crate::exit::Ended;
 use crate::out;
+use anyhow::Context;
+use clap::CommandFactory;
+use clap_mangen::Man;
+use murmurate_node::config::{Replace, write_template};
 use murmurate_strategies::grid::{Method, MethodKey, catalogue, find};
 use std::fmt::Write as _;
 
 /// Width of the names in the list.
 const NAME_WIDTH: usize = 24;
 
-pub(crate) fn run(args: &StrategiesArgs) -> anyhow::Result<()> {
+pub(crate) fn strategies(args: &StrategiesArgs) -> anyhow::Result<()> {
     let (methods, text): (_, fn(&[Method]) -> String) = match &args.what {
         None => (catalogue(), list),
         Some(StrategiesCommand::Show { name }) => (
@@ -18,11 +23,13 @@ pub(crate) fn run(args: &StrategiesArgs) -> anyhow::Result<()> {
             show,
         ),
     };
-    match args.json {
-        true => out::line(serde_json::to_string_pretty(&methods)?),
+    if args.json {
+        out::line(serde_json::to_string_pretty(&methods)?)
+    } else if args.what.is_some() {
         // The text of one method ends in a configuration, which must stay as it is.
-        false if args.what.is_some() => out::text(text(&methods)),
-        false => out::folded(&text(&methods)),
+        out::text(text(&methods))
+    } else {
+        out::folded(&text(&methods))
     }
 }
 
@@ -66,12 +73,13 @@ fn one(method: &Method) -> String {
     let stores: Vec<_> = stores
         .map(|(name, multiple)| format!("{name} {multiple}"))
         .collect();
-    let state = match stores.is_empty() {
-        true => "none".to_owned(),
-        false => format!(
+    let state = if stores.is_empty() {
+        "none".to_owned()
+    } else {
+        format!(
             "{}, in multiples of 4 bytes x parameters",
             stores.join(", ")
-        ),
+        )
     };
     line("state", &state);
     line("codec", &method.properties.join("; "));
@@ -109,4 +117,42 @@ fn in_a_configuration(toml: &str) -> String {
         };
     }
     text
+}
+
+pub(crate) fn init(args: &InitArgs) -> anyhow::Result<()> {
+    let replace = if args.force {
+        Replace::Always
+    } else {
+        Replace::Never
+    };
+    write_template(&args.to, replace)?;
+    let file = args.to.display();
+    out::line(format_args!(
+        "wrote {file}; start a daemon with: murmurate run --config {file}"
+    ))
+}
+
+/// The name of the program.
+const NAME: &str = "murmurate";
+
+pub(crate) fn completions(args: &CompletionsArgs) -> anyhow::Result<()> {
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut Cli::command(), NAME, &mut script);
+    out::with(|out| out.write_all(&script))
+}
+
+pub(crate) fn man(args: &ManArgs) -> anyhow::Result<()> {
+    let Some(dir) = &args.out else {
+        let mut page = Vec::new();
+        Man::new(Cli::command()).render(&mut page)?;
+        return out::with(|out| out.write_all(&page));
+    };
+    let failed = || format!("--out: cannot write to {}", dir.display());
+    std::fs::create_dir_all(dir).with_context(failed)?;
+    clap_mangen::generate_to(Cli::command(), dir).with_context(failed)?;
+    let root = dir.join(format!("{NAME}.1"));
+    out::line(format_args!(
+        "wrote {} and a page for each subcommand",
+        root.display()
+    ))
 }

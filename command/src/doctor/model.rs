@@ -1,12 +1,11 @@
-//! Whether the model fits into the memory and its checkpoints onto the disk.
+//! The model and its data: whether memory and disk have room for it, and whether its trainer can be built.
 
-use super::code::Code;
-use super::finding::{Finding, State};
+use super::finding::{Code, Finding, State};
 use super::subject::Subject;
 use murmurate_node::config::Config;
 use murmurate_node::store::Checkpoint;
 use murmurate_strategies::plan::stores;
-use murmurate_tasks::{DeviceChoice, TaskConfig};
+use murmurate_tasks::{DeviceChoice, TaskConfig, TaskError};
 use std::path::Path;
 
 /// What a daemon needs beside the stores of its method: program, threads, buffers.
@@ -173,6 +172,41 @@ fn bytes(count: f64) -> String {
 pub(super) fn fits(found: &[Finding]) -> bool {
     let memory = found.iter().find(|finding| finding.check == "memory");
     memory.is_none_or(|finding| finding.state == State::Ok)
+}
+
+/// Builds the trainer.
+pub(super) fn data(config: &Config) -> Finding {
+    if let TaskConfig::Attached(_) = config.task {
+        return Finding::ok("data", "the process that attaches has them: not checked");
+    }
+    match murmurate_node::daemon::built_in(config) {
+        Ok(_) => Finding::ok("data", "found; this daemon has a part to train on"),
+        Err(error) => refused(&error),
+    }
+}
+
+fn refused(error: &TaskError) -> Finding {
+    let (check, code, fix) = match error {
+        TaskError::Device(_) => (
+            "device",
+            Code::Device,
+            "set `daemon.device` (--device) to a device that this machine and program have, such as \
+             \"flex\"",
+        ),
+        TaskError::Shard(_) | TaskError::Island(_) => (
+            "shard",
+            Code::Shard,
+            "set `shards.index` and `shards.of` so that each daemon has enough samples, or use \
+             shards.kind = \"dealt\"",
+        ),
+        _ => (
+            "data",
+            Code::Data,
+            "set `task.data` (--data) to a file or folder that is there; docs/data.md lists the \
+             formats",
+        ),
+    };
+    Finding::failed(check, code, error.to_string()).fix(fix)
 }
 
 #[cfg(test)]
