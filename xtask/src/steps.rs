@@ -4,7 +4,7 @@
 //! A step belongs to one of two lanes. [`Lane::Fast`] has what a change of the source can break;
 //! [`Lane::Slow`] has what only a dependency, another feature or a release can break.
 
-use crate::command::{Failure, host, run, run_with, succeeds};
+use crate::command::{Failure, host, run, run_with, succeeds, target};
 use crate::passed::Passed;
 use crate::{alerts, book, book_test, fuzz, links, python, tool, trials};
 use std::io::Write as _;
@@ -278,7 +278,7 @@ fn seeds() -> Result<(), Failure> {
 }
 
 fn interop() -> Result<(), Failure> {
-    let to = crate::paths::target();
+    let to = target();
     let to = to.to_string_lossy();
     let test = ["test", "--locked", "--manifest-path", "interop/Cargo.toml"];
     run("cargo", &[&test[..], &["--target-dir", &to]].concat())

@@ -2,7 +2,8 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests may, as tests do")]
 
 use murmurate_strategies::aggregate::{
-    AggregationKind, Aggregator, Bucketing, CenteredClip, GeometricMedian, Input, Krum, Median, Scope, TrimmedMean,
+    AggregationKind, Aggregator, Bucketing, CenteredClip, GeometricMedian, Input, Krum, Median,
+    Scope, TrimmedMean,
 };
 
 type Vectors = Vec<Vec<f32>>;
