@@ -248,9 +248,10 @@ impl ExchangeKind {
                 }
                 let many = usize::from(center.buffer) > GROUP_MEMBERS_MAX;
                 let leads = center.lead.is_none_or(|l| (1..=l.most).contains(&l.least));
-                match !leads || center.buffer == 0 || many {
-                    true => Err(KindError::Center),
-                    false => Ok(()),
+                if !leads || center.buffer == 0 || many {
+                    Err(KindError::Center)
+                } else {
+                    Ok(())
                 }
             }
             _ => Ok(()),
@@ -372,19 +373,17 @@ impl PullPlan {
 
     /// Rounds that an answer to a question of `round` may be behind it.
     pub const fn slack(&self, round: Round) -> u32 {
-        match self.syncs(round) {
-            true => 0,
-            false => self.staleness,
-        }
+        if self.syncs(round) { 0 } else { self.staleness }
     }
 
     /// Rounds that a peer may be ahead of a partner that still asks it, where no deadline passes:
     /// one more than answers may be old, or the lead over a backup partner.
     pub const fn gap(&self) -> u32 {
         let waited = self.staleness.saturating_add(1);
-        match self.backup > 0 && self.lead > waited {
-            true => self.lead,
-            false => waited,
+        if self.backup > 0 && self.lead > waited {
+            self.lead
+        } else {
+            waited
         }
     }
 
@@ -392,9 +391,10 @@ impl PullPlan {
     /// one for each round of the gap.
     pub const fn queue(&self) -> usize {
         let kept = self.gap().saturating_add(1) as usize;
-        match kept > PULL_QUEUE_MAX {
-            true => PULL_QUEUE_MAX,
-            false => kept,
+        if kept > PULL_QUEUE_MAX {
+            PULL_QUEUE_MAX
+        } else {
+            kept
         }
     }
 

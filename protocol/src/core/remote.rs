@@ -109,12 +109,13 @@ impl Remote {
     pub(crate) fn on_trial(&mut self, round: Round) {
         let (from, gap) = self.conduct.trial.unwrap_or((round.next(), 1));
         self.probation = round < from;
-        self.conduct.trial = Some(match self.probation {
-            true => (from, gap),
-            false => (
+        self.conduct.trial = Some(if self.probation {
+            (from, gap)
+        } else {
+            (
                 Round(round.0.saturating_add(gap)),
                 (2 * gap).min(TRIAL_GAP_MAX),
-            ),
+            )
         });
     }
 

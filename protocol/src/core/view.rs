@@ -169,9 +169,10 @@ impl View {
 
     /// How many peers it has room for.
     const fn most(&self) -> usize {
-        match self.rolls {
-            true => GRID_VIEW_PEERS_MAX,
-            false => VIEW_PEERS_MAX,
+        if self.rolls {
+            GRID_VIEW_PEERS_MAX
+        } else {
+            VIEW_PEERS_MAX
         }
     }
 
@@ -231,10 +232,11 @@ impl View {
     /// Adds a verified record. Returns whether it is new. A full view adds no new peer from a
     /// record, only from a link.
     pub(crate) fn learn(&mut self, record: &PeerRecord, now: Time) -> bool {
-        let room = match self.rolls {
+        let room = if self.rolls {
             // The rest is for mates.
-            true => GRID_STRANGERS_MAX,
-            false => VIEW_PEERS_MAX,
+            GRID_STRANGERS_MAX
+        } else {
+            VIEW_PEERS_MAX
         };
         if self.remotes.len() >= room && !self.remotes.contains_key(&record.peer) {
             return false;
@@ -314,9 +316,10 @@ impl View {
 
     /// Notes that a peer is dialled now; the next dial waits twice as long. Gives back its record.
     pub(crate) fn dial(&mut self, peer: PeerId, now: Time) -> Option<PeerRecord> {
-        let doublings = match self.split.misses(peer) {
-            true => MISSING_DOUBLINGS_MAX,
-            false => DIAL_ATTEMPTS_MAX,
+        let doublings = if self.split.misses(peer) {
+            MISSING_DOUBLINGS_MAX
+        } else {
+            DIAL_ATTEMPTS_MAX
         };
         let contact = &mut self.remotes.get_mut(&peer)?.contact;
         contact.dials = (contact.dials + 1).min(DIAL_ATTEMPTS_MAX);

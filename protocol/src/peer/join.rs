@@ -208,22 +208,24 @@ impl Peer {
 
     /// How many peers are here, this one included.
     fn here(&self) -> usize {
-        match self.sits() {
-            true => 1 + self.mates_here().0,
-            false => 1 + self.cx.view.greeted().count(),
+        if self.sits() {
+            1 + self.mates_here().0
+        } else {
+            1 + self.cx.view.greeted().count()
         }
     }
 
     /// Whether as many others are here as this peer begins with.
     fn met(&self) -> bool {
-        let alone = match self.fresh() {
-            true => !self.cx.config.join,
+        let alone = if self.fresh() {
+            !self.cx.config.join
+        } else {
             // Without a companion it may still be found by others.
-            false => match self.life.once.patience {
+            match self.life.once.patience {
                 Patience::ForAll => false,
                 Patience::ForMost => !self.cx.config.join,
                 Patience::Over => true,
-            },
+            }
         };
         if self.waits_for_all_mates() {
             // The first that is missing answers it.
@@ -251,10 +253,13 @@ impl Peer {
     /// How far this peer is on its way to its first round.
     pub(super) fn muster(&self) -> Muster {
         match self.phase {
-            Phase::New | Phase::Join if !self.life.once.begun => match self.met() {
-                true => Muster::Met,
-                false => Muster::Waiting,
-            },
+            Phase::New | Phase::Join if !self.life.once.begun => {
+                if self.met() {
+                    Muster::Met
+                } else {
+                    Muster::Waiting
+                }
+            }
             _ => Muster::Begun,
         }
     }
@@ -312,9 +317,10 @@ impl Peer {
             self.take_over();
             return;
         }
-        self.life.once.patience = match fresh || waited >= self.cx.config.start_wait {
-            true => Patience::Over,
-            false => Patience::ForMost,
+        self.life.once.patience = if fresh || waited >= self.cx.config.start_wait {
+            Patience::Over
+        } else {
+            Patience::ForMost
         };
         let clear = self.standing() != Standing::Unclear || self.returns();
         // A round without a roll is a round with no other peer, and the founding ends with the first rounds.
@@ -325,15 +331,16 @@ impl Peer {
             return;
         }
         let (here, wanted) = (self.here(), self.wanted());
-        self.cx.emit(match self.met() {
-            true => Event::Unconfirmed {
+        self.cx.emit(if self.met() {
+            Event::Unconfirmed {
                 round: self.cx.round,
-            },
-            false => Event::Missing {
+            }
+        } else {
+            Event::Missing {
                 here,
                 wanted,
                 waited,
-            },
+            }
         });
         let again = match self.life.once.patience {
             Patience::Over => waited.min(MISSING_AGAIN_MAX),
@@ -345,9 +352,10 @@ impl Peer {
     /// Starts the clock of the wait before the first round of this life.
     pub(super) fn gather(&mut self) {
         let start_wait = self.cx.config.start_wait;
-        self.wait_for_peers(match self.fresh() {
-            true => start_wait,
-            false => start_wait.min(COMPANIONS_WAIT),
+        self.wait_for_peers(if self.fresh() {
+            start_wait
+        } else {
+            start_wait.min(COMPANIONS_WAIT)
         });
     }
 
@@ -381,9 +389,10 @@ impl Peer {
         if self.life.once.begun {
             return Standing::Newest;
         }
-        match self.cx.plan.agreement.signs() {
-            true => self.confirmed_standing(),
-            false => self.believed_standing(),
+        if self.cx.plan.agreement.signs() {
+            self.confirmed_standing()
+        } else {
+            self.believed_standing()
         }
     }
 
@@ -412,9 +421,10 @@ impl Peer {
         };
         // Peers of a fresh run, and of exchanges without a common anchor, differ by nature.
         let comparable = round > Round(0) && self.cx.plan.exchange.agrees();
-        match round > mine.round || (comparable && anchor != mine.anchor) {
-            true => Standing::Behind(Base { round, anchor }),
-            false => Standing::Newest,
+        if round > mine.round || (comparable && anchor != mine.anchor) {
+            Standing::Behind(Base { round, anchor })
+        } else {
+            Standing::Newest
         }
     }
 
@@ -481,9 +491,10 @@ impl Peer {
                 Verdict::Refuted => {}
             }
         }
-        match mine.round == Round(0) {
-            true => Standing::Newest,
-            false => Standing::Unclear,
+        if mine.round == Round(0) {
+            Standing::Newest
+        } else {
+            Standing::Unclear
         }
     }
 
@@ -496,10 +507,12 @@ impl Peer {
             !said.began.contains_key(id) && rests_with(remote) != Some(base)
         });
         let silent = silent.count();
-        match vouchers > liars {
-            true => Verdict::Confirmed,
-            false if vouchers + silent > liars && said.is_open(self.cx.now) => Verdict::Open,
-            false => Verdict::Refuted,
+        if vouchers > liars {
+            Verdict::Confirmed
+        } else if vouchers + silent > liars && said.is_open(self.cx.now) {
+            Verdict::Open
+        } else {
+            Verdict::Refuted
         }
     }
 

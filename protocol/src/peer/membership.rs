@@ -390,9 +390,10 @@ impl Peer {
         let beyond = if complete { beyond_active } else { 0 };
         let now = self.cx.now;
         // Dials under way count as links, or a burst of records would make far more than enough.
-        let under_way = match self.has_rolls() {
-            true => self.cx.view.dialling(now),
-            false => 0,
+        let under_way = if self.has_rolls() {
+            self.cx.view.dialling(now)
+        } else {
+            0
         };
         let room = ACTIVE_LINKS_MAX.saturating_sub(linked + under_way);
         let room = room.max(beyond);
@@ -898,9 +899,10 @@ impl Peer {
         let live: Vec<PeerId> = view.live().map(|(peer, _)| peer).collect();
         let (now, round, me) = (self.cx.now, self.cx.round, self.cx.me());
         let view = &mut self.cx.view;
-        let told = match view.links.is_used() {
-            true => view.links.enter(now, round, me, &live),
-            false => view.measured.enter(now, round, me, &live),
+        let told = if view.links.is_used() {
+            view.links.enter(now, round, me, &live)
+        } else {
+            view.measured.enter(now, round, me, &live)
         };
         if let Some(told) = told {
             for peer in live {

@@ -44,9 +44,7 @@ impl Peer {
         self.cx.digests = digests;
         // Slices of an earlier life may still be under way. The time is the one input that differs.
         let started = Digest::of(&self.cx.now.as_nanos().to_le_bytes());
-        let mut session = [0; 8];
-        session.copy_from_slice(&started.as_bytes()[..8]);
-        self.cx.this_life.session = u64::from_le_bytes(session);
+        self.cx.this_life.session = started.first_bits();
         if let Some(snapshot) = snapshot {
             assert_eq!(
                 snapshot.plan, self.cx.directed.plan_hash,

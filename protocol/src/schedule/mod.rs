@@ -113,9 +113,10 @@ impl Schedule {
             Self::Sites { .. } => members as u64,
             _ => self.cost(members).shards,
         };
-        match self.relays() && members > 1 && shards <= len {
-            true => shards,
-            false => (members as u64).min(len).max(1),
+        if self.relays() && members > 1 && shards <= len {
+            shards
+        } else {
+            (members as u64).min(len).max(1)
         }
     }
 

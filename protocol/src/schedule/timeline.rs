@@ -245,9 +245,10 @@ impl Moment {
         for send in &ended {
             let from = usize::from(network.sends[*send].from);
             self.due.push((at + network.latency, Due::Arrives(*send)));
-            match network.answers[from] {
-                true => self.due.push((at + 2 * network.latency, Due::Free(from))),
-                false => self.busy[from] = false,
+            if network.answers[from] {
+                self.due.push((at + 2 * network.latency, Due::Free(from)))
+            } else {
+                self.busy[from] = false
             }
         }
         if !ended.is_empty() {

@@ -54,11 +54,12 @@ pub enum WireError {
 
 /// The same answer for every check: which field is out of range.
 pub(crate) fn ok(condition: bool, field: &str) -> Result<(), WireError> {
-    match condition {
-        true => Ok(()),
-        false => Err(WireError::OutOfRange {
+    if condition {
+        Ok(())
+    } else {
+        Err(WireError::OutOfRange {
             field: field.to_owned(),
-        }),
+        })
     }
 }
 

@@ -180,11 +180,9 @@ impl Setting {
     /// A key with its value. None if the key is longer than a message may hold, or has other characters.
     pub fn new(key: &str, value: &str) -> Option<Self> {
         let digest = Digest::of(&[key.as_bytes(), b"\0", value.as_bytes()].concat());
-        let mut first = [0; 8];
-        first.copy_from_slice(&digest.as_bytes()[..8]);
         let setting = Self {
             key: key.to_owned(),
-            fingerprint: u64::from_le_bytes(first),
+            fingerprint: digest.first_bits(),
         };
         setting.check().is_ok().then_some(setting)
     }
