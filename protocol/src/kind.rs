@@ -180,27 +180,27 @@ impl ExchangeKind {
         }
     }
 
-    /// Whether peers mix parameters with neighbours that a topology names.
+    /// Peers mix parameters with neighbours that a topology names.
     pub const fn has_neighbours(self) -> bool {
         self.facts().has_neighbours
     }
 
-    /// Whether pushes carry push-sum mass.
+    /// Pushes carry push-sum mass.
     pub const fn has_mass(self) -> bool {
         self.facts().has_mass
     }
 
-    /// Whether peers wait for each other: see [`ExchangeFacts::waits`].
+    /// Peers wait for each other: see [`ExchangeFacts::waits`].
     pub const fn waits(self) -> bool {
         self.facts().waits
     }
 
-    /// Whether a round ends with one anchor that a majority of the group agreed on.
+    /// A round ends with one anchor that a majority of the group agreed on.
     pub const fn agrees(self) -> bool {
         self.facts().agrees
     }
 
-    /// Whether a contribution is what training changed of the anchor, and not the parameters.
+    /// A contribution is the change of the anchor by training, and not the parameters.
     pub const fn moves_the_anchor(self) -> bool {
         self.facts().moves_the_anchor
     }
@@ -359,7 +359,7 @@ impl PullPlan {
         sync_every: 0,
     };
 
-    /// Whether a round is a mean over all peers.
+    /// A round is a mean over all peers.
     pub const fn syncs(&self, round: Round) -> bool {
         match round
             .0

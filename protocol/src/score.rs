@@ -50,7 +50,7 @@ impl Scoring {
     /// Bytes of the encoding of a plan without it.
     pub(crate) const NONE_BYTES: usize = 1;
 
-    /// Whether its numbers make sense.
+    /// Numbers that make sense.
     pub(crate) const fn fits(self) -> bool {
         self.batches > 0 && (self.memory as i64) < THOUSAND
     }

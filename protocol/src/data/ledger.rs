@@ -19,7 +19,7 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// Whether no contribution has named a pool yet.
+    /// Empty until a contribution has named a pool.
     pub fn is_empty(&self) -> bool {
         self.pools.is_empty()
     }

@@ -24,7 +24,7 @@ pub(crate) struct Mine {
     own: Option<u64>,
     /// How many of them are finished, and of those behind the last one.
     finished: u64,
-    /// Whether what was trained of them is in no contribution to come.
+    /// Set if no contribution to come holds what was trained of them.
     dropped: bool,
 }
 

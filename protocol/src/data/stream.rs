@@ -18,9 +18,9 @@ const HELD_ROUNDS: u64 = 3;
 pub(crate) struct Turn<'a> {
     /// The round.
     pub(crate) round: Round,
-    /// Whether its blocks were dealt a round before, because rounds overlap.
+    /// Set where rounds overlap: its blocks were dealt a round before.
     pub(crate) ahead: bool,
-    /// Whether a peer trains in a round.
+    /// Draws a peer for a round, or does not.
     pub(crate) draws: &'a dyn Fn(Round, PeerId) -> bool,
 }
 
@@ -57,7 +57,7 @@ pub(super) struct Entry {
     /// What stays with it: the block that it was in the middle of; all blocks of a round that had no
     /// result, or in which it was not counted.
     pub(super) held: Vec<Run>,
-    /// Whether it was not counted in the last round.
+    /// Set if it was not counted in the last round.
     pub(super) missed: bool,
 }
 

@@ -697,7 +697,7 @@ impl Peer {
         Some((branch, split.missing().count()))
     }
 
-    /// Whether peers of another branch are linked.
+    /// Peers of another branch are linked.
     pub fn meets_another_branch(&self) -> bool {
         self.cx.view.apart().next().is_some()
     }

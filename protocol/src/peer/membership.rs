@@ -548,12 +548,12 @@ impl Peer {
 
 /// A peer of a grid or of cells: its place in the roll, links to its mates, and the way in for one without a place.
 impl Peer {
-    /// Whether swarms of this run have a roll.
+    /// Swarms of this run have a roll.
     pub(super) const fn has_rolls(&self) -> bool {
         self.cx.plan.agreement.grouping.has_roll()
     }
 
-    /// Whether this peer takes part in no round, because it has no place in the roll.
+    /// This peer takes part in no round, because it has no place in the roll.
     pub(super) fn is_outside(&self) -> bool {
         let place = self
             .cx
@@ -624,18 +624,18 @@ impl Peer {
         }
     }
 
-    /// Whether the roll has a place for this peer.
+    /// This peer has a place in the roll.
     pub(super) fn sits(&self) -> bool {
         self.cx.rolls.roll.is_some() && !self.is_outside()
     }
 
-    /// Whether this peer follows the others without taking part, for want of a place.
+    /// This peer follows the others without taking part, for want of a place.
     pub(super) fn only_follows(&self) -> bool {
         let outside = self.cx.rolls.roll.is_some() && self.is_outside();
         self.life.once.observes || (outside && !self.trains_outside())
     }
 
-    /// Whether a peer without a place trains on from its own parameters: where peers agree on no anchor.
+    /// A peer without a place trains on from its own parameters: where peers agree on no anchor.
     pub(super) const fn trains_outside(&self) -> bool {
         self.cx.plan.exchange.facts().deals_cells
     }
@@ -655,7 +655,7 @@ impl Peer {
         remote.is_some_and(|remote| remote.linked && remote.greeted)
     }
 
-    /// Whether all of this peer's mates are here.
+    /// All of this peer's mates are here.
     pub(super) fn all_mates_here(&self) -> bool {
         if let Some(Missing::Link(mate)) = self.life.once.waits_for
             && self.cx.rolls.mates.contains(&mate)

@@ -389,7 +389,7 @@ impl Peer {
         self.cx.round
     }
 
-    /// Whether it has begun its first round in this life.
+    /// It has begun its first round in this life.
     pub fn has_begun(&self) -> bool {
         self.life.once.begun
     }
@@ -404,7 +404,7 @@ impl Peer {
         &self.cx.view
     }
 
-    /// Whether it has a place in a roll.
+    /// It has a place in a roll.
     pub fn has_place(&self) -> bool {
         self.sits()
     }
@@ -419,7 +419,7 @@ impl Peer {
         self.cx.anchor()
     }
 
-    /// Whether it takes part in rounds.
+    /// It takes part in rounds.
     pub fn ready(&self) -> bool {
         match self.phase {
             _ if self.life.once.observes => false,

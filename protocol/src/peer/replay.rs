@@ -295,7 +295,7 @@ impl Replay {
         }
     }
 
-    /// Whether the members' scores are here; orders them to be read.
+    /// Orders the members' scores to be read; false until they are here.
     fn scores_are_read(&mut self, cx: &mut Context) -> bool {
         let decisions = self.decisions.values();
         let reads = self.reads.get_or_insert_with(|| {
@@ -348,7 +348,7 @@ pub(super) fn wait_for_state(cx: &mut Context, allowed: Duration) {
     cx.timers.set(Timer::CatchUp, deadline);
 }
 
-/// Whether a decision of a fragment can be one of this peer's round.
+/// A decision of a fragment can be one of this peer's round.
 fn fits_the_plan(cx: &Context, fragment: FragmentId, decision: &FragmentMessage) -> bool {
     let plan = &cx.plan;
     if !plan.overlap.exchanges(cx.round, fragment) {

@@ -302,7 +302,7 @@ impl Peer {
         self.check_outcome();
     }
 
-    /// Whether the exchange has ended, and what follows.
+    /// Applies fragments whose exchange has ended, and leaves the phase once all have.
     pub(super) fn check_outcome(&mut self) {
         if self.phase != Phase::Exchange {
             return;
@@ -752,13 +752,13 @@ impl Peer {
         }
     }
 
-    /// Whether all rounds are done.
+    /// All rounds are done.
     pub(super) fn is_over(&self) -> bool {
         let rounds = self.cx.plan.rounds;
         rounds > 0 && self.cx.round.0 >= rounds
     }
 
-    /// Whether this peer begins no round.
+    /// The owner has paused the run: this peer begins no round.
     pub(super) fn holds(&self) -> bool {
         !self.is_over() && self.cx.directed.pauses(self.cx.round)
     }

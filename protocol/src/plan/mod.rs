@@ -143,7 +143,7 @@ impl Plan {
         }
     }
 
-    /// Whether contributions are scored before they are merged. Each member's scores are a part, too.
+    /// Contributions are scored before they are merged. Each member's scores are a part, too.
     pub const fn scores(&self) -> bool {
         self.agreement.scoring.is_some()
     }
@@ -163,12 +163,12 @@ impl Plan {
         bytes.max().unwrap_or(0)
     }
 
-    /// Whether members of a group go by rates that they measure, so that its proposer must name them.
+    /// Members of a group go by rates that they measure, so that its proposer must name them.
     pub(crate) const fn names_links(&self) -> bool {
         self.schedule.link_plan().is_some() && !self.agreement.signs()
     }
 
-    /// Whether members of a group go by where they are, so that its proposer must say it.
+    /// Members of a group go by where they are, so that its proposer must say it.
     pub(crate) const fn names_places(&self) -> bool {
         (self.agreement.parts > 0 || self.schedule.goes_by_sites()) && !self.agreement.signs()
     }
@@ -182,7 +182,7 @@ impl Plan {
         PlanHash::from_bytes(*Digest::of(&bytes).as_bytes())
     }
 
-    /// Whether this many contributions are too few to be combined.
+    /// This many contributions are too few to be combined.
     pub(crate) fn too_few(&self, contributions: usize) -> bool {
         contributions < usize::from(self.agreement.contributions.max(1))
     }

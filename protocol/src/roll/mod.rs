@@ -75,7 +75,7 @@ pub struct Roll {
     digest: Digest,
     /// The round from which its newest peers are in it.
     newest: Round,
-    /// Whether it knows how fast some of its peers send.
+    /// Set if it knows how fast some of its peers send.
     rated: bool,
     /// Its bytes, once a state or a checkpoint needed them. Most rolls last for many of these.
     bytes: OnceLock<Vec<u8>>,
@@ -153,7 +153,7 @@ impl Roll {
         self.newest
     }
 
-    /// Whether it knows how fast some of its peers send.
+    /// Set if it knows how fast some of its peers send.
     pub(crate) const fn is_rated(&self) -> bool {
         self.rated
     }

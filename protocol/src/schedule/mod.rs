@@ -120,12 +120,12 @@ impl Schedule {
         }
     }
 
-    /// Whether members pass on what others encoded.
+    /// Members pass on what others encoded.
     pub fn relays(&self) -> bool {
         *self != Self::Butterfly
     }
 
-    /// Whether it goes by the sites of the members.
+    /// It goes by the sites of the members.
     pub const fn goes_by_sites(&self) -> bool {
         matches!(self, Self::Sites { .. })
     }

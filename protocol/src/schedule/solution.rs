@@ -72,7 +72,7 @@ pub struct Certificate {
     pub butterfly: u64,
     /// What no schedule is below.
     pub least: u64,
-    /// Whether no order of the same trees' sends is faster.
+    /// Set if no order of the same trees' sends is faster.
     pub proven: bool,
 }
 

@@ -25,7 +25,7 @@ const MICROS: u64 = 1_000_000;
 pub(crate) struct Send {
     /// The shard.
     pub(crate) shard: u16,
-    /// Whether it carries the result.
+    /// Set if it carries the result.
     pub(crate) down: bool,
     /// The sender.
     pub(crate) from: u8,
@@ -50,7 +50,7 @@ pub(super) struct Network<'a> {
     pub(super) tails: Vec<u64>,
     /// What each member's sends take at least, alone.
     times: Vec<u64>,
-    /// Whether a member waits for the answer to a send.
+    /// Set while a member waits for the answer to a send.
     answers: Vec<bool>,
 }
 
