@@ -150,12 +150,9 @@ impl Peer {
         if fits {
             Ok(())
         } else {
-            Err(PeerError::Unexpected {
-                what: format!(
-                    "a state of {} bytes, more than the plan allows",
-                    state.bytes
-                ),
-            })
+            let bytes = state.bytes;
+            let what = format!("a state of {bytes} bytes, more than the plan allows");
+            Err(PeerError::unexpected(what))
         }
     }
 

@@ -198,7 +198,8 @@ impl Peer {
         round: Round,
         ready: bool,
         anchor: Digest,
-        (muster, branch): (Muster, Option<Branch>),
+        muster: Muster,
+        branch: Option<Branch>,
     ) {
         let mine = self.cx.round;
         let Some(remote) = self.cx.view.get_mut(from) else {
@@ -325,9 +326,8 @@ impl Peer {
         let (mut news, mut newcomers) = (false, Vec::new());
         for record in records.iter().filter(|r| r.peer != me) {
             if record.run != self.cx.plan.run {
-                return Err(PeerError::Unexpected {
-                    what: format!("a record of {} for another run", record.peer),
-                });
+                let what = format!("a record of {} for another run", record.peer);
+                return Err(PeerError::unexpected(what));
             }
             self.note_clock(from, record);
             if record.expires > latest {
@@ -923,9 +923,8 @@ impl Peer {
             .max()
             .is_none_or(|class| class <= LinkRates::CLASS_MAX);
         if !view.links.is_used() || !known {
-            return Err(PeerError::Unexpected {
-                what: "rates of links in a run that needs none, or none of its classes".to_owned(),
-            });
+            let what = "rates of links in a run that needs none, or none of its classes";
+            return Err(PeerError::unexpected(what));
         }
         view.links.hear(from, told);
         Ok(())

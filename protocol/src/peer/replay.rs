@@ -124,15 +124,10 @@ impl Replay {
         liars: usize,
         message: &Scoped,
     ) -> Result<Step, PeerError> {
-        let wrong = |what: &str| {
-            Err(PeerError::Unexpected {
-                what: what.to_owned(),
-            })
-        };
         let mut plain = message.clone();
         if cx.plan.agreement.signs() {
             let Some(proven) = proven(cx, message) else {
-                return wrong("a decision without its proof");
+                return Err(PeerError::unexpected("a decision without its proof"));
             };
             if proven.signers <= liars {
                 return Ok(Step::AskOthers);
@@ -145,7 +140,8 @@ impl Replay {
         }
         let fragment = message.fragment;
         if !fits_the_plan(cx, fragment, &plain.body) {
-            return wrong("a decision that does not fit the plan");
+            let what = "a decision that does not fit the plan";
+            return Err(PeerError::unexpected(what));
         }
         if plain != *message {
             self.proofs.insert(fragment, message.clone());

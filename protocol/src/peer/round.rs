@@ -407,10 +407,8 @@ impl Peer {
         let note = self.cx.rolls.take_note();
         let counted = self.cx.counted(note.as_ref()).or(decided);
         self.pacer.ended(self.cx.now);
-        if self
-            .cx
-            .settle_notes(round, counted == Some(Counted::Merged), said)
-        {
+        let merged = counted == Some(Counted::Merged);
+        if self.cx.settle_notes(round, merged, said) {
             self.pacer.forget_waits();
         }
         if let Some(counted) = counted {
@@ -427,20 +425,14 @@ impl Peer {
     }
 
     fn saved(&mut self, done: &Done) {
+        let round = self.cx.round;
         self.life.saved_at = self.cx.now;
+        // Training continues without a checkpoint that failed. The round counts as saved, or this would be
+        // repeated at once and for ever.
+        self.life.saved_round = Some(round);
         match done {
-            Done::Saved => {
-                self.life.saved_round = Some(self.cx.round);
-                self.cx.emit(Event::Saved {
-                    round: self.cx.round,
-                });
-            }
-            other => {
-                // Training continues without the checkpoint. The round counts as saved, or this
-                // would be repeated at once and for ever.
-                self.life.saved_round = Some(self.cx.round);
-                self.report_failure(other);
-            }
+            Done::Saved => self.cx.emit(Event::Saved { round }),
+            other => self.report_failure(other),
         }
         match self.phase {
             Phase::Leaving => self.left(),
@@ -454,20 +446,15 @@ impl Peer {
 impl Peer {
     /// A round has been cut: orders the beginning of the next one.
     pub(super) fn train_ahead(&mut self) {
-        let pauses = self.cx.directed.pauses(self.cx.round.next());
-        if self.cx.plan.trains_ahead(self.cx.round) && !pauses {
+        let next = self.cx.round.next();
+        if self.cx.plan.trains_ahead(self.cx.round) && !self.cx.directed.pauses(next) {
             let order = Order::Train {
-                round: self.cx.round.next(),
+                round: next,
                 budget: StepBudget::Steps(self.cx.plan.overlap.late_steps),
                 cut: false,
                 peers: self.cx.participants(),
-                blocks: self.cx.tell_blocks(self.cx.round.next()),
-                rules: self
-                    .cx
-                    .directed
-                    .all()
-                    .in_force(self.cx.round.next())
-                    .training,
+                blocks: self.cx.tell_blocks(next),
+                rules: self.cx.directed.all().in_force(next).training,
             };
             self.life.ahead.order = Some(self.cx.order(order));
         }
