@@ -87,10 +87,6 @@ impl Trees for HalvingDoubling {
         (apart != 0).then(|| fold.rank(place ^ power_below(apart)))
     }
 
-    fn down(&self, n: usize, shard: usize, rank: usize) -> Option<usize> {
-        self.up(n, shard, rank)
-    }
-
     fn cost(&self, n: usize) -> ScheduleCost {
         let Fold { core, rest } = Fold::of(n);
         let (p, folded) = (core as u64, u64::from(rest > 0));

@@ -220,10 +220,6 @@ impl Trees for Packing {
         }
     }
 
-    fn down(&self, n: usize, shard: usize, rank: usize) -> Option<usize> {
-        self.up(n, shard, rank)
-    }
-
     fn cost(&self, n: usize) -> ScheduleCost {
         if n != self.members() {
             return Butterfly.cost(n);

@@ -178,10 +178,6 @@ impl Trees for Solution {
         (parent != rank).then_some(parent)
     }
 
-    fn down(&self, n: usize, shard: usize, rank: usize) -> Option<usize> {
-        self.up(n, shard, rank)
-    }
-
     fn cost(&self, n: usize) -> ScheduleCost {
         let sent = |rank: usize| {
             self.sends
