@@ -19,16 +19,12 @@ impl GroupTag {
         for member in members {
             bytes.extend_from_slice(member.as_bytes());
         }
-        let mut first = [0u8; 8];
-        first.copy_from_slice(&Digest::of(&bytes).as_bytes()[..8]);
-        Self(u64::from_le_bytes(first))
+        Self::of_digest(&Digest::of(&bytes))
     }
 
     /// The tag of a group that a digest names.
     pub fn of_digest(digest: &Digest) -> Self {
-        let mut first = [0u8; 8];
-        first.copy_from_slice(&digest.as_bytes()[..8]);
-        Self(u64::from_le_bytes(first))
+        Self(digest.first_bits())
     }
 
     /// A tag with these bits.

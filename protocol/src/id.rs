@@ -20,6 +20,12 @@ macro_rules! id32 {
                 &self.0
             }
 
+            /// The first eight bytes as a number.
+            pub fn first_bits(&self) -> u64 {
+                let bytes = self.0.iter().take(8).rev();
+                bytes.fold(0, |bits, byte| bits << 8 | u64::from(*byte))
+            }
+
             /// All 64 hexadecimal digits.
             pub fn to_hex(&self) -> String {
                 use fmt::Write;

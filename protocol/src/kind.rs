@@ -180,27 +180,27 @@ impl ExchangeKind {
         }
     }
 
-    /// Whether peers mix parameters with neighbours that a topology names.
+    /// Peers mix parameters with neighbours that a topology names.
     pub const fn has_neighbours(self) -> bool {
         self.facts().has_neighbours
     }
 
-    /// Whether pushes carry push-sum mass.
+    /// Pushes carry push-sum mass.
     pub const fn has_mass(self) -> bool {
         self.facts().has_mass
     }
 
-    /// Whether peers wait for each other: see [`ExchangeFacts::waits`].
+    /// Peers wait for each other: see [`ExchangeFacts::waits`].
     pub const fn waits(self) -> bool {
         self.facts().waits
     }
 
-    /// Whether a round ends with one anchor that a majority of the group agreed on.
+    /// A round ends with one anchor that a majority of the group agreed on.
     pub const fn agrees(self) -> bool {
         self.facts().agrees
     }
 
-    /// Whether a contribution is what training changed of the anchor, and not the parameters.
+    /// A contribution is the change of the anchor by training, and not the parameters.
     pub const fn moves_the_anchor(self) -> bool {
         self.facts().moves_the_anchor
     }
@@ -248,9 +248,10 @@ impl ExchangeKind {
                 }
                 let many = usize::from(center.buffer) > GROUP_MEMBERS_MAX;
                 let leads = center.lead.is_none_or(|l| (1..=l.most).contains(&l.least));
-                match !leads || center.buffer == 0 || many {
-                    true => Err(KindError::Center),
-                    false => Ok(()),
+                if !leads || center.buffer == 0 || many {
+                    Err(KindError::Center)
+                } else {
+                    Ok(())
                 }
             }
             _ => Ok(()),
@@ -358,7 +359,7 @@ impl PullPlan {
         sync_every: 0,
     };
 
-    /// Whether a round is a mean over all peers.
+    /// A round is a mean over all peers.
     pub const fn syncs(&self, round: Round) -> bool {
         match round
             .0
@@ -372,19 +373,17 @@ impl PullPlan {
 
     /// Rounds that an answer to a question of `round` may be behind it.
     pub const fn slack(&self, round: Round) -> u32 {
-        match self.syncs(round) {
-            true => 0,
-            false => self.staleness,
-        }
+        if self.syncs(round) { 0 } else { self.staleness }
     }
 
     /// Rounds that a peer may be ahead of a partner that still asks it, where no deadline passes:
     /// one more than answers may be old, or the lead over a backup partner.
     pub const fn gap(&self) -> u32 {
         let waited = self.staleness.saturating_add(1);
-        match self.backup > 0 && self.lead > waited {
-            true => self.lead,
-            false => waited,
+        if self.backup > 0 && self.lead > waited {
+            self.lead
+        } else {
+            waited
         }
     }
 
@@ -392,9 +391,10 @@ impl PullPlan {
     /// one for each round of the gap.
     pub const fn queue(&self) -> usize {
         let kept = self.gap().saturating_add(1) as usize;
-        match kept > PULL_QUEUE_MAX {
-            true => PULL_QUEUE_MAX,
-            false => kept,
+        if kept > PULL_QUEUE_MAX {
+            PULL_QUEUE_MAX
+        } else {
+            kept
         }
     }
 

@@ -205,9 +205,12 @@ impl Chosen {
         };
         let least = (0..=last).map(waits).fold(f64::INFINITY, f64::min);
         // What fits by the wait that is the least, or by one that is somewhat below it.
-        let fits = |part: f64| match part * least <= room {
-            true => room,
-            false => HALVES * least,
+        let fits = |part: f64| {
+            if part * least <= room {
+                room
+            } else {
+                HALVES * least
+            }
         };
         if least > room && self.tried[last].is_none() {
             return last as u8;

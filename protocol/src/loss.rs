@@ -35,10 +35,11 @@ impl Loss {
     /// What a peer claims of a measured loss. Training that diverged has the highest loss, and one that
     /// is negative counts as zero, because the rule is about the ratio of two losses.
     pub fn of(measured: f64) -> Self {
-        match measured.is_nan() {
-            true => Self(LOSS_MAX),
+        if measured.is_nan() {
+            Self(LOSS_MAX)
+        } else {
             // A negative zero becomes a zero.
-            false => Self((measured as f32).clamp(0.0, LOSS_MAX) + 0.0),
+            Self((measured as f32).clamp(0.0, LOSS_MAX) + 0.0)
         }
     }
 
@@ -54,9 +55,10 @@ impl TryFrom<f32> for Loss {
     fn try_from(found: f32) -> Result<Self, NoLoss> {
         // A negative zero is left out too: equal losses have equal bytes.
         let fits = found.is_sign_positive() && found <= LOSS_MAX;
-        match fits {
-            true => Ok(Self(found)),
-            false => Err(NoLoss { found }),
+        if fits {
+            Ok(Self(found))
+        } else {
+            Err(NoLoss { found })
         }
     }
 }
@@ -141,9 +143,10 @@ impl Losses {
         let before = self.steps(start, (1, start));
         let wanted = (f64::from(start) * (last.value() / first.value()).sqrt()).ceil();
         // A loss that was zero from the beginning has not fallen: then `wanted` is not a number.
-        let now = match wanted < f64::from(before) {
-            true => wanted as u32,
-            false => (u64::from(before) * u64::from(factor) / 1000) as u32,
+        let now = if wanted < f64::from(before) {
+            wanted as u32
+        } else {
+            (u64::from(before) * u64::from(factor) / 1000) as u32
         };
         self.steps = Some(now.clamp(1, before));
     }
@@ -186,9 +189,10 @@ mod tests {
     /// not rounded; ours is rounded down.
     fn reference(start: f64, first: f64, last: f64, before: f64) -> f64 {
         let wanted = (start * (last / first).sqrt()).ceil();
-        match wanted < before {
-            true => wanted.max(1.0),
-            false => (0.5 * before).floor().max(1.0),
+        if wanted < before {
+            wanted.max(1.0)
+        } else {
+            (0.5 * before).floor().max(1.0)
         }
     }
 

@@ -34,17 +34,17 @@ pub enum Layers {
 }
 
 impl Layers {
-    /// Whether fragments leave during the backward pass.
+    /// Fragments leave during the backward pass.
     pub const fn leave_early(self) -> bool {
         !matches!(self, Self::Together)
     }
 
-    /// Whether all fragments are exchanged at a time, so that one can overtake another.
+    /// All fragments are exchanged at a time, so that one can overtake another.
     pub const fn overtake(self) -> bool {
         matches!(self, Self::ByPriority | Self::IntoForward | Self::Decoupled)
     }
 
-    /// Whether the next forward pass begins while fragments are still exchanged.
+    /// The next forward pass begins while fragments are still exchanged.
     pub const fn reach_forward(self) -> bool {
         matches!(self, Self::IntoForward | Self::Decoupled)
     }
@@ -71,7 +71,7 @@ impl OverlapPlan {
         layers: Layers::Together,
     };
 
-    /// Whether a round exchanges a fragment.
+    /// A round exchanges a fragment.
     pub const fn exchanges(self, round: Round, fragment: FragmentId) -> bool {
         let stagger = if self.stagger == 0 { 1 } else { self.stagger };
         round.0 % stagger as u64 == (fragment.0 % stagger) as u64

@@ -11,7 +11,5 @@ pub(crate) fn rendezvous(run: &RunId, round: Round, slot: u8, peer: PeerId) -> u
     bytes[32..64].copy_from_slice(peer.as_bytes());
     bytes[64..72].copy_from_slice(&round.0.to_le_bytes());
     bytes[72] = slot;
-    let mut first = [0u8; 8];
-    first.copy_from_slice(&Digest::of(&bytes).as_bytes()[..8]);
-    u64::from_le_bytes(first)
+    Digest::of(&bytes).first_bits()
 }

@@ -50,7 +50,7 @@ impl Scoring {
     /// Bytes of the encoding of a plan without it.
     pub(crate) const NONE_BYTES: usize = 1;
 
-    /// Whether its numbers make sense.
+    /// Numbers that make sense.
     pub(crate) const fn fits(self) -> bool {
         self.batches > 0 && (self.memory as i64) < THOUSAND
     }
@@ -76,14 +76,15 @@ impl Score {
     /// That of a loss before and after a contribution. A loss that is not finite afterwards is the worst.
     pub fn of(before: f64, after: f64) -> Self {
         let lower = (before - after) / UNIT;
-        match after.is_finite() && !lower.is_nan() {
-            true => Self(
+        if after.is_finite() && !lower.is_nan() {
+            Self(
                 lower
                     .round()
                     .clamp(-f64::from(LOSS_SCORE_MAX), f64::from(LOSS_SCORE_MAX))
                     as i32,
-            ),
-            false => Self::WORST,
+            )
+        } else {
+            Self::WORST
         }
     }
 
@@ -97,9 +98,10 @@ impl TryFrom<i32> for Score {
     type Error = NoScore;
 
     fn try_from(found: i32) -> Result<Self, NoScore> {
-        match (-LOSS_SCORE_MAX..=LOSS_SCORE_MAX).contains(&found) {
-            true => Ok(Self(found)),
-            false => Err(NoScore { found }),
+        if (-LOSS_SCORE_MAX..=LOSS_SCORE_MAX).contains(&found) {
+            Ok(Self(found))
+        } else {
+            Err(NoScore { found })
         }
     }
 }

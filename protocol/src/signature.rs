@@ -30,7 +30,7 @@ impl Signature {
         bytes
     }
 
-    /// Whether it is still to be filled in.
+    /// It is still to be filled in.
     pub fn is_blank(&self) -> bool {
         *self == Self::BLANK
     }
@@ -80,7 +80,7 @@ impl SealMemory {
         self.made.push_back((Digest::of(statement), signature));
     }
 
-    /// Whether this signature was checked before and was right.
+    /// This signature was checked before and was right.
     pub fn is_right(&self, by: PeerId, statement: &[u8], signature: &Signature) -> bool {
         self.right.contains(&name(by, statement, signature))
     }

@@ -124,7 +124,7 @@ pub enum Tag {
         group: GroupTag,
         /// The rows whose contributions are in every part.
         rows: Members,
-        /// Whether the receiver's contribution is in it.
+        /// Set if the receiver's contribution is in it.
         counted: bool,
     },
     /// In gossip: parameters with a share of their sender's push-sum weight.
@@ -146,7 +146,7 @@ pub enum Tag {
     },
     /// Along a spanning tree: the mean of the parameters on the sender's side of the link.
     Relayed {
-        /// Whether it travels towards the root.
+        /// Set on the way towards the root.
         up: bool,
         /// How many peers' parameters it is the mean of.
         peers: u32,

@@ -69,9 +69,10 @@ impl LinkRates {
 
     /// The class of the link between two ranks; 0 beyond the last rank.
     pub fn class(&self, a: usize, b: usize) -> u8 {
-        match b < self.count {
-            true => self.classes.get(a * self.count + b).copied().unwrap_or(0),
-            false => 0,
+        if b < self.count {
+            self.classes.get(a * self.count + b).copied().unwrap_or(0)
+        } else {
+            0
         }
     }
 }

@@ -23,17 +23,17 @@ pub(crate) struct Absence {
 }
 
 impl Absence {
-    /// Whether rounds go on without the peer.
+    /// Rounds go on without the peer.
     pub(crate) fn is_away(&self, round: Round) -> bool {
         self.away.is_some_and(|(back, _)| round < back)
     }
 
-    /// Whether the peer is without a seat and has another chance in this round.
+    /// The peer is without a seat and has another chance in this round.
     pub(crate) fn has_a_chance(&self, round: Round) -> bool {
         self.away.is_some_and(|(back, _)| round >= back)
     }
 
-    /// Whether the peer's chance ends with this round.
+    /// The peer's chance ends with this round.
     fn is_over(&self, round: Round) -> bool {
         let last = |back: Round| round.since(back) + 1 >= CHANCE_ROUNDS;
         self.away

@@ -372,12 +372,12 @@ impl Context {
         self.directed.in_force = in_force;
     }
 
-    /// Whether members say their losses or waits, because the pace of the run follows them.
+    /// Members claim their losses or waits, because the pace of the run follows them.
     pub(crate) fn follows_losses(&self) -> bool {
         self.directed.configured().1.is_agreed()
     }
 
-    /// Whether members say a number with their contributions: their losses or waits, for the pace, or waits for
+    /// Members claim a number with their contributions: their losses or waits, for the pace, or waits for
     /// the codec.
     pub(crate) fn says_losses(&self) -> bool {
         self.follows_losses() || self.plan.agreement.ladder.is_some()
@@ -389,7 +389,7 @@ impl Context {
         joint(self.anchor(), self.directed.in_force.rules())
     }
 
-    /// Whether a peer that begins a round like this has this anchor, as far as this peer can tell: it may know
+    /// A peer that begins a round like this has this anchor, as far as this peer can tell: it may know
     /// fewer directives than this one, or this one may have heard of them since the round began.
     pub(crate) fn starts_from(&self, anchor: Digest, round: Round, start: Digest) -> bool {
         let rules = self.directed.all.in_force(round).rules();

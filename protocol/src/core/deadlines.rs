@@ -154,9 +154,10 @@ impl Deadlines {
                 .collect(),
             _ => Vec::new(),
         };
-        match known.is_empty() {
-            true => self.plan.initial,
-            false => median(known).max(self.plan.initial),
+        if known.is_empty() {
+            self.plan.initial
+        } else {
+            median(known).max(self.plan.initial)
         }
     }
 
@@ -195,9 +196,10 @@ impl Deadlines {
     /// How long to wait for late peers: twice their median lateness.
     pub(crate) fn grace(&self) -> Duration {
         let last = &self.lateness;
-        let usual = match last.last.len() < SAMPLES_MIN {
-            true => self.plan.initial,
-            false => median(last.durations().collect()) * GRACE_MEDIANS,
+        let usual = if last.last.len() < SAMPLES_MIN {
+            self.plan.initial
+        } else {
+            median(last.durations().collect()) * GRACE_MEDIANS
         };
         usual.clamp(self.plan.floor, self.plan.ceiling)
     }

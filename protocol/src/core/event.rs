@@ -208,7 +208,7 @@ pub enum Event {
     Replayed {
         /// The round.
         round: Round,
-        /// Whether what this peer trained stays on top of the result.
+        /// Set if what this peer trained stays on top of the result.
         kept: bool,
     },
     /// A wait ended.
@@ -219,7 +219,7 @@ pub enum Event {
         waited: Duration,
         /// How long at most.
         allowed: Duration,
-        /// Whether it ended because the time was up.
+        /// Set if it ended because the time was up.
         expired: bool,
     },
     /// A peer broke a rule.
@@ -236,7 +236,7 @@ pub enum Event {
     Lied {
         /// Which.
         peer: PeerId,
-        /// Whether everyone can check that.
+        /// Set if everyone can check that.
         proven: bool,
         /// In which round.
         round: Round,
@@ -313,7 +313,7 @@ pub enum Event {
     NotMerged {
         /// The round that was to merge them.
         round: Round,
-        /// Whether it is tried no more: one side takes over the other's state.
+        /// Set if it is tried no more: one side takes over the other's state.
         given_up: bool,
     },
     /// This peer's branch is kept in a checkpoint, because another state takes its place.

@@ -29,7 +29,7 @@ pub struct PeerConfig {
     pub companions: usize,
     /// How long it waits for them, or, when it joins, for a peer that has a state.
     pub start_wait: Duration,
-    /// Whether it joins a run that others began: it trains nothing before it has their state.
+    /// Set to join a run that others began: it trains nothing before it has their state.
     pub join: bool,
     /// How often it writes a checkpoint; `None` for only at the end.
     pub save_every: Option<Duration>,
@@ -38,7 +38,7 @@ pub struct PeerConfig {
     /// The most of the time, in percent, that these evaluations may take: then some of them are left out. Zero for
     /// no bound.
     pub evaluate_percent: u8,
-    /// Whether it leaves by itself when the plan's rounds are done.
+    /// Set to leave without being told once the plan's rounds are done.
     pub leave_when_finished: bool,
     /// The data set that it shares with others, if it does.
     pub pool: Option<Pool>,
@@ -49,7 +49,7 @@ pub struct PeerConfig {
 pub(crate) struct ThisLife {
     /// Tells it from earlier ones. Statements of an earlier life count in no group of this one.
     pub(crate) session: u64,
-    /// Whether this peer took rounds over from others and has not been in a group since: it may not
+    /// Set from the takeover of others' rounds until this peer is in a group: it may not
     /// know all peers yet.
     pub(crate) newcomer: bool,
     /// The last round that this peer's contribution could not be made for.
@@ -135,7 +135,7 @@ impl Directed {
         (budget, pace)
     }
 
-    /// Whether a round must not begin.
+    /// A round must not begin.
     pub(crate) fn pauses(&self, round: Round) -> bool {
         self.all.in_force(round).paused.is_some()
     }

@@ -48,7 +48,7 @@ impl Links {
         self.every = every;
     }
 
-    /// Whether peers tell each other rates.
+    /// Peers tell each other rates.
     pub(crate) const fn is_used(&self) -> bool {
         self.every > 0
     }

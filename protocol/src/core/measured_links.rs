@@ -91,7 +91,7 @@ impl MeasuredLinks {
         self.every = every;
     }
 
-    /// Whether peers measure links.
+    /// Peers measure links.
     pub(crate) const fn is_used(&self) -> bool {
         self.every > 0
     }

@@ -64,13 +64,13 @@ pub(crate) struct RoundEnd<'a> {
 
 /// [`Note`] without its type.
 trait AnyNote {
-    fn wrap(&self, plan: &Plan, directed: &Directed, inner: Vec<u8>) -> Vec<u8>;
-    fn unwrap(&mut self, plan: &Plan, directed: &Directed, outer: Vec<u8>) -> Vec<u8>;
+    fn encode_around(&self, plan: &Plan, directed: &Directed, inner: Vec<u8>) -> Vec<u8>;
+    fn decode_around(&mut self, plan: &Plan, directed: &Directed, outer: Vec<u8>) -> Vec<u8>;
     fn end_round(&mut self, end: &mut RoundEnd<'_>, merged: bool);
 }
 
 impl<T: Note> AnyNote for T {
-    fn wrap(&self, plan: &Plan, directed: &Directed, inner: Vec<u8>) -> Vec<u8> {
+    fn encode_around(&self, plan: &Plan, directed: &Directed, inner: Vec<u8>) -> Vec<u8> {
         if T::is_kept(plan, directed) {
             encode_value(&(inner, self))
         } else {
@@ -79,7 +79,7 @@ impl<T: Note> AnyNote for T {
     }
 
     /// Takes the note over and returns what is inside. What cannot be read is as if there were none.
-    fn unwrap(&mut self, plan: &Plan, directed: &Directed, outer: Vec<u8>) -> Vec<u8> {
+    fn decode_around(&mut self, plan: &Plan, directed: &Directed, outer: Vec<u8>) -> Vec<u8> {
         let (inner, note) = if T::is_kept(plan, directed) {
             decode_limited::<(Vec<u8>, T), SHARED_BYTES_MAX>(&outer).unwrap_or_default()
         } else {
@@ -204,7 +204,7 @@ impl Context {
         Replicated {
             roll: roll.map_or(Vec::new(), |roll| roll.to_bytes()),
             ledger: notes.fold(ledger, |inner, note| {
-                note.wrap(&self.plan, &self.directed, inner)
+                note.encode_around(&self.plan, &self.directed, inner)
             }),
         }
     }
@@ -235,7 +235,7 @@ impl Context {
         }
         let notes = self.data.notes_mut().into_iter().rev();
         let ledger = notes.fold(ledger.to_vec(), |outer, note| {
-            note.unwrap(&self.plan, &self.directed, outer)
+            note.decode_around(&self.plan, &self.directed, outer)
         });
         self.data.ledger = Ledger::from_bytes(&ledger).unwrap_or_default();
     }

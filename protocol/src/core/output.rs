@@ -110,3 +110,10 @@ pub enum PeerError {
     #[error("malformed message: {0}")]
     Malformed(WireError),
 }
+
+impl PeerError {
+    pub(crate) fn unexpected(what: impl Into<String>) -> Self {
+        let what = what.into();
+        Self::Unexpected { what }
+    }
+}

@@ -8,19 +8,19 @@ use core::time::Duration;
 /// What is known of one other peer.
 #[derive(Clone, Debug, Default)]
 pub struct Remote {
-    /// Whether a link is up.
+    /// Set while a link is up.
     pub linked: bool,
-    /// Whether it said a compatible hello on this link.
+    /// Set once it said a compatible hello on this link.
     pub greeted: bool,
-    /// Whether it takes part in rounds, in its own words.
+    /// Set while it takes part in rounds, as it says.
     pub ready: bool,
-    /// Whether it has begun, in its own words.
+    /// How far it is on its way to its first round, as it says.
     pub muster: Muster,
-    /// Whether it takes part for the first time and is not waited for yet.
+    /// Set while it takes part for the first time and is not waited for.
     pub probation: bool,
     /// The last round in which it was in a group with this peer, on this link.
     pub grouped: Option<Round>,
-    /// Whether it failed to do its part and has not spoken since.
+    /// Set from a failure to do its part until it speaks.
     pub suspected: bool,
     /// The round it is in, in its own words.
     pub round: Round,
@@ -51,9 +51,9 @@ pub(crate) struct Conduct {
 /// How a remote is reached, and what was tried.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Contact {
-    /// Whether its certificate gives it no part in rounds.
+    /// Set if its certificate gives it no part in rounds.
     pub(crate) observes: bool,
-    /// Whether this peer said goodbye to it on this link: what it sends is rejected.
+    /// Set once this peer said goodbye to it on this link: what it sends is rejected.
     pub(crate) refused: bool,
     /// Its newest peer record.
     pub(crate) record: Option<PeerRecord>,
@@ -63,16 +63,16 @@ pub(crate) struct Contact {
     pub(crate) dials: u32,
     /// When it is dialled next.
     pub(crate) dial_at: Option<Time>,
-    /// Whether it holds the state with which this peer began, and begins when it hears of that.
+    /// Set if it has the state with which this peer began, and begins when it hears of that.
     pub(crate) together: bool,
     /// By how many seconds its clock is ahead of this peer's, in its own record; zero if about right.
     pub(crate) clock: Option<i64>,
-    /// Whether its wrong clock was reported.
+    /// Set once its wrong clock was reported.
     pub(crate) clock_told: bool,
     /// Whether their last link was one too many for one of the two: it is not dialled only for the sake of
     /// a link.
     pub(crate) spared: bool,
-    /// Whether it said goodbye because it leaves.
+    /// Set once it said goodbye because it leaves.
     pub(crate) left: bool,
     /// The branch that it is in, in its own words. Few have one, and it is large.
     pub(crate) branch: Option<Box<Branch>>,
@@ -95,7 +95,7 @@ impl Remote {
         self.contact.record.as_ref()
     }
 
-    /// Whether it is away though it takes part: it neither said goodbye nor was sent away.
+    /// Away though it takes part: it neither said goodbye nor was sent away.
     pub const fn is_missed(&self) -> bool {
         let contact = &self.contact;
         let expected = !contact.left && !contact.spared && !contact.refused && !contact.observes;
@@ -109,12 +109,13 @@ impl Remote {
     pub(crate) fn on_trial(&mut self, round: Round) {
         let (from, gap) = self.conduct.trial.unwrap_or((round.next(), 1));
         self.probation = round < from;
-        self.conduct.trial = Some(match self.probation {
-            true => (from, gap),
-            false => (
+        self.conduct.trial = Some(if self.probation {
+            (from, gap)
+        } else {
+            (
                 Round(round.0.saturating_add(gap)),
                 (2 * gap).min(TRIAL_GAP_MAX),
-            ),
+            )
         });
     }
 

@@ -25,7 +25,7 @@ struct Attempts {
     resume: Round,
     /// Since when peers of another branch are here.
     since: Option<Time>,
-    /// Whether it tries no more.
+    /// Set once it tries no more.
     given_up: bool,
 }
 
@@ -47,7 +47,7 @@ pub(crate) struct Split {
     /// The largest weight of a member of its groups so far.
     heaviest: f64,
     attempts: Attempts,
-    /// Whether the branch is one of an earlier life, and this life has been in no group yet.
+    /// Set while the branch is one of an earlier life, and this life has been in no group.
     restored: bool,
 }
 
@@ -191,7 +191,7 @@ impl Split {
         self.attempts.given_up |= self.attempts.failed >= MERGE_ATTEMPTS_MAX;
     }
 
-    /// Whether peers of another branch are here. Returns whether they are here since now.
+    /// Notes if peers of another branch are here; true if they came just now.
     pub(crate) fn apart(&mut self, here: bool, now: Time) -> bool {
         let since = &mut self.attempts.since;
         match (here, *since) {
@@ -256,7 +256,7 @@ impl Split {
         self.restored = self.began.is_some();
     }
 
-    /// Whether the branch is one of an earlier life, and this life has been in no group yet.
+    /// Set while the branch is one of an earlier life, and this life has been in no group.
     pub(crate) const fn is_restored(&self) -> bool {
         self.restored
     }

@@ -38,7 +38,7 @@ impl Timers {
         self.at[timer as usize] = None;
     }
 
-    /// Whether the deadline has passed; takes it out when it has.
+    /// Takes out a deadline that has passed; false while it has not.
     pub(crate) fn expired(&mut self, timer: Timer, now: Time) -> bool {
         let slot = &mut self.at[timer as usize];
         let passed = slot.is_some_and(|at| at <= now);

@@ -19,7 +19,7 @@ const MISSING_DOUBLINGS_MAX: u32 = 4;
 #[derive(Debug, Default)]
 pub struct View {
     remotes: BTreeMap<PeerId, Remote>,
-    /// Whether the run has a roll, so that peers need links with the mates that it gives them.
+    /// Set if the run has a roll: peers need links with the mates that it gives them.
     rolls: bool,
     mine: Option<PeerRecord>,
     /// Which peers were lost to another side of a split.
@@ -81,13 +81,13 @@ impl View {
             .filter(move |(id, r)| same(r) && !self.split.misses(*id))
     }
 
-    /// Whether a peer is linked and takes part in rounds, in its own words.
+    /// A peer is linked and takes part in rounds, as it says.
     pub(crate) fn takes_part(&self, peer: PeerId) -> bool {
         let remote = self.get(peer);
         remote.is_some_and(|remote| remote.linked && remote.greeted && remote.ready)
     }
 
-    /// Whether others may count on a peer in this round: it takes part, did not fail a moment ago, and
+    /// Others may count on a peer in this round: it takes part, did not fail a moment ago, and
     /// did not come back a moment ago either. One that did begins its first round later than the others.
     pub(crate) fn serves(&self, peer: PeerId) -> bool {
         let late = |remote: &Remote| remote.suspected || remote.probation;
@@ -104,7 +104,7 @@ impl View {
         }
     }
 
-    /// Whether a peer is of a branch that is to be merged with this one.
+    /// A peer is of a branch that is to be merged with this one.
     pub(crate) fn is_apart(&self, peer: PeerId) -> bool {
         self.get(peer).is_some_and(|r| r.contact.apart)
     }
@@ -156,7 +156,7 @@ impl View {
         rounds.get(middle).copied().unwrap_or_default()
     }
 
-    /// Whether this view can hold the whole swarm, so that all peers may be expected to know the
+    /// This view can hold the whole swarm, so that all peers may be expected to know the
     /// same others.
     pub fn is_complete(&self) -> bool {
         self.remotes.len() < VIEW_PEERS_MAX / 2
@@ -169,9 +169,10 @@ impl View {
 
     /// How many peers it has room for.
     const fn most(&self) -> usize {
-        match self.rolls {
-            true => GRID_VIEW_PEERS_MAX,
-            false => VIEW_PEERS_MAX,
+        if self.rolls {
+            GRID_VIEW_PEERS_MAX
+        } else {
+            VIEW_PEERS_MAX
         }
     }
 
@@ -180,7 +181,7 @@ impl View {
         self.remotes.len()
     }
 
-    /// Whether no peer is known.
+    /// No peer is known.
     pub fn is_empty(&self) -> bool {
         self.remotes.is_empty()
     }
@@ -231,10 +232,11 @@ impl View {
     /// Adds a verified record. Returns whether it is new. A full view adds no new peer from a
     /// record, only from a link.
     pub(crate) fn learn(&mut self, record: &PeerRecord, now: Time) -> bool {
-        let room = match self.rolls {
+        let room = if self.rolls {
             // The rest is for mates.
-            true => GRID_STRANGERS_MAX,
-            false => VIEW_PEERS_MAX,
+            GRID_STRANGERS_MAX
+        } else {
+            VIEW_PEERS_MAX
         };
         if self.remotes.len() >= room && !self.remotes.contains_key(&record.peer) {
             return false;
@@ -314,9 +316,10 @@ impl View {
 
     /// Notes that a peer is dialled now; the next dial waits twice as long. Gives back its record.
     pub(crate) fn dial(&mut self, peer: PeerId, now: Time) -> Option<PeerRecord> {
-        let doublings = match self.split.misses(peer) {
-            true => MISSING_DOUBLINGS_MAX,
-            false => DIAL_ATTEMPTS_MAX,
+        let doublings = if self.split.misses(peer) {
+            MISSING_DOUBLINGS_MAX
+        } else {
+            DIAL_ATTEMPTS_MAX
         };
         let contact = &mut self.remotes.get_mut(&peer)?.contact;
         contact.dials = (contact.dials + 1).min(DIAL_ATTEMPTS_MAX);

@@ -6,6 +6,7 @@ use crate::data::{Pool, Taken};
 use crate::limits::{
     DATA_LEDGER_BYTES_MAX, DATA_MEMBERS_MAX, DATA_POOLS_MAX, DATA_QUOTA_MAX, DATA_RUNS_MAX,
 };
+use crate::wire::check::ok;
 use crate::wire::{WireError, canonical, decode_limited};
 use crate::{Digest, PeerId};
 use std::collections::BTreeMap;
@@ -18,7 +19,7 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// Whether no contribution has named a pool yet.
+    /// Empty until a contribution has named a pool.
     pub fn is_empty(&self) -> bool {
         self.pools.is_empty()
     }
@@ -101,30 +102,20 @@ impl Ledger {
 /// A ledger as bytes, for states and checkpoints.
 impl Stream {
     fn check(&self) -> Result<(), WireError> {
-        let wrong = |field: &str| {
-            Err(WireError::OutOfRange {
-                field: field.to_owned(),
-            })
-        };
         let last = self.redo.iter().last();
         let below = last.is_none_or(|run| run.end() <= self.next);
-        if !self.redo.is_whole() || !below || self.redo.len() > DATA_RUNS_MAX {
-            return wrong("ledger.redo");
-        }
+        let whole = self.redo.is_whole() && self.redo.len() <= DATA_RUNS_MAX;
+        ok(whole && below, "ledger.redo")?;
         let fits = |quota: u16| (1..=DATA_QUOTA_MAX).contains(&quota);
         let known = |run: &Run| {
             let end = run.first.checked_add(run.count);
             end.is_some_and(|end| end <= self.next)
         };
         let mut members = self.members.values();
-        if !members.all(|entry| fits(entry.quota) && entry.held.iter().all(known)) {
-            return wrong("ledger.members");
-        }
+        let fit = members.all(|entry| fits(entry.quota) && entry.held.iter().all(known));
+        ok(fit, "ledger.members")?;
         let mut ahead = self.ahead.iter().flatten().flat_map(|(_, runs)| runs);
-        match ahead.all(known) {
-            true => Ok(()),
-            false => wrong("ledger.ahead"),
-        }
+        ok(ahead.all(known), "ledger.ahead")
     }
 
     fn peers(&self) -> usize {
@@ -135,9 +126,10 @@ impl Stream {
 impl Ledger {
     /// As bytes; none where no contribution has named a pool yet.
     pub fn to_bytes(&self) -> Vec<u8> {
-        match self.is_empty() {
-            true => Vec::new(),
-            false => canonical(&self.pools),
+        if self.is_empty() {
+            Vec::new()
+        } else {
+            canonical(&self.pools)
         }
     }
 
@@ -151,11 +143,8 @@ impl Ledger {
         }
         let pools: BTreeMap<u64, Stream> = decode_limited::<_, DATA_LEDGER_BYTES_MAX>(bytes)?;
         let peers: usize = pools.values().map(Stream::peers).sum();
-        if pools.is_empty() || pools.len() > DATA_POOLS_MAX || peers > 2 * DATA_MEMBERS_MAX {
-            return Err(WireError::OutOfRange {
-                field: "ledger.pools".to_owned(),
-            });
-        }
+        let few = (1..=DATA_POOLS_MAX).contains(&pools.len()) && peers <= 2 * DATA_MEMBERS_MAX;
+        ok(few, "ledger.pools")?;
         pools.values().try_for_each(Stream::check)?;
         Ok(Self { pools })
     }

@@ -24,7 +24,7 @@ pub(crate) struct Mine {
     own: Option<u64>,
     /// How many of them are finished, and of those behind the last one.
     finished: u64,
-    /// Whether what was trained of them is in no contribution to come.
+    /// Set if no contribution to come holds what was trained of them.
     dropped: bool,
 }
 
@@ -42,9 +42,10 @@ impl Mine {
         if self.round != Some(round) {
             let before = std::mem::take(self);
             self.round = Some(round);
-            (self.list, self.own) = match round > turn.round {
-                true => before.next_list(ledger, me, turn),
-                false => before.this_list(ledger, me, turn),
+            (self.list, self.own) = if round > turn.round {
+                before.next_list(ledger, me, turn)
+            } else {
+                before.this_list(ledger, me, turn)
             };
             // What it had finished of them and was not counted for is in its parameters still. A life that
             // begins knows only how many that are; its trainer knows where it was.

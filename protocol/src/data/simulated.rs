@@ -88,9 +88,7 @@ impl Trainee {
 
 fn dice(round: u64, peer: u64, what: u64) -> u64 {
     let bytes = [round, peer, what].map(u64::to_le_bytes).concat();
-    let mut first = [0; 8];
-    first.copy_from_slice(&Digest::of(&bytes).as_bytes()[..8]);
-    u64::from_le_bytes(first)
+    Digest::of(&bytes).first_bits()
 }
 
 fn id(number: u64) -> PeerId {

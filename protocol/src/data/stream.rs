@@ -18,9 +18,9 @@ const HELD_ROUNDS: u64 = 3;
 pub(crate) struct Turn<'a> {
     /// The round.
     pub(crate) round: Round,
-    /// Whether its blocks were dealt a round before, because rounds overlap.
+    /// Set where rounds overlap: its blocks were dealt a round before.
     pub(crate) ahead: bool,
-    /// Whether a peer trains in a round.
+    /// Draws a peer for a round, or does not.
     pub(crate) draws: &'a dyn Fn(Round, PeerId) -> bool,
 }
 
@@ -41,9 +41,10 @@ impl Turn<'_> {
 
     /// The round whose blocks are dealt from the ledger that opens this one.
     fn dealt(&self) -> Round {
-        match self.ahead {
-            true => self.round.next(),
-            false => self.round,
+        if self.ahead {
+            self.round.next()
+        } else {
+            self.round
         }
     }
 }
@@ -56,7 +57,7 @@ pub(super) struct Entry {
     /// What stays with it: the block that it was in the middle of; all blocks of a round that had no
     /// result, or in which it was not counted.
     pub(super) held: Vec<Run>,
-    /// Whether it was not counted in the last round.
+    /// Set if it was not counted in the last round.
     pub(super) missed: bool,
 }
 
@@ -113,9 +114,10 @@ impl Stream {
 
     /// Takes one block out, if it is to be trained and this jumps over no other.
     fn hold(&mut self, block: u64) -> Vec<Run> {
-        match block <= self.next {
-            true => self.reserve(Run::new(block, 1)),
-            false => Vec::new(),
+        if block <= self.next {
+            self.reserve(Run::new(block, 1))
+        } else {
+            Vec::new()
         }
     }
 
@@ -159,12 +161,12 @@ impl Stream {
 
     /// The blocks of a peer in the round that this state opens; none if it must take some by itself.
     pub(super) fn list(&self, peer: PeerId, turn: Turn<'_>) -> Option<Vec<Run>> {
-        let dealt = match turn.ahead {
-            true => self
-                .ahead
+        let dealt = if turn.ahead {
+            self.ahead
                 .as_ref()
-                .and_then(|deal| deal.get(&peer).cloned()),
-            false => self.share_of(peer, turn),
+                .and_then(|deal| deal.get(&peer).cloned())
+        } else {
+            self.share_of(peer, turn)
         };
         Some(self.with_held(peer, dealt?))
     }
@@ -195,9 +197,10 @@ impl Stream {
 
     /// A round is over, in which these contributions counted. `void` where it has no result.
     pub(super) fn settle(&mut self, counted: &BTreeMap<PeerId, Taken>, void: bool, turn: Turn<'_>) {
-        let (dealt, mut fresh) = match turn.ahead {
-            true => (self.ahead.take().unwrap_or_default(), Some(self.cut(turn))),
-            false => (self.cut(turn), None),
+        let (dealt, mut fresh) = if turn.ahead {
+            (self.ahead.take().unwrap_or_default(), Some(self.cut(turn)))
+        } else {
+            (self.cut(turn), None)
         };
         let all: BTreeSet<PeerId> = self.members.keys().chain(dealt.keys()).copied().collect();
         for peer in all {
@@ -252,9 +255,10 @@ impl Stream {
             return;
         }
         entry.missed |= drawn && !void;
-        match count(&entry.held) < HELD_ROUNDS * u64::from(entry.quota) {
-            true => entry.held.extend(dealt),
-            false => self.give_back(&dealt),
+        if count(&entry.held) < HELD_ROUNDS * u64::from(entry.quota) {
+            entry.held.extend(dealt)
+        } else {
+            self.give_back(&dealt)
         }
     }
 

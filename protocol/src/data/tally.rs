@@ -3,7 +3,7 @@
 use crate::PeerId;
 use crate::data::Taken;
 use crate::limits::{DATA_POOLS_MAX, DATA_TALLY_BYTES_MAX, GRID_TALLY_MAX, ROLL_PEERS_MAX};
-use crate::wire::{WireError, decode_limited, encode_value};
+use crate::wire::{WireError, check, decode_limited, encode_value};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -58,9 +58,10 @@ impl Tally {
 
     /// As bytes; none where no contribution named a pool.
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
-        match self.0.is_empty() {
-            true => Vec::new(),
-            false => encode_value(self),
+        if self.0.is_empty() {
+            Vec::new()
+        } else {
+            encode_value(self)
         }
     }
 
@@ -78,11 +79,8 @@ impl Tally {
         let all = places.len();
         places.sort_unstable();
         places.dedup();
-        if tally.0.len() > DATA_POOLS_MAX || places.len() < all || all > ROLL_PEERS_MAX {
-            return Err(WireError::OutOfRange {
-                field: "tally".to_owned(),
-            });
-        }
+        let few = tally.0.len() <= DATA_POOLS_MAX && all <= ROLL_PEERS_MAX;
+        check::ok(few && places.len() == all, "tally")?;
         Ok(tally)
     }
 

@@ -7,6 +7,7 @@
 use crate::Digest;
 use crate::limits::{RATE_CLASS_MAX, SITE_BYTES_MAX};
 use crate::wire::WireError;
+use crate::wire::check::ok;
 use core::fmt;
 use serde::{Deserialize, Serialize};
 
@@ -32,10 +33,8 @@ impl Site {
     /// [`WireError::OutOfRange`] for one that is empty, too long, or has other characters.
     pub fn new(label: &str) -> Result<Self, WireError> {
         let site = Self(label.to_owned());
-        match site.is_measured() {
-            true => Err(out_of_range()),
-            false => site.check().map(|()| site),
-        }
+        ok(!site.is_measured(), "record.site")?;
+        site.check().map(|()| site)
     }
 
     /// The label of the peers that have something in common, such as a public address.
@@ -60,16 +59,8 @@ impl Site {
     pub(crate) fn check(&self) -> Result<(), WireError> {
         let label = self.0.strip_prefix(MEASURED).unwrap_or(&self.0);
         let known = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
-        match !label.is_empty() && self.0.len() <= SITE_BYTES_MAX && label.chars().all(known) {
-            true => Ok(()),
-            false => Err(out_of_range()),
-        }
-    }
-}
-
-fn out_of_range() -> WireError {
-    WireError::OutOfRange {
-        field: "record.site".to_owned(),
+        let fits = !label.is_empty() && self.0.len() <= SITE_BYTES_MAX;
+        ok(fits && label.chars().all(known), "record.site")
     }
 }
 
@@ -96,12 +87,7 @@ impl RateClass {
     }
 
     pub(crate) fn check(self) -> Result<(), WireError> {
-        match self.0 <= RATE_CLASS_MAX {
-            true => Ok(()),
-            false => Err(WireError::OutOfRange {
-                field: "record.rate".to_owned(),
-            }),
-        }
+        ok(self.0 <= RATE_CLASS_MAX, "record.rate")
     }
 }
 

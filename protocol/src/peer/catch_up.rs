@@ -147,14 +147,12 @@ impl Peer {
         if last {
             self.choose_state();
         }
-        match fits {
-            true => Ok(()),
-            false => Err(PeerError::Unexpected {
-                what: format!(
-                    "a state of {} bytes, more than the plan allows",
-                    state.bytes
-                ),
-            }),
+        if fits {
+            Ok(())
+        } else {
+            let bytes = state.bytes;
+            let what = format!("a state of {bytes} bytes, more than the plan allows");
+            Err(PeerError::unexpected(what))
         }
     }
 
@@ -474,10 +472,7 @@ impl Peer {
         donors.sort_by_key(|(round, id)| (std::cmp::Reverse(*round), *id));
         // A state that opens an earlier round would mean more rounds to replay. Those that may lie do
         // not count, however far ahead they claim to be.
-        let liars = match at_rest.is_empty() {
-            true => self.liars(),
-            false => 0,
-        };
+        let liars = if at_rest.is_empty() { self.liars() } else { 0 };
         let newest = donors.get(liars.min(donors.len().saturating_sub(1)));
         let newest = newest.map(|(round, _)| *round);
         donors.retain(|(round, _)| Some(round.next()) >= newest);
@@ -515,13 +510,12 @@ impl Peer {
         let config = &self.cx.config;
         let young =
             !self.life.once.begun && self.cx.now.since(self.life.started) < config.start_wait;
-        let members = match young {
-            true => {
-                let known = self.cx.view.iter().filter(|(_, r)| !r.banned).count() + 1;
-                let expected = config.start_with.max(config.companions + 1);
-                greeted.max(known).max(expected)
-            }
-            false => greeted,
+        let members = if young {
+            let known = self.cx.view.iter().filter(|(_, r)| !r.banned).count() + 1;
+            let expected = config.start_with.max(config.companions + 1);
+            greeted.max(known).max(expected)
+        } else {
+            greeted
         };
         // Its first links may be all liars that the run allows for.
         let fewest = match self.cx.plan.agreement.liars {
@@ -700,7 +694,7 @@ impl Peer {
         Some((branch, split.missing().count()))
     }
 
-    /// Whether peers of another branch are linked.
+    /// Peers of another branch are linked.
     pub fn meets_another_branch(&self) -> bool {
         self.cx.view.apart().next().is_some()
     }

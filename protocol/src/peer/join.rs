@@ -36,7 +36,7 @@ impl Peer {
         }
     }
 
-    /// Whether what this peer last waited for is still missing.
+    /// The mate that this peer last waited for is still missing.
     fn waits_for_a_mate(&self) -> bool {
         let plain = self.waits_for_all_mates() && self.fresh() && !self.cx.plan.agreement.signs();
         plain
@@ -47,7 +47,7 @@ impl Peer {
             }
     }
 
-    /// Whether a peer waits for its first round as this one does.
+    /// A peer waits for its first round as this one does.
     fn says_nothing_new(&self, from: PeerId) -> bool {
         let same = |anchor| anchor == self.cx.anchor() || !self.cx.config.join;
         self.cx.view.get(from).is_some_and(|remote| {
@@ -56,7 +56,7 @@ impl Peer {
         })
     }
 
-    /// Whether this peer of a grid begins when all its mates are here and say the same.
+    /// This peer of a grid begins when all its mates are here and say the same.
     fn waits_for_all_mates(&self) -> bool {
         self.life.once.patience == Patience::ForAll && self.sits()
     }
@@ -154,7 +154,7 @@ impl Peer {
         }
     }
 
-    /// Whether this peer goes back to the state of those that are in rounds: too few know its own.
+    /// This peer goes back to the state of those that are in rounds: too few know its own.
     fn returns(&self) -> bool {
         self.under_way() && self.is_refuted()
     }
@@ -174,12 +174,12 @@ impl Peer {
         self.cx.round == Round(0)
     }
 
-    /// Whether this peer waits for its first round with a state that it can give to others.
+    /// This peer waits for its first round with a state that it can give to others.
     pub(super) fn at_rest(&self) -> bool {
         self.phase == Phase::Join && !self.life.once.begun && self.catch_up.idle()
     }
 
-    /// Whether some peer has begun and takes part in rounds.
+    /// The run is under way: some peer takes part in rounds.
     pub(super) fn under_way(&self) -> bool {
         let live = self.cx.view.live();
         let begun = live.filter(|(_, remote)| remote.muster == Muster::Begun);
@@ -208,22 +208,24 @@ impl Peer {
 
     /// How many peers are here, this one included.
     fn here(&self) -> usize {
-        match self.sits() {
-            true => 1 + self.mates_here().0,
-            false => 1 + self.cx.view.greeted().count(),
+        if self.sits() {
+            1 + self.mates_here().0
+        } else {
+            1 + self.cx.view.greeted().count()
         }
     }
 
-    /// Whether as many others are here as this peer begins with.
+    /// As many others are here as this peer begins with.
     fn met(&self) -> bool {
-        let alone = match self.fresh() {
-            true => !self.cx.config.join,
+        let alone = if self.fresh() {
+            !self.cx.config.join
+        } else {
             // Without a companion it may still be found by others.
-            false => match self.life.once.patience {
+            match self.life.once.patience {
                 Patience::ForAll => false,
                 Patience::ForMost => !self.cx.config.join,
                 Patience::Over => true,
-            },
+            }
         };
         if self.waits_for_all_mates() {
             // The first that is missing answers it.
@@ -233,7 +235,7 @@ impl Peer {
         here >= self.wanted() && (here > 1 || alone)
     }
 
-    /// Whether the others have met as many too. A peer that begins before them would find them
+    /// The others have met as many too. A peer that begins before them would find them
     /// unready and exchange with few of them. Once one of them has begun, nothing is left to wait
     /// for.
     fn others_met(&self) -> bool {
@@ -251,15 +253,18 @@ impl Peer {
     /// How far this peer is on its way to its first round.
     pub(super) fn muster(&self) -> Muster {
         match self.phase {
-            Phase::New | Phase::Join if !self.life.once.begun => match self.met() {
-                true => Muster::Met,
-                false => Muster::Waiting,
-            },
+            Phase::New | Phase::Join if !self.life.once.begun => {
+                if self.met() {
+                    Muster::Met
+                } else {
+                    Muster::Waiting
+                }
+            }
             _ => Muster::Begun,
         }
     }
 
-    /// Whether some peer takes part in rounds from another state than this peer's.
+    /// Some peer takes part in rounds from another state than this peer's.
     fn swarm_is_elsewhere(&self) -> bool {
         let (round, anchor) = (self.cx.round, self.cx.anchor());
         let agreed = self.cx.plan.exchange.agrees();
@@ -271,7 +276,7 @@ impl Peer {
         elsewhere.count() > self.liars()
     }
 
-    /// Whether some peers say that the run is under way elsewhere, and too few are there to believe or
+    /// Some peers say that the run is under way elsewhere, and too few are there to believe or
     /// to contradict them.
     fn cannot_tell(&self) -> bool {
         let (liars, round) = (self.liars(), self.cx.round);
@@ -312,9 +317,10 @@ impl Peer {
             self.take_over();
             return;
         }
-        self.life.once.patience = match fresh || waited >= self.cx.config.start_wait {
-            true => Patience::Over,
-            false => Patience::ForMost,
+        self.life.once.patience = if fresh || waited >= self.cx.config.start_wait {
+            Patience::Over
+        } else {
+            Patience::ForMost
         };
         let clear = self.standing() != Standing::Unclear || self.returns();
         // A round without a roll is a round with no other peer, and the founding ends with the first rounds.
@@ -325,15 +331,16 @@ impl Peer {
             return;
         }
         let (here, wanted) = (self.here(), self.wanted());
-        self.cx.emit(match self.met() {
-            true => Event::Unconfirmed {
+        self.cx.emit(if self.met() {
+            Event::Unconfirmed {
                 round: self.cx.round,
-            },
-            false => Event::Missing {
+            }
+        } else {
+            Event::Missing {
                 here,
                 wanted,
                 waited,
-            },
+            }
         });
         let again = match self.life.once.patience {
             Patience::Over => waited.min(MISSING_AGAIN_MAX),
@@ -345,9 +352,10 @@ impl Peer {
     /// Starts the clock of the wait before the first round of this life.
     pub(super) fn gather(&mut self) {
         let start_wait = self.cx.config.start_wait;
-        self.wait_for_peers(match self.fresh() {
-            true => start_wait,
-            false => start_wait.min(COMPANIONS_WAIT),
+        self.wait_for_peers(if self.fresh() {
+            start_wait
+        } else {
+            start_wait.min(COMPANIONS_WAIT)
         });
     }
 
@@ -357,7 +365,7 @@ impl Peer {
     }
 }
 
-/// Whether enough peers say that they began a round with a state's parameters.
+/// Answer to the question if enough peers began a round with a state's parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
     Confirmed,
@@ -381,9 +389,10 @@ impl Peer {
         if self.life.once.begun {
             return Standing::Newest;
         }
-        match self.cx.plan.agreement.signs() {
-            true => self.confirmed_standing(),
-            false => self.believed_standing(),
+        if self.cx.plan.agreement.signs() {
+            self.confirmed_standing()
+        } else {
+            self.believed_standing()
         }
     }
 
@@ -412,13 +421,14 @@ impl Peer {
         };
         // Peers of a fresh run, and of exchanges without a common anchor, differ by nature.
         let comparable = round > Round(0) && self.cx.plan.exchange.agrees();
-        match round > mine.round || (comparable && anchor != mine.anchor) {
-            true => Standing::Behind(Base { round, anchor }),
-            false => Standing::Newest,
+        if round > mine.round || (comparable && anchor != mine.anchor) {
+            Standing::Behind(Base { round, anchor })
+        } else {
+            Standing::Newest
         }
     }
 
-    /// Whether a peer was on another side of a split, in an earlier life of both.
+    /// A peer was on another side of a split, in an earlier life of both.
     fn is_of_another_side(&self, peer: PeerId) -> bool {
         let split = &self.cx.view.split;
         let said = self.cx.view.get(peer).and_then(|remote| {
@@ -481,9 +491,10 @@ impl Peer {
                 Verdict::Refuted => {}
             }
         }
-        match mine.round == Round(0) {
-            true => Standing::Newest,
-            false => Standing::Unclear,
+        if mine.round == Round(0) {
+            Standing::Newest
+        } else {
+            Standing::Unclear
         }
     }
 
@@ -496,10 +507,12 @@ impl Peer {
             !said.began.contains_key(id) && rests_with(remote) != Some(base)
         });
         let silent = silent.count();
-        match vouchers > liars {
-            true => Verdict::Confirmed,
-            false if vouchers + silent > liars && said.is_open(self.cx.now) => Verdict::Open,
-            false => Verdict::Refuted,
+        if vouchers > liars {
+            Verdict::Confirmed
+        } else if vouchers + silent > liars && said.is_open(self.cx.now) {
+            Verdict::Open
+        } else {
+            Verdict::Refuted
         }
     }
 
@@ -513,7 +526,7 @@ impl Peer {
         usize::from(self.began(base.round) == Some(base.anchor)) + others.count()
     }
 
-    /// Whether this peer's own state is one that too few others know.
+    /// Too few others know this peer's own state.
     pub(super) fn is_refuted(&self) -> bool {
         let mine = self.held();
         self.cx.plan.agreement.signs()
@@ -626,12 +639,12 @@ impl Peer {
     }
 }
 
-/// Whether a side has more weight than another one; of equals the one with the higher anchor has.
+/// Order of sides by weight; of equals the one with the higher anchor weighs more.
 fn weighs_more((weight, anchor): &(f64, Digest), (other, than): &(f64, Digest)) -> bool {
     weight.total_cmp(other).then(anchor.cmp(than)).is_gt()
 }
 
-/// Whether a peer waits for its first round, in its own words.
+/// A peer waits for its first round, as it says.
 fn rests(remote: &Remote) -> bool {
     remote.muster < Muster::Begun && remote.round > Round(0)
 }
@@ -663,7 +676,7 @@ impl Peer {
         }
     }
 
-    /// Whether another peer has no part in rounds.
+    /// Another peer has no part in rounds.
     pub(super) fn only_observes(&self, peer: PeerId) -> bool {
         self.cx
             .view

@@ -11,12 +11,12 @@ pub(super) struct Life {
     pub(super) applies: BTreeMap<OrderId, FragmentId>,
     pub(super) evaluate: Option<OrderId>,
     pub(super) save: Option<OrderId>,
-    /// Whether this peer left the run while fragments of the round were undecided.
+    /// Set if this peer left the run while fragments of the round were undecided.
     pub(super) broken_off: bool,
     pub(super) once: Once,
-    /// Whether the round found no group and continues.
+    /// Set if the round found no group and continues.
     pub(super) alone: bool,
-    /// Whether its first fragment found no result, so that its training is kept.
+    /// Set if its first fragment found no result: its training is kept.
     pub(super) voided: bool,
     pub(super) started: Time,
     pub(super) saved_at: Time,
@@ -45,30 +45,30 @@ impl EvaluationTime {
 #[derive(Debug, Default)]
 pub(super) struct TrainedAhead {
     pub(super) order: Option<OrderId>,
-    /// Whether that is a forward pass which waits for fragments of this round.
+    /// Set for a forward pass, which waits for fragments of this round.
     pub(super) forward: bool,
     /// What it did, once it is done.
     pub(super) taken: Option<TrainSummary>,
-    /// Whether the next round waits for training that is still under way.
+    /// Set while the next round waits for training that is still under way.
     pub(super) held: bool,
 }
 
 /// What happens once in a life.
 #[derive(Debug, Default)]
 pub(super) struct Once {
-    /// Whether this peer has told the others that it has met enough of them.
+    /// Set once this peer has told the others that it has met enough of them.
     pub(super) met: bool,
-    /// Whether it has begun its first round.
+    /// Set once it has begun its first round.
     pub(super) begun: bool,
     /// How far the wait before that has come.
     pub(super) patience: Patience,
     /// In a grid, the first mate for which it waits.
     pub(super) waits_for: Option<Missing>,
-    /// Whether its certificate gives this peer no part in rounds.
+    /// Set if its certificate gives this peer no part in rounds.
     pub(super) observes: bool,
     /// When such a peer last asked others for what they decided.
     pub(super) followed: Time,
-    /// Whether most others' clocks differ from this peer's.
+    /// Set once most others' clocks differ from this peer's.
     pub(super) clock_off: bool,
 }
 
@@ -113,7 +113,7 @@ pub(super) struct Said {
 }
 
 impl Said {
-    /// Whether answers may still come.
+    /// Answers may still come.
     pub(super) fn is_open(&self, now: Time) -> bool {
         now < self.until || self.again > 0
     }

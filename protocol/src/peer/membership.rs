@@ -198,7 +198,8 @@ impl Peer {
         round: Round,
         ready: bool,
         anchor: Digest,
-        (muster, branch): (Muster, Option<Branch>),
+        muster: Muster,
+        branch: Option<Branch>,
     ) {
         let mine = self.cx.round;
         let Some(remote) = self.cx.view.get_mut(from) else {
@@ -325,9 +326,8 @@ impl Peer {
         let (mut news, mut newcomers) = (false, Vec::new());
         for record in records.iter().filter(|r| r.peer != me) {
             if record.run != self.cx.plan.run {
-                return Err(PeerError::Unexpected {
-                    what: format!("a record of {} for another run", record.peer),
-                });
+                let what = format!("a record of {} for another run", record.peer);
+                return Err(PeerError::unexpected(what));
             }
             self.note_clock(from, record);
             if record.expires > latest {
@@ -390,9 +390,10 @@ impl Peer {
         let beyond = if complete { beyond_active } else { 0 };
         let now = self.cx.now;
         // Dials under way count as links, or a burst of records would make far more than enough.
-        let under_way = match self.has_rolls() {
-            true => self.cx.view.dialling(now),
-            false => 0,
+        let under_way = if self.has_rolls() {
+            self.cx.view.dialling(now)
+        } else {
+            0
         };
         let room = ACTIVE_LINKS_MAX.saturating_sub(linked + under_way);
         let room = room.max(beyond);
@@ -547,12 +548,12 @@ impl Peer {
 
 /// A peer of a grid or of cells: its place in the roll, links to its mates, and the way in for one without a place.
 impl Peer {
-    /// Whether swarms of this run have a roll.
+    /// Swarms of this run have a roll.
     pub(super) const fn has_rolls(&self) -> bool {
         self.cx.plan.agreement.grouping.has_roll()
     }
 
-    /// Whether this peer takes part in no round, because it has no place in the roll.
+    /// This peer takes part in no round, because it has no place in the roll.
     pub(super) fn is_outside(&self) -> bool {
         let place = self
             .cx
@@ -623,18 +624,18 @@ impl Peer {
         }
     }
 
-    /// Whether the roll has a place for this peer.
+    /// This peer has a place in the roll.
     pub(super) fn sits(&self) -> bool {
         self.cx.rolls.roll.is_some() && !self.is_outside()
     }
 
-    /// Whether this peer follows the others without taking part, for want of a place.
+    /// This peer follows the others without taking part, for want of a place.
     pub(super) fn only_follows(&self) -> bool {
         let outside = self.cx.rolls.roll.is_some() && self.is_outside();
         self.life.once.observes || (outside && !self.trains_outside())
     }
 
-    /// Whether a peer without a place trains on from its own parameters: where peers agree on no anchor.
+    /// A peer without a place trains on from its own parameters: where peers agree on no anchor.
     pub(super) const fn trains_outside(&self) -> bool {
         self.cx.plan.exchange.facts().deals_cells
     }
@@ -654,7 +655,7 @@ impl Peer {
         remote.is_some_and(|remote| remote.linked && remote.greeted)
     }
 
-    /// Whether all of this peer's mates are here.
+    /// All of this peer's mates are here.
     pub(super) fn all_mates_here(&self) -> bool {
         if let Some(Missing::Link(mate)) = self.life.once.waits_for
             && self.cx.rolls.mates.contains(&mate)
@@ -898,9 +899,10 @@ impl Peer {
         let live: Vec<PeerId> = view.live().map(|(peer, _)| peer).collect();
         let (now, round, me) = (self.cx.now, self.cx.round, self.cx.me());
         let view = &mut self.cx.view;
-        let told = match view.links.is_used() {
-            true => view.links.enter(now, round, me, &live),
-            false => view.measured.enter(now, round, me, &live),
+        let told = if view.links.is_used() {
+            view.links.enter(now, round, me, &live)
+        } else {
+            view.measured.enter(now, round, me, &live)
         };
         if let Some(told) = told {
             for peer in live {
@@ -921,9 +923,8 @@ impl Peer {
             .max()
             .is_none_or(|class| class <= LinkRates::CLASS_MAX);
         if !view.links.is_used() || !known {
-            return Err(PeerError::Unexpected {
-                what: "rates of links in a run that needs none, or none of its classes".to_owned(),
-            });
+            let what = "rates of links in a run that needs none, or none of its classes";
+            return Err(PeerError::unexpected(what));
         }
         view.links.hear(from, told);
         Ok(())

@@ -116,7 +116,7 @@ impl Peer {
         let result = self.dispatch(input);
         while let Some((peer, what)) = self.cx.accused() {
             // The peer is scored. There is no caller to return the error to.
-            let _ = self.judge(peer, Err(PeerError::Unexpected { what }));
+            let _ = self.judge(peer, Err(PeerError::unexpected(what)));
         }
         while let Some((peer, what, proof)) = self.cx.convicted() {
             self.convict(peer, what, proof);
@@ -216,9 +216,8 @@ impl Peer {
             self.exchange.signal(&mut self.cx, signal)
         } else {
             self.cx.order(Order::Release { slice });
-            Err(PeerError::Unexpected {
-                what: "a slice that its sender did not make, or from an unknown peer".to_owned(),
-            })
+            let what = "a slice that its sender did not make, or from an unknown peer";
+            Err(PeerError::unexpected(what))
         };
         self.check_outcome();
         self.judge(from, result)
@@ -232,9 +231,9 @@ impl Peer {
 
     fn received(&mut self, from: PeerId, message: &Message) -> Result<(), PeerError> {
         let result = match message {
-            Message::Exchange(_) if self.only_observes(from) => Err(PeerError::Unexpected {
-                what: "a message about a round from a peer that only observes".to_owned(),
-            }),
+            Message::Exchange(_) if self.only_observes(from) => Err(PeerError::unexpected(
+                "a message about a round from a peer that only observes",
+            )),
             Message::Membership(MembershipMessage::Hello(hello)) => {
                 self.hello(from, hello);
                 self.ask_more_donors();
@@ -285,13 +284,10 @@ impl Peer {
                 anchor,
                 muster,
                 branch,
-            } => self.alive(
-                from,
-                *round,
-                *ready,
-                *anchor,
-                (*muster, branch.as_deref().copied()),
-            ),
+            } => {
+                let branch = branch.as_deref().copied();
+                self.alive(from, *round, *ready, *anchor, *muster, branch);
+            }
             // Handled before the sender has to have greeted.
             MembershipMessage::Hello(_)
             | MembershipMessage::Goodbye(_)
@@ -389,7 +385,7 @@ impl Peer {
         self.cx.round
     }
 
-    /// Whether it has begun its first round in this life.
+    /// It has begun its first round in this life.
     pub fn has_begun(&self) -> bool {
         self.life.once.begun
     }
@@ -404,7 +400,7 @@ impl Peer {
         &self.cx.view
     }
 
-    /// Whether it has a place in a roll.
+    /// It has a place in a roll.
     pub fn has_place(&self) -> bool {
         self.sits()
     }
@@ -419,7 +415,7 @@ impl Peer {
         self.cx.anchor()
     }
 
-    /// Whether it takes part in rounds.
+    /// It takes part in rounds.
     pub fn ready(&self) -> bool {
         match self.phase {
             _ if self.life.once.observes => false,

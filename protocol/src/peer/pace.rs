@@ -66,7 +66,7 @@ impl Pacer {
         };
         let rtt = cx.view.get(from).and_then(|remote| remote.rtt);
         let latency = rtt.unwrap_or_default() / 2;
-        self.balance.other(from, round, (cx.now, latency), samples);
+        self.balance.other(from, round, cx.now, latency, samples);
     }
 
     /// The round is over, and its result in force.
@@ -166,13 +166,7 @@ impl Balance {
     }
 
     /// Another peer has trained a round on these samples, and its message was this long under way.
-    fn other(
-        &mut self,
-        peer: PeerId,
-        round: Round,
-        (now, latency): (Time, Duration),
-        samples: f64,
-    ) {
+    fn other(&mut self, peer: PeerId, round: Round, now: Time, latency: Duration, samples: f64) {
         let Some((_, began)) = self.began.filter(|(of, _)| *of == round) else {
             return;
         };

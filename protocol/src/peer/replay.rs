@@ -124,15 +124,10 @@ impl Replay {
         liars: usize,
         message: &Scoped,
     ) -> Result<Step, PeerError> {
-        let wrong = |what: &str| {
-            Err(PeerError::Unexpected {
-                what: what.to_owned(),
-            })
-        };
         let mut plain = message.clone();
         if cx.plan.agreement.signs() {
             let Some(proven) = proven(cx, message) else {
-                return wrong("a decision without its proof");
+                return Err(PeerError::unexpected("a decision without its proof"));
             };
             if proven.signers <= liars {
                 return Ok(Step::AskOthers);
@@ -145,7 +140,8 @@ impl Replay {
         }
         let fragment = message.fragment;
         if !fits_the_plan(cx, fragment, &plain.body) {
-            return wrong("a decision that does not fit the plan");
+            let what = "a decision that does not fit the plan";
+            return Err(PeerError::unexpected(what));
         }
         if plain != *message {
             self.proofs.insert(fragment, message.clone());
@@ -295,7 +291,7 @@ impl Replay {
         }
     }
 
-    /// Whether the members' scores are here; orders them to be read.
+    /// Orders the members' scores to be read; false until they are here.
     fn scores_are_read(&mut self, cx: &mut Context) -> bool {
         let decisions = self.decisions.values();
         let reads = self.reads.get_or_insert_with(|| {
@@ -348,7 +344,7 @@ pub(super) fn wait_for_state(cx: &mut Context, allowed: Duration) {
     cx.timers.set(Timer::CatchUp, deadline);
 }
 
-/// Whether a decision of a fragment can be one of this peer's round.
+/// A decision of a fragment can be one of this peer's round.
 fn fits_the_plan(cx: &Context, fragment: FragmentId, decision: &FragmentMessage) -> bool {
     let plan = &cx.plan;
     if !plan.overlap.exchanges(cx.round, fragment) {

@@ -44,9 +44,7 @@ impl Peer {
         self.cx.digests = digests;
         // Slices of an earlier life may still be under way. The time is the one input that differs.
         let started = Digest::of(&self.cx.now.as_nanos().to_le_bytes());
-        let mut session = [0; 8];
-        session.copy_from_slice(&started.as_bytes()[..8]);
-        self.cx.this_life.session = u64::from_le_bytes(session);
+        self.cx.this_life.session = started.first_bits();
         if let Some(snapshot) = snapshot {
             assert_eq!(
                 snapshot.plan, self.cx.directed.plan_hash,
@@ -304,7 +302,7 @@ impl Peer {
         self.check_outcome();
     }
 
-    /// Whether the exchange has ended, and what follows.
+    /// Applies fragments whose exchange has ended, and leaves the phase once all have.
     pub(super) fn check_outcome(&mut self) {
         if self.phase != Phase::Exchange {
             return;
@@ -409,10 +407,8 @@ impl Peer {
         let note = self.cx.rolls.take_note();
         let counted = self.cx.counted(note.as_ref()).or(decided);
         self.pacer.ended(self.cx.now);
-        if self
-            .cx
-            .settle_notes(round, counted == Some(Counted::Merged), said)
-        {
+        let merged = counted == Some(Counted::Merged);
+        if self.cx.settle_notes(round, merged, said) {
             self.pacer.forget_waits();
         }
         if let Some(counted) = counted {
@@ -429,20 +425,14 @@ impl Peer {
     }
 
     fn saved(&mut self, done: &Done) {
+        let round = self.cx.round;
         self.life.saved_at = self.cx.now;
+        // Training continues without a checkpoint that failed. The round counts as saved, or this would be
+        // repeated at once and for ever.
+        self.life.saved_round = Some(round);
         match done {
-            Done::Saved => {
-                self.life.saved_round = Some(self.cx.round);
-                self.cx.emit(Event::Saved {
-                    round: self.cx.round,
-                });
-            }
-            other => {
-                // Training continues without the checkpoint. The round counts as saved, or this
-                // would be repeated at once and for ever.
-                self.life.saved_round = Some(self.cx.round);
-                self.report_failure(other);
-            }
+            Done::Saved => self.cx.emit(Event::Saved { round }),
+            other => self.report_failure(other),
         }
         match self.phase {
             Phase::Leaving => self.left(),
@@ -456,20 +446,15 @@ impl Peer {
 impl Peer {
     /// A round has been cut: orders the beginning of the next one.
     pub(super) fn train_ahead(&mut self) {
-        let pauses = self.cx.directed.pauses(self.cx.round.next());
-        if self.cx.plan.trains_ahead(self.cx.round) && !pauses {
+        let next = self.cx.round.next();
+        if self.cx.plan.trains_ahead(self.cx.round) && !self.cx.directed.pauses(next) {
             let order = Order::Train {
-                round: self.cx.round.next(),
+                round: next,
                 budget: StepBudget::Steps(self.cx.plan.overlap.late_steps),
                 cut: false,
                 peers: self.cx.participants(),
-                blocks: self.cx.tell_blocks(self.cx.round.next()),
-                rules: self
-                    .cx
-                    .directed
-                    .all()
-                    .in_force(self.cx.round.next())
-                    .training,
+                blocks: self.cx.tell_blocks(next),
+                rules: self.cx.directed.all().in_force(next).training,
             };
             self.life.ahead.order = Some(self.cx.order(order));
         }
@@ -754,13 +739,13 @@ impl Peer {
         }
     }
 
-    /// Whether all rounds are done.
+    /// All rounds are done.
     pub(super) fn is_over(&self) -> bool {
         let rounds = self.cx.plan.rounds;
         rounds > 0 && self.cx.round.0 >= rounds
     }
 
-    /// Whether this peer begins no round.
+    /// The owner has paused the run: this peer begins no round.
     pub(super) fn holds(&self) -> bool {
         !self.is_over() && self.cx.directed.pauses(self.cx.round)
     }

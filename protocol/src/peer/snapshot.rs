@@ -1,7 +1,7 @@
 //! What a peer remembers across restarts, as bytes inside its checkpoint.
 
 use crate::limits::SNAPSHOT_BYTES_MAX;
-use crate::wire::{WireError, decode_limited, encode_value};
+use crate::wire::{WireError, check, decode_limited, encode_value};
 use crate::{KeptSplit, PlanHash, Round, TrainSummary};
 use serde::{Deserialize, Serialize};
 
@@ -57,16 +57,13 @@ impl Snapshot {
         let mut snapshot: Self = decode_limited::<_, SNAPSHOT_BYTES_MAX>(&bytes)?;
         snapshot.version = SNAPSHOT_VERSION;
         snapshot.split.as_deref().map_or(Ok(()), KeptSplit::check)?;
-        if !snapshot.weights.iter().all(|w| w.is_finite() && *w > 0.0) {
-            return Err(WireError::OutOfRange {
-                field: "snapshot.weights".to_owned(),
-            });
-        }
-        if snapshot.ahead.is_some_and(|done| !done.loss.is_finite()) {
-            return Err(WireError::OutOfRange {
-                field: "snapshot.ahead".to_owned(),
-            });
-        }
+        let mut weights = snapshot.weights.iter();
+        check::ok(
+            weights.all(|w| w.is_finite() && *w > 0.0),
+            "snapshot.weights",
+        )?;
+        let ahead = snapshot.ahead.is_none_or(|done| done.loss.is_finite());
+        check::ok(ahead, "snapshot.ahead")?;
         Ok(snapshot)
     }
 }

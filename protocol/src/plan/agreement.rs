@@ -66,7 +66,7 @@ pub enum Passes {
 }
 
 impl Passes {
-    /// Whether members contribute a second time.
+    /// Members contribute a second time.
     pub const fn are_two(self) -> bool {
         matches!(self, Self::Two)
     }
@@ -100,12 +100,12 @@ pub enum Grouping {
 }
 
 impl Grouping {
-    /// Whether rows and columns of a roll exchange.
+    /// Rows and columns of a roll exchange.
     pub const fn is_grid(self) -> bool {
         matches!(self, Self::Grid { .. })
     }
 
-    /// Whether the peers have places in a roll.
+    /// Peers have places in a roll.
     pub const fn has_roll(self) -> bool {
         !matches!(self, Self::Flat)
     }
@@ -123,7 +123,7 @@ impl Grouping {
 }
 
 impl AgreementPlan {
-    /// Whether members sign their statements.
+    /// Members sign their statements: some of them may lie.
     pub const fn signs(&self) -> bool {
         self.liars > 0
     }

@@ -132,24 +132,28 @@ impl Plan {
     /// The number of parts, each voted on by itself, of a fragment of `len` values in a group of
     /// `members`.
     pub(crate) fn parts(&self, len: u64, members: usize) -> u64 {
-        match self.exchange.facts().has_schedule {
-            true => self.schedule.shards(members, len),
-            false if self.scores() => 2 * self.exchange.parts(len, members),
-            false if self.agreement.parts > 0 => u64::from(self.agreement.parts).min(len).max(1),
-            false => self.exchange.parts(len, members),
+        if self.exchange.facts().has_schedule {
+            self.schedule.shards(members, len)
+        } else if self.scores() {
+            2 * self.exchange.parts(len, members)
+        } else if self.agreement.parts > 0 {
+            u64::from(self.agreement.parts).min(len).max(1)
+        } else {
+            self.exchange.parts(len, members)
         }
     }
 
-    /// Whether contributions are scored before they are merged. Each member's scores are a part, too.
+    /// Contributions are scored before they are merged. Each member's scores are a part, too.
     pub const fn scores(&self) -> bool {
         self.agreement.scoring.is_some()
     }
 
     /// Whether a fragment of `len` values may have this number of parts in a group of `members`.
     pub(crate) fn may_have_parts(&self, parts: u64, len: u64, members: usize) -> bool {
-        match self.exchange.facts().has_schedule {
-            true => self.schedule.may_cut_into(parts, members, len),
-            false => parts == self.parts(len, members),
+        if self.exchange.facts().has_schedule {
+            self.schedule.may_cut_into(parts, members, len)
+        } else {
+            parts == self.parts(len, members)
         }
     }
 
@@ -159,12 +163,12 @@ impl Plan {
         bytes.max().unwrap_or(0)
     }
 
-    /// Whether members of a group go by rates that they measure, so that its proposer must name them.
+    /// Members of a group go by rates that they measure, so that its proposer must name them.
     pub(crate) const fn names_links(&self) -> bool {
         self.schedule.link_plan().is_some() && !self.agreement.signs()
     }
 
-    /// Whether members of a group go by where they are, so that its proposer must say it.
+    /// Members of a group go by where they are, so that its proposer must say it.
     pub(crate) const fn names_places(&self) -> bool {
         (self.agreement.parts > 0 || self.schedule.goes_by_sites()) && !self.agreement.signs()
     }
@@ -178,7 +182,7 @@ impl Plan {
         PlanHash::from_bytes(*Digest::of(&bytes).as_bytes())
     }
 
-    /// Whether this many contributions are too few to be combined.
+    /// This many contributions are too few to be combined.
     pub(crate) fn too_few(&self, contributions: usize) -> bool {
         contributions < usize::from(self.agreement.contributions.max(1))
     }
@@ -186,45 +190,45 @@ impl Plan {
     /// The most bytes of a transferred state: the model's, and what the peers agree on beside it. In a
     /// swarm of many peers their roll can be larger than a small model.
     pub fn state_bytes_max(&self) -> u64 {
-        let roll = match self.agreement.grouping.has_roll() {
-            true => ROLL_BYTES_MAX,
-            false => 0,
+        let roll = if self.agreement.grouping.has_roll() {
+            ROLL_BYTES_MAX
+        } else {
+            0
         };
-        let ratings = match self.scores() {
-            true => RATINGS_BYTES_MAX,
-            false => 0,
-        };
+        let ratings = if self.scores() { RATINGS_BYTES_MAX } else { 0 };
         self.state_bytes + (roll + ratings + DATA_LEDGER_BYTES_MAX + SHARED_HEAD_BYTES) as u64
     }
 
     /// The most bytes that a slice of the fragment has. In a merge of branches values travel as f32.
     pub fn slice_bytes_max(&self, fragment: &FragmentPlan) -> u64 {
-        let plain = match self.merges() {
-            true => PLAIN_HEADER_BYTES_MAX + 4 * fragment.len,
-            false => 0,
+        let plain = if self.merges() {
+            PLAIN_HEADER_BYTES_MAX + 4 * fragment.len
+        } else {
+            0
         };
-        let scores = match self.scores() {
-            true => SCORES_BYTES_MAX,
-            false => 0,
-        };
+        let scores = if self.scores() { SCORES_BYTES_MAX } else { 0 };
         fragment.slice_bytes_max().max(plain).max(scores)
     }
 
     /// The most bytes of a slice of one of `of` shards of a fragment.
     pub fn shard_bytes_max(&self, fragment: &FragmentPlan, part: Part, of: u64) -> u64 {
         let values = fragment.len.div_ceil(of.max(1));
-        let note = match self.agreement.grouping.is_grid() {
-            true => ROUND_NOTE_BYTES_MAX as u64 + 4,
-            false => 0,
+        let note = if self.agreement.grouping.is_grid() {
+            ROUND_NOTE_BYTES_MAX as u64 + 4
+        } else {
+            0
         };
         match part {
             Part::Contribution | Part::Basis | Part::Second => fragment.contribution.of(values),
             Part::Aggregate => fragment.aggregate.of(values) + note,
             Part::Partial => fragment.aggregate.of(values),
-            Part::Scores => match self.scores() {
-                true => SCORES_BYTES_MAX,
-                false => 0,
-            },
+            Part::Scores => {
+                if self.scores() {
+                    SCORES_BYTES_MAX
+                } else {
+                    0
+                }
+            }
             Part::RowMean => PLAIN_HEADER_BYTES_MAX + 4 * values,
             Part::Bundle => {
                 // A column has at most as many parts as a group has members.

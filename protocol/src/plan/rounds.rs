@@ -17,7 +17,7 @@ impl Plan {
         self.synchronization.pace.budget(self.budget, round)
     }
 
-    /// Whether a peer trains in a round.
+    /// A peer is drawn to train in a round.
     pub fn draws(&self, round: Round, peer: PeerId) -> bool {
         let sampling = self.synchronization.sampling;
         if sampling == Sampling::ALL {
@@ -39,23 +39,23 @@ impl Plan {
         .collect()
     }
 
-    /// Whether no round follows this one.
+    /// No round follows this one.
     pub const fn ends_with(&self, round: Round) -> bool {
         self.rounds > 0 && round.0.saturating_add(1) >= self.rounds
     }
 
-    /// Whether the next round's training begins before this round's result is applied. Never in the
+    /// The next round's training begins before this round's result is applied. Never in the
     /// last round, which no other follows.
     pub const fn trains_ahead(&self, round: Round) -> bool {
         self.overlap.late_steps > 0 && !self.ends_with(round)
     }
 
-    /// Whether the next round's first forward pass begins while fragments of this round are exchanged.
+    /// The next round's first forward pass begins while fragments of this round are exchanged.
     pub const fn forward_begins(&self, round: Round) -> bool {
         self.overlap.layers.reach_forward() && !self.ends_with(round)
     }
 
-    /// Whether the sides of a swarm that was split are merged by weight when they meet: where a round
+    /// The sides of a swarm that was split are merged by weight when they meet: where a round
     /// ends with one anchor for all fragments, the training between two rounds ends with the first of
     /// them, and members do not sign.
     pub fn merges(&self) -> bool {
@@ -70,7 +70,7 @@ impl Plan {
         self.exchange.agrees() && deltas && whole && !self.agreement.signs() && !grid
     }
 
-    /// Whether rounds settle which blocks of the data were trained, so that peers know who has the same data. They
+    /// Rounds settle which blocks of the data were trained, so that peers know who has the same data. They
     /// do not where fragments leave before the training has ended, and where members sign what they say.
     pub fn settles_data(&self) -> bool {
         self.exchange.agrees() && !self.agreement.signs() && self.overlap.layers == Layers::Together

@@ -26,9 +26,10 @@ impl RecordHeader {
         self.plan.validate()?;
         let topology = self.topology.as_ref();
         let lacking = self.plan.exchange.has_neighbours() && topology.is_none();
-        match lacking || topology.is_some_and(|bytes| bytes.len() > RECORD_TOPOLOGY_BYTES_MAX) {
-            true => Err(RecordError::Topology),
-            false => Ok(()),
+        if lacking || topology.is_some_and(|bytes| bytes.len() > RECORD_TOPOLOGY_BYTES_MAX) {
+            Err(RecordError::Topology)
+        } else {
+            Ok(())
         }
     }
 }
@@ -99,11 +100,12 @@ impl EntryBytes {
     fn new<T: Serialize>(kind: u8, body: &T) -> Result<Self, RecordError> {
         let mut bytes = vec![kind];
         bytes.extend_from_slice(&encode_value(body));
-        match bytes.len() <= RECORD_ENTRY_BYTES_MAX {
-            true => Ok(Self(bytes)),
-            false => Err(RecordError::TooLong {
+        if bytes.len() <= RECORD_ENTRY_BYTES_MAX {
+            Ok(Self(bytes))
+        } else {
+            Err(RecordError::TooLong {
                 bytes: bytes.len() as u64,
-            }),
+            })
         }
     }
 

@@ -72,9 +72,7 @@ impl OutputHash {
 
     /// Eight bytes of the hash so far: what goes into a record with every input.
     pub fn mark(&self) -> u64 {
-        let mut first = [0; 8];
-        first.copy_from_slice(&self.hasher.finalize().as_bytes()[..8]);
-        u64::from_le_bytes(first)
+        self.digest().first_bits()
     }
 }
 

@@ -82,9 +82,10 @@ impl RecordReader {
             Reading::Header(chain) => (chain, true),
             Reading::Entries(chain) => (chain, false),
             Reading::Opening | Reading::Closed => {
-                return match unread.is_empty() {
-                    true => Ok(None),
-                    false => Err(RecordError::Trailing { at }),
+                return if unread.is_empty() {
+                    Ok(None)
+                } else {
+                    Err(RecordError::Trailing { at })
                 };
             }
         };
@@ -212,9 +213,10 @@ impl Order {
                         let foreign = snapshot.as_ref().is_some_and(|snapshot| {
                             Some(snapshot.plan) != self.plan || !snapshot.weights.iter().all(fits)
                         });
-                        match foreign {
-                            true => impossible("a snapshot of another plan"),
-                            false => Ok(()),
+                        if foreign {
+                            impossible("a snapshot of another plan")
+                        } else {
+                            Ok(())
                         }
                     }
                     // Whether a peer only observes is known before it starts, and what the owner directs.
@@ -223,10 +225,13 @@ impl Order {
                     _ => Ok(()),
                 }
             }
-            Entry::End { inputs, .. } | Entry::Cut { inputs, .. } => match *inputs == self.inputs {
-                true => Ok(()),
-                false => impossible("it counts other inputs than there are"),
-            },
+            Entry::End { inputs, .. } | Entry::Cut { inputs, .. } => {
+                if *inputs == self.inputs {
+                    Ok(())
+                } else {
+                    impossible("it counts other inputs than there are")
+                }
+            }
         }
     }
 }

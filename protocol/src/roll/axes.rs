@@ -82,9 +82,10 @@ impl Axes {
     pub fn cell(&self, place: usize, axis: u32) -> impl Iterator<Item = usize> + use<> {
         let axis = axis.min(self.count - 1);
         let stride = self.stride(axis);
-        let (digit, length) = match axis + 1 == self.count {
-            true => (place / stride, self.last()),
-            false => (place / stride % self.side, self.side),
+        let (digit, length) = if axis + 1 == self.count {
+            (place / stride, self.last())
+        } else {
+            (place / stride % self.side, self.side)
         };
         let (first, places) = (place - digit * stride, self.places);
         let cell = (0..length).map(move |step| first + step * stride);

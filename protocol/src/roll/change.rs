@@ -24,9 +24,10 @@ impl RollChange {
 
     /// As bytes; none where it changes nothing.
     pub fn to_bytes(&self) -> Vec<u8> {
-        match self.is_empty() {
-            true => Vec::new(),
-            false => encode_value(self),
+        if self.is_empty() {
+            Vec::new()
+        } else {
+            encode_value(self)
         }
     }
 
@@ -83,9 +84,10 @@ struct Parts {
 impl RoundNote {
     /// Puts a note together from the bytes of its parts; empty if both are.
     pub(crate) fn join(change: Vec<u8>, tally: Vec<u8>) -> Vec<u8> {
-        match change.is_empty() && tally.is_empty() {
-            true => Vec::new(),
-            false => encode_value(&Parts { change, tally }),
+        if change.is_empty() && tally.is_empty() {
+            Vec::new()
+        } else {
+            encode_value(&Parts { change, tally })
         }
     }
 

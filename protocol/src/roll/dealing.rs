@@ -97,9 +97,10 @@ impl Shuffle {
             }
             rounds
         };
-        match pool <= self.cell {
-            true => 1,
-            false => rounds(pool) + rounds(pool.ilog2() as usize + 1),
+        if pool <= self.cell {
+            1
+        } else {
+            rounds(pool) + rounds(pool.ilog2() as usize + 1)
         }
     }
 }

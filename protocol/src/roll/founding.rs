@@ -325,11 +325,12 @@ impl Founding {
             return;
         }
         self.register.enter(records);
-        match self.register.is_first() {
+        if self.register.is_first() {
             // It hears that its registrar lives.
-            true => self.say(from, FoundingMessage::Registrars(Vec::new())),
+            self.say(from, FoundingMessage::Registrars(Vec::new()))
+        } else {
             // It may take this peer for a registrar, or for the founder, for want of better knowledge.
-            false => self.say_registrars(from),
+            self.say_registrars(from)
         }
     }
 
@@ -376,9 +377,10 @@ impl Founding {
         self.asked = None;
         let ballot = asked.ballot;
         if self.acceptor.accept(ballot, asked.roll) {
-            match ballot.founder == Some(self.me.peer) {
-                true => self.accepted(self.me.peer, ballot),
-                false => self.say(&asked.founder, FoundingMessage::Accepted { ballot }),
+            if ballot.founder == Some(self.me.peer) {
+                self.accepted(self.me.peer, ballot)
+            } else {
+                self.say(&asked.founder, FoundingMessage::Accepted { ballot })
             }
         }
     }

@@ -91,9 +91,10 @@ impl Grid {
     /// The place that sums a row's contributions to a column's shard.
     pub const fn owner(&self, row: usize, column: usize) -> usize {
         let place = row * self.columns + column;
-        match place < self.peers || row == 0 {
-            true => place,
-            false => place - self.columns,
+        if place < self.peers || row == 0 {
+            place
+        } else {
+            place - self.columns
         }
     }
 
@@ -103,10 +104,7 @@ impl Grid {
         let (row, column) = (self.row_of(place), self.column_of(place));
         let below = row + 1;
         let short = below < self.rows() && self.owner(below, column) == place;
-        let extra = match short {
-            true => self.row(below),
-            false => 0..0,
-        };
+        let extra = if short { self.row(below) } else { 0..0 };
         self.row(row).chain(extra)
     }
 

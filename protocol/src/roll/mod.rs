@@ -31,8 +31,8 @@ pub use grid::Grid;
 pub use seat::RollSeat;
 pub use shared::SharedRolls;
 
-use crate::limits::{ROLL_BYTES_MAX, ROLL_PEERS_MAX};
-use crate::wire::{PeerRecord, WireError, canonical, decode_limited};
+use crate::limits::{GROUP_MEMBERS_MAX, ROLL_BYTES_MAX, ROLL_PEERS_MAX};
+use crate::wire::{PeerRecord, WireError, canonical, check, decode_limited};
 use crate::{Digest, Locality, PeerId, RateClass, Round, Site};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -75,7 +75,7 @@ pub struct Roll {
     digest: Digest,
     /// The round from which its newest peers are in it.
     newest: Round,
-    /// Whether it knows how fast some of its peers send.
+    /// Set if it knows how fast some of its peers send.
     rated: bool,
     /// Its bytes, once a state or a checkpoint needed them. Most rolls last for many of these.
     bytes: OnceLock<Vec<u8>>,
@@ -153,7 +153,7 @@ impl Roll {
         self.newest
     }
 
-    /// Whether it knows how fast some of its peers send.
+    /// Set if it knows how fast some of its peers send.
     pub(crate) const fn is_rated(&self) -> bool {
         self.rated
     }
@@ -285,24 +285,14 @@ impl Roll {
     /// What is wrong with them: a peer in two places, no columns, too many peers.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, WireError> {
         let content: Content = decode_limited::<_, ROLL_BYTES_MAX>(bytes)?;
-        let wrong = |field: &str| {
-            Err(WireError::OutOfRange {
-                field: field.to_owned(),
-            })
-        };
-        if content.places.is_empty() || content.places.len() > ROLL_PEERS_MAX {
-            return wrong("roll.places");
-        }
-        let fits = Grid::new(content.places.len(), usize::from(content.columns));
-        if content.columns == 0 || fits.rows() > crate::limits::GROUP_MEMBERS_MAX {
-            return wrong("roll.columns");
-        }
+        let (places, columns) = (content.places.len(), usize::from(content.columns));
+        check::ok((1..=ROLL_PEERS_MAX).contains(&places), "roll.places")?;
+        let rows = Grid::new(places, columns).rows();
+        check::ok(columns > 0 && rows <= GROUP_MEMBERS_MAX, "roll.columns")?;
         content.places.iter().try_for_each(|p| p.record.check())?;
         let roll = Self::of(content);
-        match roll.index.len() == roll.len() {
-            true => Ok(roll),
-            false => wrong("roll: a peer in two places"),
-        }
+        check::ok(roll.index.len() == places, "roll: a peer in two places")?;
+        Ok(roll)
     }
 }
 

@@ -188,16 +188,17 @@ impl Register {
         let count = self.registrars.len().max(1);
         let first = self.me.as_bytes()[..8].iter();
         let pick = first.fold(0usize, |sum, byte| (sum << 8 | usize::from(*byte)) % count);
-        let (pick, here) = match self.is_registrar(self.me) {
-            true => (0, self.here().cloned().collect()),
-            false => (
+        let (pick, here) = if self.is_registrar(self.me) {
+            (0, self.here().cloned().collect())
+        } else {
+            (
                 pick,
                 self.here
                     .get(&self.me)
                     .map(|(r, _)| r.clone())
                     .into_iter()
                     .collect(),
-            ),
+            )
         };
         let to = self.registrars().nth(pick).cloned();
         let to = to.filter(|to| to.peer != self.me)?;

@@ -60,17 +60,19 @@ impl Fold {
 
     /// Where in the core a rank is; none for those that fold onto the next rank.
     pub(super) fn place(self, rank: usize) -> Option<usize> {
-        match rank < 2 * self.rest {
-            true => (rank % 2 == 1).then_some(rank / 2),
-            false => Some(rank - self.rest),
+        if rank < 2 * self.rest {
+            (rank % 2 == 1).then_some(rank / 2)
+        } else {
+            Some(rank - self.rest)
         }
     }
 
     /// The rank at a place of the core.
     pub(super) fn rank(self, place: usize) -> usize {
-        match place < self.rest {
-            true => 2 * place + 1,
-            false => place + self.rest,
+        if place < self.rest {
+            2 * place + 1
+        } else {
+            place + self.rest
         }
     }
 }
@@ -83,10 +85,6 @@ impl Trees for HalvingDoubling {
         };
         let apart = place ^ shard;
         (apart != 0).then(|| fold.rank(place ^ power_below(apart)))
-    }
-
-    fn down(&self, n: usize, shard: usize, rank: usize) -> Option<usize> {
-        self.up(n, shard, rank)
     }
 
     fn cost(&self, n: usize) -> ScheduleCost {

@@ -113,18 +113,19 @@ impl Schedule {
             Self::Sites { .. } => members as u64,
             _ => self.cost(members).shards,
         };
-        match self.relays() && members > 1 && shards <= len {
-            true => shards,
-            false => (members as u64).min(len).max(1),
+        if self.relays() && members > 1 && shards <= len {
+            shards
+        } else {
+            (members as u64).min(len).max(1)
         }
     }
 
-    /// Whether members pass on what others encoded.
+    /// Members pass on what others encoded.
     pub fn relays(&self) -> bool {
         *self != Self::Butterfly
     }
 
-    /// Whether it goes by the sites of the members.
+    /// It goes by the sites of the members.
     pub const fn goes_by_sites(&self) -> bool {
         matches!(self, Self::Sites { .. })
     }

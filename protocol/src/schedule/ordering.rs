@@ -24,7 +24,7 @@ pub(super) struct Ordered {
     pub(super) sends: Vec<Send>,
     /// When the last one arrives, in microseconds.
     pub(super) micros: u64,
-    /// Whether no order is better.
+    /// Set if no order is better.
     pub(super) proven: bool,
 }
 

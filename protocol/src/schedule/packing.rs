@@ -102,9 +102,10 @@ impl TryFrom<RawPacking> for Packing {
             .collect();
         let packed = Self::new(&trees, raw.certificate)?;
         // Bits beyond the members and the trees would be plans that differ and mean the same.
-        match packed.parents == raw.parents {
-            true => Ok(packed),
-            false => Err(PackingError::NoTree { tree: raw.trees }),
+        if packed.parents == raw.parents {
+            Ok(packed)
+        } else {
+            Err(PackingError::NoTree { tree: raw.trees })
         }
     }
 }
@@ -212,14 +213,11 @@ impl Packing {
 
 impl Trees for Packing {
     fn up(&self, n: usize, shard: usize, rank: usize) -> Option<usize> {
-        match n == self.members() {
-            true => self.parent(shard, rank),
-            false => Butterfly.up(n, shard, rank),
+        if n == self.members() {
+            self.parent(shard, rank)
+        } else {
+            Butterfly.up(n, shard, rank)
         }
-    }
-
-    fn down(&self, n: usize, shard: usize, rank: usize) -> Option<usize> {
-        self.up(n, shard, rank)
     }
 
     fn cost(&self, n: usize) -> ScheduleCost {

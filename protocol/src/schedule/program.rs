@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 pub(crate) struct Role {
     /// What it does, in order.
     pub(crate) stages: Vec<SumStage>,
-    /// Whether its value is the whole sum after the last stage.
+    /// Set if its value is the whole sum after the last stage.
     pub(crate) ends: bool,
     /// The members that it forwards the aggregate to.
     pub(crate) serves: Vec<usize>,
@@ -36,7 +36,7 @@ pub(crate) struct Source {
     pub(crate) value: u8,
     /// Whose contributions may be in it.
     pub(crate) set: Members,
-    /// Whether no member lacks more than its own contribution when it is left out.
+    /// Leaving a member out costs no more than its own contribution.
     pub(crate) alone: bool,
 }
 

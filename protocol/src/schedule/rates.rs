@@ -23,9 +23,10 @@ pub(crate) fn code_of(bytes_per_second: u64) -> u8 {
     let (mut low, mut high) = (1, u8::MAX);
     while low < high {
         let middle = high - (high - low) / 2;
-        match rate_of(middle) <= bytes_per_second {
-            true => low = middle,
-            false => high = middle - 1,
+        if rate_of(middle) <= bytes_per_second {
+            low = middle
+        } else {
+            high = middle - 1
         }
     }
     low
@@ -132,9 +133,10 @@ pub struct AgreedLinks {
 impl AgreedLinks {
     /// Such a statement, with no codes where none is known.
     pub(crate) fn new(since: Round, codes: &LinkCodes) -> Self {
-        let codes = match codes.is_unknown() {
-            true => Vec::new(),
-            false => codes.written(),
+        let codes = if codes.is_unknown() {
+            Vec::new()
+        } else {
+            codes.written()
         };
         Self { since, codes }
     }

@@ -52,9 +52,12 @@ impl ScheduleCost {
 pub(super) trait Trees {
     /// The rank that gets a rank's partial sum of a shard; none where the sum ends.
     fn up(&self, n: usize, shard: usize, rank: usize) -> Option<usize>;
-    /// The rank that sends a shard's aggregate to a rank; none where the sum ended.
-    fn down(&self, n: usize, shard: usize, rank: usize) -> Option<usize>;
-    /// What it costs, by the formula of the file's head.
+    /// The rank that sends a shard's aggregate to a rank; none where the sum ended. Often the tree of the sums, in
+    /// the other direction.
+    fn down(&self, n: usize, shard: usize, rank: usize) -> Option<usize> {
+        self.up(n, shard, rank)
+    }
+    /// What it costs, by the formula in its documentation.
     fn cost(&self, n: usize) -> ScheduleCost;
 }
 

@@ -72,7 +72,7 @@ pub struct Certificate {
     pub butterfly: u64,
     /// What no schedule is below.
     pub least: u64,
-    /// Whether no order of the same trees' sends is faster.
+    /// Set if no order of the same trees' sends is faster.
     pub proven: bool,
 }
 
@@ -176,10 +176,6 @@ impl Trees for Solution {
     fn up(&self, _: usize, shard: usize, rank: usize) -> Option<usize> {
         let parent = self.trees[shard][rank];
         (parent != rank).then_some(parent)
-    }
-
-    fn down(&self, n: usize, shard: usize, rank: usize) -> Option<usize> {
-        self.up(n, shard, rank)
     }
 
     fn cost(&self, n: usize) -> ScheduleCost {

@@ -90,10 +90,7 @@ impl<'a> Loads<'a> {
             let ways = [(rank, *parent), (*parent, rank)];
             for (shards, (from, to)) in self.shards.iter_mut().zip(ways) {
                 for at in [from * n + to, n * n + from, n * n + n + to] {
-                    shards[at] = match add {
-                        true => shards[at] + 1,
-                        false => shards[at] - 1,
-                    };
+                    shards[at] = if add { shards[at] + 1 } else { shards[at] - 1 };
                 }
             }
         }

@@ -25,7 +25,7 @@ const MICROS: u64 = 1_000_000;
 pub(crate) struct Send {
     /// The shard.
     pub(crate) shard: u16,
-    /// Whether it carries the result.
+    /// Set if it carries the result.
     pub(crate) down: bool,
     /// The sender.
     pub(crate) from: u8,
@@ -50,7 +50,7 @@ pub(super) struct Network<'a> {
     pub(super) tails: Vec<u64>,
     /// What each member's sends take at least, alone.
     times: Vec<u64>,
-    /// Whether a member waits for the answer to a send.
+    /// Set while a member waits for the answer to a send.
     answers: Vec<bool>,
 }
 
@@ -245,9 +245,10 @@ impl Moment {
         for send in &ended {
             let from = usize::from(network.sends[*send].from);
             self.due.push((at + network.latency, Due::Arrives(*send)));
-            match network.answers[from] {
-                true => self.due.push((at + 2 * network.latency, Due::Free(from))),
-                false => self.busy[from] = false,
+            if network.answers[from] {
+                self.due.push((at + 2 * network.latency, Due::Free(from)))
+            } else {
+                self.busy[from] = false
             }
         }
         if !ended.is_empty() {

@@ -3,6 +3,17 @@
 
 use crate::schedule::shape::{ScheduleCost, Trees};
 
+/// The next place in one direction of a ring of this many places.
+type Step = fn(usize, usize) -> usize;
+
+fn after(place: usize, count: usize) -> usize {
+    (place + 1) % count
+}
+
+fn before(place: usize, count: usize) -> usize {
+    (place + count - 1) % count
+}
+
 /// Butterfly: member s owns shard s; every member pushes to every owner, every owner to all others.
 ///
 /// With n members and m encoded bytes: n shards, 2 hops, 2 n (n - 1) pushes; each member sends
@@ -16,10 +27,6 @@ pub(super) struct Butterfly;
 impl Trees for Butterfly {
     fn up(&self, _: usize, shard: usize, rank: usize) -> Option<usize> {
         (rank != shard).then_some(shard)
-    }
-
-    fn down(&self, n: usize, shard: usize, rank: usize) -> Option<usize> {
-        self.up(n, shard, rank)
     }
 
     fn cost(&self, n: usize) -> ScheduleCost {
@@ -48,11 +55,11 @@ pub(super) struct Ring;
 
 impl Trees for Ring {
     fn up(&self, n: usize, shard: usize, rank: usize) -> Option<usize> {
-        (rank != shard).then_some((rank + 1) % n)
+        (rank != shard).then_some(after(rank, n))
     }
 
     fn down(&self, n: usize, shard: usize, rank: usize) -> Option<usize> {
-        (rank != shard).then_some((rank + n - 1) % n)
+        (rank != shard).then_some(before(rank, n))
     }
 
     fn cost(&self, n: usize) -> ScheduleCost {
@@ -86,23 +93,25 @@ fn grid(n: usize) -> (usize, usize) {
     (rows, n / rows)
 }
 
-impl Trees for Torus {
-    fn up(&self, n: usize, shard: usize, rank: usize) -> Option<usize> {
+impl Torus {
+    /// The next rank along the row, and in the shard's column along that.
+    fn next(n: usize, shard: usize, rank: usize, step: Step) -> Option<usize> {
         let (rows, columns) = grid(n);
         let (row, column) = (rank / columns, rank % columns);
         if column != shard % columns {
-            return Some(row * columns + (column + 1) % columns);
+            return Some(row * columns + step(column, columns));
         }
-        (rank != shard).then_some((row + 1) % rows * columns + column)
+        (rank != shard).then_some(step(row, rows) * columns + column)
+    }
+}
+
+impl Trees for Torus {
+    fn up(&self, n: usize, shard: usize, rank: usize) -> Option<usize> {
+        Self::next(n, shard, rank, after)
     }
 
     fn down(&self, n: usize, shard: usize, rank: usize) -> Option<usize> {
-        let (rows, columns) = grid(n);
-        let (row, column) = (rank / columns, rank % columns);
-        if column != shard % columns {
-            return Some(row * columns + (column + columns - 1) % columns);
-        }
-        (rank != shard).then_some((row + rows - 1) % rows * columns + column)
+        Self::next(n, shard, rank, before)
     }
 
     fn cost(&self, n: usize) -> ScheduleCost {
@@ -141,23 +150,24 @@ impl Hierarchical {
     fn leaders(&self, n: usize) -> usize {
         n.div_ceil(self.island)
     }
+
+    /// The leader of the island, and of a leader the next one.
+    fn next(&self, n: usize, shard: usize, rank: usize, step: Step) -> Option<usize> {
+        let island = rank / self.island;
+        if !rank.is_multiple_of(self.island) {
+            return Some(island * self.island);
+        }
+        (island != shard).then_some(step(island, self.leaders(n)) * self.island)
+    }
 }
 
 impl Trees for Hierarchical {
     fn up(&self, n: usize, shard: usize, rank: usize) -> Option<usize> {
-        let (island, leaders) = (rank / self.island, self.leaders(n));
-        if !rank.is_multiple_of(self.island) {
-            return Some(island * self.island);
-        }
-        (island != shard).then_some((island + 1) % leaders * self.island)
+        self.next(n, shard, rank, after)
     }
 
     fn down(&self, n: usize, shard: usize, rank: usize) -> Option<usize> {
-        let (island, leaders) = (rank / self.island, self.leaders(n));
-        if !rank.is_multiple_of(self.island) {
-            return Some(island * self.island);
-        }
-        (island != shard).then_some((island + leaders - 1) % leaders * self.island)
+        self.next(n, shard, rank, before)
     }
 
     fn cost(&self, n: usize) -> ScheduleCost {
@@ -199,10 +209,6 @@ impl Trees for BinaryTree {
         parent(rank)
     }
 
-    fn down(&self, _: usize, _: usize, rank: usize) -> Option<usize> {
-        parent(rank)
-    }
-
     fn cost(&self, n: usize) -> ScheduleCost {
         ScheduleCost {
             shards: 1,
@@ -239,10 +245,6 @@ impl Trees for DoubleTree {
             0 => parent(rank),
             _ => Some(n - 1 - parent(n - 1 - rank)?),
         }
-    }
-
-    fn down(&self, n: usize, shard: usize, rank: usize) -> Option<usize> {
-        self.up(n, shard, rank)
     }
 
     fn cost(&self, n: usize) -> ScheduleCost {

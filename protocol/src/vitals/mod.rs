@@ -8,6 +8,7 @@ use crate::limits::{
     VITALS_AT_ONCE_MAX, VITALS_BYTES_MAX, VITALS_MESSAGE_BYTES_MAX, VITALS_NAME_BYTES_MAX,
     VITALS_PEERS_MAX, VITALS_VERSION_BYTES_MAX, VITALS_WAITING_MAX,
 };
+use crate::wire::check::ok;
 use crate::wire::{WireError, canonical, decode_limited, encode_value};
 use crate::{PeerId, Phase, Round, RunId, Signature, Wait};
 use core::fmt;
@@ -88,37 +89,16 @@ impl Vitals {
         let plain = |c: char| c.is_ascii_alphanumeric() || "-_.+".contains(c);
         let version = &self.version;
         let parts = self.last_round.iter();
-        let rules = [
-            (
-                "vitals.version",
-                version.len() <= VITALS_VERSION_BYTES_MAX && version.chars().all(plain),
-            ),
-            (
-                "vitals.waiting",
-                self.waiting
-                    .as_ref()
-                    .is_none_or(|waiting| waiting.peers.len() <= VITALS_WAITING_MAX),
-            ),
-            ("vitals.steps_per_s", self.steps_per_s.is_none_or(amount)),
-            ("vitals.loss", self.loss.is_none_or(f32::is_finite)),
-            (
-                "vitals.accuracy",
-                self.accuracy
-                    .is_none_or(|share| (0.0..=1.0).contains(&share)),
-            ),
-            (
-                "vitals.last_round",
-                parts
-                    .flat_map(|parts| [parts.train, parts.exchange, parts.wait])
-                    .all(amount),
-            ),
-        ];
-        match rules.iter().find(|(_, holds)| !holds) {
-            None => Ok(()),
-            Some((field, _)) => Err(WireError::OutOfRange {
-                field: (*field).to_owned(),
-            }),
-        }
+        let short = version.len() <= VITALS_VERSION_BYTES_MAX;
+        ok(short && version.chars().all(plain), "vitals.version")?;
+        let few = |waiting: &WaitingFor| waiting.peers.len() <= VITALS_WAITING_MAX;
+        ok(self.waiting.as_ref().is_none_or(few), "vitals.waiting")?;
+        ok(self.steps_per_s.is_none_or(amount), "vitals.steps_per_s")?;
+        ok(self.loss.is_none_or(f32::is_finite), "vitals.loss")?;
+        let share = |share: f32| (0.0..=1.0).contains(&share);
+        ok(self.accuracy.is_none_or(share), "vitals.accuracy")?;
+        let mut parts = parts.flat_map(|parts| [parts.train, parts.exchange, parts.wait]);
+        ok(parts.all(amount), "vitals.last_round")
     }
 }
 
@@ -147,9 +127,10 @@ impl DaemonName {
         let plain = |c: char| c.is_alphanumeric() || "-_. ".contains(c);
         let fits = (1..=VITALS_NAME_BYTES_MAX).contains(&text.len());
         let whole = text.trim() == text;
-        match fits && whole && text.chars().all(plain) {
-            true => Ok(Self(text.to_owned())),
-            false => Err(NameError),
+        if fits && whole && text.chars().all(plain) {
+            Ok(Self(text.to_owned()))
+        } else {
+            Err(NameError)
         }
     }
 
@@ -208,12 +189,13 @@ impl SignedVitals {
     pub fn check(&self) -> Result<(), WireError> {
         self.vitals.check()?;
         let bytes = self.wire_bytes();
-        match bytes <= VITALS_BYTES_MAX {
-            true => Ok(()),
-            false => Err(WireError::TooLong {
+        if bytes <= VITALS_BYTES_MAX {
+            Ok(())
+        } else {
+            Err(WireError::TooLong {
                 bytes: bytes as u64,
                 max: VITALS_BYTES_MAX as u64,
-            }),
+            })
         }
     }
 }
@@ -252,9 +234,7 @@ impl Known {
     /// The first eight bytes of an id. Two peers with the same ones only miss some of each other's
     /// vitals.
     pub fn prefix(peer: &PeerId) -> u64 {
-        let mut first = [0; 8];
-        first.copy_from_slice(&peer.as_bytes()[..8]);
-        u64::from_le_bytes(first)
+        peer.first_bits()
     }
 }
 
@@ -280,10 +260,7 @@ impl VitalsMessage {
             Self::Known(all) => ("known", all.len(), VITALS_PEERS_MAX),
             Self::Wanted(all) => ("wanted", all.len(), VITALS_PEERS_MAX),
         };
-        if count > most {
-            let field = field.to_owned();
-            return Err(WireError::OutOfRange { field });
-        }
+        ok(count <= most, field)?;
         match self {
             Self::Vitals(all) => all.iter().try_for_each(|heard| heard.signed.check()),
             Self::Known(_) | Self::Wanted(_) => Ok(()),

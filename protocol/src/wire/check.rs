@@ -54,11 +54,12 @@ pub enum WireError {
 
 /// The same answer for every check: which field is out of range.
 pub(crate) fn ok(condition: bool, field: &str) -> Result<(), WireError> {
-    match condition {
-        true => Ok(()),
-        false => Err(WireError::OutOfRange {
+    if condition {
+        Ok(())
+    } else {
+        Err(WireError::OutOfRange {
             field: field.to_owned(),
-        }),
+        })
     }
 }
 
@@ -66,7 +67,7 @@ pub(crate) fn weight(weight: f64) -> Result<(), WireError> {
     ok(weight_ok(weight), "weight")
 }
 
-/// Whether a weight is one that sums of weights can take.
+/// Weights that sums of weights can take.
 pub(crate) fn weight_ok(weight: f64) -> bool {
     weight.is_finite() && (0.0..=1e18).contains(&weight)
 }

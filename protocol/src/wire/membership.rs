@@ -33,9 +33,9 @@ pub struct Hello {
     pub round: Round,
     /// Hash of its anchor.
     pub anchor: Digest,
-    /// Whether it takes part in rounds already, or still fetches a state.
+    /// Set once it takes part in rounds; until then it fetches a state.
     pub ready: bool,
-    /// Whether it has begun.
+    /// How far it is on its way to its first round.
     pub muster: Muster,
     /// The branch that it is in, after a split of the swarm.
     pub branch: Option<Box<Branch>>,
@@ -99,11 +99,11 @@ pub enum MembershipMessage {
     Alive {
         /// The round it is in.
         round: Round,
-        /// Whether it takes part in rounds.
+        /// Set once it takes part in rounds.
         ready: bool,
         /// Hash of its anchor.
         anchor: Digest,
-        /// Whether it has begun.
+        /// How far it is on its way to its first round.
         muster: Muster,
         /// The branch that it is in, after a split of the swarm.
         branch: Option<Box<Branch>>,
@@ -180,11 +180,9 @@ impl Setting {
     /// A key with its value. None if the key is longer than a message may hold, or has other characters.
     pub fn new(key: &str, value: &str) -> Option<Self> {
         let digest = Digest::of(&[key.as_bytes(), b"\0", value.as_bytes()].concat());
-        let mut first = [0; 8];
-        first.copy_from_slice(&digest.as_bytes()[..8]);
         let setting = Self {
             key: key.to_owned(),
-            fingerprint: u64::from_le_bytes(first),
+            fingerprint: digest.first_bits(),
         };
         setting.check().is_ok().then_some(setting)
     }

@@ -49,7 +49,7 @@ impl Message {
         }
     }
 
-    /// Whether it carries signatures, which hosts make and check.
+    /// It carries signatures, which hosts make and check.
     pub const fn is_signed(&self) -> bool {
         match self {
             Self::Exchange(ExchangeMessage::Agreed(message)) => message.is_signed(),

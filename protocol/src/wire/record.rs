@@ -2,6 +2,7 @@
 
 use crate::limits::{ADDRESS_BYTES_MAX, RECORD_ADDRESSES_MAX, SIGNATURE_BYTES_MAX};
 use crate::wire::WireError;
+use crate::wire::check::ok;
 use crate::{Locality, PeerId, RunId, Time};
 use core::fmt;
 use core::ops::{Deref, DerefMut};
@@ -165,23 +166,13 @@ impl PeerRecord {
     /// # Errors
     /// [`WireError::OutOfRange`] with the field that is too long.
     pub fn check(&self) -> Result<(), WireError> {
-        let out = |field: &str| {
-            Err(WireError::OutOfRange {
-                field: field.to_owned(),
-            })
-        };
-        if self.sequence & LOCATED != 0 {
-            return out("record.sequence");
-        }
-        if self.addresses.len() > RECORD_ADDRESSES_MAX {
-            return out("record.addresses");
-        }
-        if self.addresses.iter().any(|a| a.len() > ADDRESS_BYTES_MAX) {
-            return out("record.address");
-        }
-        if self.signature.len() > SIGNATURE_BYTES_MAX {
-            return out("record.signature");
-        }
+        ok(self.sequence & LOCATED == 0, "record.sequence")?;
+        let addresses = &self.addresses;
+        ok(addresses.len() <= RECORD_ADDRESSES_MAX, "record.addresses")?;
+        let short = addresses.iter().all(|a| a.len() <= ADDRESS_BYTES_MAX);
+        ok(short, "record.address")?;
+        let signature = self.signature.len() <= SIGNATURE_BYTES_MAX;
+        ok(signature, "record.signature")?;
         self.locality.check()
     }
 }

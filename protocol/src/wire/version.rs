@@ -77,9 +77,10 @@ impl WireVersions {
 
 impl fmt::Display for WireVersions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.oldest == self.newest {
-            true => write!(f, "wire version {}", self.newest),
-            false => write!(f, "wire versions {} to {}", self.oldest, self.newest),
+        if self.oldest == self.newest {
+            write!(f, "wire version {}", self.newest)
+        } else {
+            write!(f, "wire versions {} to {}", self.oldest, self.newest)
         }
     }
 }

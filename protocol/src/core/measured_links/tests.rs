@@ -141,12 +141,8 @@ fn rates_are_adopted_where_they_gain_and_not_before_an_epoch_has_passed() {
         AgreedLinks::default(),
         "nothing is known"
     );
-    let slow = |who: usize| {
-        move |from: usize, to: usize| match from == who || to == who {
-            true => 20,
-            false => 400,
-        }
-    };
+    let slow =
+        |who: usize| move |from: usize, to: usize| if from == who || to == who { 20 } else { 400 };
     tell(&mut links, n, 1, slow(0));
     let first = propose(&mut links, 5);
     assert_eq!((first.since, first.codes.len()), (Round(5), n * n));

@@ -272,15 +272,14 @@ fn check(seed: u64, sizes: (usize, usize)) -> Result<Option<u64>, String> {
     if world.all_have_it() {
         return Ok(Some(world.now.saturating_sub(world.calm) / TICK));
     }
-    match (enough || known) && world.is_connected() {
-        true => {
-            let (all, living) = (world.peers.len(), world.living().count());
-            let have = world.living().filter(|p| p.roll().is_some()).count();
-            Err(format!(
-                "seed {seed}: {have} of {living} have the roll, of {all}, start_with {start_with}"
-            ))
-        }
-        false => Ok(None),
+    if (enough || known) && world.is_connected() {
+        let (all, living) = (world.peers.len(), world.living().count());
+        let have = world.living().filter(|p| p.roll().is_some()).count();
+        Err(format!(
+            "seed {seed}: {have} of {living} have the roll, of {all}, start_with {start_with}"
+        ))
+    } else {
+        Ok(None)
     }
 }
 

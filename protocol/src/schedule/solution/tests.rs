@@ -80,10 +80,11 @@ proptest! {
         prop_assert_eq!(sends.len(), 2 * solution.trees.len() * (n - 1));
         prop_assert_eq!(solution.sends.len(), sends.len());
         for send in sends {
-            let (from, to) = match send.down {
-                false => (send.from, send.to),
-                true => (send.to, send.from),
-            };
+            let (from, to) = if !send.down {
+(send.from, send.to)
+} else {
+(send.to, send.from)
+};
             prop_assert_eq!(solution.trees[usize::from(send.shard)][usize::from(from)], usize::from(to));
         }
         // What members do with it: each has a turn for each of its sends, and no two the same.
