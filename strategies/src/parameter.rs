@@ -135,7 +135,7 @@ fn typed<T: DeserializeOwned>(value: &toml::Value) -> Result<T, String> {
 }
 
 impl Range {
-    /// Whether a value is in it.
+    /// Set for a value within the range.
     pub fn contains(&self, value: f64) -> bool {
         let whole = value.fract() == 0.0;
         let within = |from: u32, to: u32| (f64::from(from)..=f64::from(to)).contains(&value);

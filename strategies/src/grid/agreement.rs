@@ -39,7 +39,7 @@ pub(super) fn read(
 }
 
 impl Agreement {
-    /// Whether nothing is said.
+    /// Set for an empty table.
     pub(super) fn is_default(&self) -> bool {
         self == &Self::default()
     }

@@ -1,10 +1,10 @@
 //! How contributions are encoded, and from which codecs rounds choose: from the table of the configuration to
 //! the plan.
 
-use super::chosen::{Choice, Compression};
 use super::entry::hint;
 use super::error::refuse;
 use super::registry::{CHOICES, CODECS, FROM_RANGE};
+use super::strategy::{Choice, Compression};
 use super::tables::Compression as Table;
 use super::validate::{choose, range, refuse_foreign};
 use super::{Strategy, StrategyError, methods};
@@ -100,12 +100,13 @@ fn usual(codec: &CodecKind) -> Result<Vec<CodecKind>, StrategyError> {
     let less =
         |kind: &CodecKind| sends_less(codec, kind) && may_replace(codec, kind.spec()).is_ok();
     let codecs: Vec<_> = all.into_iter().filter(less).collect();
-    match codecs.is_empty() {
-        false => Ok(codecs),
-        true => Err(StrategyError::Missing {
+    if codecs.is_empty() {
+        Err(StrategyError::Missing {
             key: FROM.to_owned(),
             needed: "give codecs that send less than the configured one",
-        }),
+        })
+    } else {
+        Ok(codecs)
     }
 }
 
@@ -120,9 +121,10 @@ fn listed(codec: &CodecKind, list: &[toml::Value]) -> Result<Vec<CodecKind>, Str
             None => return Err(out_of_range(value)),
         }
     }
-    match (1..RUNGS_MAX).contains(&codecs.len()) {
-        true => Ok(codecs),
-        false => Err(out_of_range(&list.to_vec().into())),
+    if (1..RUNGS_MAX).contains(&codecs.len()) {
+        Ok(codecs)
+    } else {
+        Err(out_of_range(&list.to_vec().into()))
     }
 }
 
@@ -153,7 +155,7 @@ fn out_of_range(value: &toml::Value) -> StrategyError {
     }
 }
 
-/// Whether it keeps a share of the values that the configuration names.
+/// Set where the configuration names the share of values that it keeps.
 fn takes_density(codec: &CodecKind) -> bool {
     let mut parameters = codec.spec().parameters.iter();
     parameters.any(|parameter| parameter.name == DENSITY)
@@ -220,9 +222,12 @@ impl Choice {
     /// Writes it down.
     pub(super) fn write(&self, codec: &CodecKind, table: &mut Table) {
         let own = |kind: &CodecKind| kind.spec().tag == codec.spec().tag;
-        let value = |kind: &CodecKind| match own(kind) {
-            true => kind.number(DENSITY).into(),
-            false => kind.name().into(),
+        let value = |kind: &CodecKind| {
+            if own(kind) {
+                kind.number(DENSITY).into()
+            } else {
+                kind.name().into()
+            }
         };
         table.choose = Some("measured".to_owned());
         table.choose_from = Some(self.codecs.iter().map(value).collect());

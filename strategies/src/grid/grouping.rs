@@ -88,7 +88,7 @@ pub(super) fn check(strategy: &Strategy) -> Result<(), StrategyError> {
     }
 }
 
-/// Whether rows and columns can carry the strategy; the error says what they cannot.
+/// Refuses what rows and columns cannot carry of a strategy.
 fn carries(strategy: &Strategy) -> Result<(), StrategyError> {
     const FLAT: &str = "use grouping = \"flat\", whose group holds 64 peers";
     refuse(

@@ -119,7 +119,6 @@ pub mod registry;
 mod agreement;
 mod architecture;
 mod catalogue;
-mod chosen;
 mod companions;
 mod compression;
 mod entry;

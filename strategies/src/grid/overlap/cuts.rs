@@ -99,9 +99,10 @@ impl Cuts {
         match self {
             Self::Even(count) => {
                 let len = layout.len();
-                let usual = match exchange.moves_the_anchor {
-                    true => len.div_ceil(FRAGMENT_LEN),
-                    false => 1,
+                let usual = if exchange.moves_the_anchor {
+                    len.div_ceil(FRAGMENT_LEN)
+                } else {
+                    1
                 };
                 let most = most.min(len) / stagger * stagger;
                 let usual = usual.next_multiple_of(stagger).min(most).max(1);

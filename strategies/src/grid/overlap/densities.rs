@@ -37,7 +37,7 @@ pub(super) fn read(table: &Table) -> Result<Option<ByLayer>, StrategyError> {
     }))
 }
 
-/// Whether a codec keeps a share of the values that the configuration must name.
+/// Set for a codec whose configuration must name the share of values that it keeps.
 pub(super) fn takes(kind: &CodecKind) -> bool {
     let mut parameters = kind.spec().parameters.iter();
     parameters.any(|parameter| parameter.name == PARAMETER && parameter.default.is_none())
@@ -90,9 +90,12 @@ impl ByLayer {
 /// fewer bytes, so halving the range finds it.
 fn largest(codec: &CodecKind, len: usize, fits: &dyn Fn(&CodecKind) -> bool) -> CodecKind {
     let own = codec.number(PARAMETER);
-    let of = |kept: usize| match kept == len {
-        true => codec.with(PARAMETER, 1.0),
-        false => codec.with(PARAMETER, ((kept as f64 - 0.5) / len as f64).max(own)),
+    let of = |kept: usize| {
+        if kept == len {
+            codec.with(PARAMETER, 1.0)
+        } else {
+            codec.with(PARAMETER, ((kept as f64 - 0.5) / len as f64).max(own))
+        }
     };
     let (mut low, mut high) = ((own * len as f64).ceil() as usize, len);
     if low >= len || !fits(&of(low)) {
@@ -100,9 +103,10 @@ fn largest(codec: &CodecKind, len: usize, fits: &dyn Fn(&CodecKind) -> bool) -> 
     }
     while low < high {
         let middle = high - (high - low) / 2;
-        match fits(&of(middle)) {
-            true => low = middle,
-            false => high = middle - 1,
+        if fits(&of(middle)) {
+            low = middle
+        } else {
+            high = middle - 1
         }
     }
     of(low)
