@@ -131,13 +131,6 @@ impl FrozenAdam {
 }
 
 impl InnerOptimizer for FrozenAdam {
-    fn name(&self) -> &'static str {
-        match self.freeze {
-            Freeze::After(_) => "one-bit-adam",
-            Freeze::Doubling(_) => "zero-one-adam",
-        }
-    }
-
     fn kept(&self) -> &Kept {
         &self.kept
     }

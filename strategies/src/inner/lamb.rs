@@ -61,10 +61,6 @@ impl Lamb {
 }
 
 impl InnerOptimizer for Lamb {
-    fn name(&self) -> &'static str {
-        "lamb"
-    }
-
     fn kept(&self) -> &Kept {
         &self.kept
     }

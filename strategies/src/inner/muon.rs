@@ -150,10 +150,6 @@ pub fn orthogonal(u: &[f32], rows: usize, columns: usize) -> Vec<f32> {
 }
 
 impl InnerOptimizer for Muon {
-    fn name(&self) -> &'static str {
-        "muon"
-    }
-
     fn kept(&self) -> &Kept {
         &self.kept
     }

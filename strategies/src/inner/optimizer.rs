@@ -8,9 +8,6 @@ use std::ops::Range;
 
 /// Takes one inner step on flat parameters.
 pub trait InnerOptimizer: Send {
-    /// Its name in the configuration.
-    fn name(&self) -> &'static str;
-
     /// The state that it keeps between inner steps.
     fn kept(&self) -> &Kept;
 

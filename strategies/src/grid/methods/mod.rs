@@ -19,6 +19,7 @@ mod replicas;
 mod server_rules;
 mod spec;
 
+pub(super) use keys::{CELL, DEALING, ENOUGH, FRACTION, GRACE, GRACE_MS, GROUPING, LIARS, ROW};
 pub(super) use spec::{Chosen, ExchangeSpec, Given, ModeSpec};
 
 use super::StrategyError;

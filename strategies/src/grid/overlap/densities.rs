@@ -1,11 +1,12 @@
 //! The share of its values that each layer sends, from the time that there is to send it: LAGS.
 
 use super::super::StrategyError;
-use super::super::registry::DENSITIES;
+use super::super::registry::{DENSITIES, SELECT_MS};
 use super::super::tables::Overlap as Table;
-use super::super::validate::{absent, choose, not_negative};
+use super::super::validate::{absent, choose};
 use super::merged::Times;
 use crate::compress::CodecKind;
+use crate::parameter::Range as Values;
 use std::ops::Range;
 
 pub(super) const KEY: &str = "overlap.density";
@@ -28,12 +29,12 @@ pub(super) struct ByLayer {
 /// Reads `overlap.density` and its keys; `None` where all fragments have the codec's own density.
 pub(super) fn read(table: &Table) -> Result<Option<ByLayer>, StrategyError> {
     if choose(&table.density, "one", KEY, &DENSITIES)? != BY_LAYER {
-        absent(&table.select_ms, "overlap.select_ms", "density = \"one\"")?;
+        absent(&table.select_ms, SELECT_MS.name, "density = \"one\"")?;
         return Ok(None);
     }
     Ok(Some(ByLayer {
         times: Times::read(table)?,
-        select_ms: not_negative("overlap.select_ms", table.select_ms.unwrap_or(10.0))?,
+        select_ms: SELECT_MS.given(table.select_ms, |ms| Values::NotNegative.contains(ms))?,
     }))
 }
 
