@@ -21,7 +21,7 @@ impl TensorSpec {
         self.shape.iter().product::<u64>() as usize
     }
 
-    /// Whether it has no values.
+    /// Set for a tensor without values.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -68,7 +68,7 @@ impl Layout {
         self.tensors.last().map_or(0, |t| t.range().end)
     }
 
-    /// Whether there is nothing to train.
+    /// Set where there is nothing to train.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

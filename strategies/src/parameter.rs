@@ -135,7 +135,7 @@ fn typed<T: DeserializeOwned>(value: &toml::Value) -> Result<T, String> {
 }
 
 impl Range {
-    /// Whether a value is in it.
+    /// Set for a value within the range.
     pub fn contains(&self, value: f64) -> bool {
         let whole = value.fract() == 0.0;
         let within = |from: u32, to: u32| (f64::from(from)..=f64::from(to)).contains(&value);
@@ -334,19 +334,20 @@ impl Parameters {
             // A text, too, may be a key of another method.
             let parameter = self.list.iter().find(|p| p.name == key);
             let parameter = parameter.ok_or_else(|| self.does_not_apply(key))?;
-            let number = match (value, parameter.range) {
-                (_, Range::Choice(names)) => self.choose(parameter, names, value)?,
-                (toml::Value::Integer(whole), _) => *whole as f64,
-                (toml::Value::Float(number), _) => *number,
-                (other, _) => {
-                    return Err(ParameterError::NotANumber {
+            let numbers = match (value, parameter.range) {
+                (_, Range::Choice(names)) => vec![self.choose(parameter, names, value)?],
+                (toml::Value::Integer(whole), _) => vec![*whole as f64],
+                (toml::Value::Float(number), _) => vec![*number],
+                (other, range) => {
+                    let numbers = range.numbers(other).ok().flatten();
+                    numbers.ok_or_else(|| ParameterError::NotANumber {
                         table: self.table,
                         parameter: key.clone(),
                         found: other.type_str(),
-                    });
+                    })?
                 }
             };
-            given.push((key.as_str(), number));
+            given.extend(numbers.into_iter().map(|number| (key.as_str(), number)));
         }
         self.values(&given)
     }
@@ -403,14 +404,13 @@ impl Parameters {
         value: &toml::Value,
     ) -> Result<f64, ParameterError> {
         let at = names.iter().position(|name| value.as_str() == Some(name));
-        at.map(|at| at as f64)
-            .ok_or_else(|| ParameterError::Choice {
-                table: self.table,
-                parameter: parameter.name,
-                method: self.method,
-                found: value.to_string(),
-                needed: parameter.range,
-            })
+        at.map(|at| at as f64).ok_or_else(|| ParameterError::Range {
+            table: self.table,
+            parameter: parameter.name,
+            method: self.method,
+            found: value.to_string(),
+            needed: parameter.range,
+        })
     }
 
     fn check(
@@ -431,7 +431,7 @@ impl Parameters {
             table: self.table,
             parameter: parameter.name,
             method: self.method,
-            found: value,
+            found: value.to_string(),
             needed: parameter.range,
         })
     }
@@ -477,22 +477,8 @@ pub enum ParameterError {
         /// The method.
         method: &'static str,
         /// Its value.
-        found: f64,
-        /// The range.
-        needed: Range,
-    },
-    /// A name that is not one of those to choose from.
-    #[error("`{table}.{parameter}` is {found}; for `{method}` it must be {needed}")]
-    Choice {
-        /// The table.
-        table: &'static str,
-        /// The parameter.
-        parameter: &'static str,
-        /// The method.
-        method: &'static str,
-        /// What was found.
         found: String,
-        /// The names.
+        /// The range.
         needed: Range,
     },
     /// A parameter that this method does not have.

@@ -29,7 +29,7 @@ pub trait SliceStore {
     }
 }
 
-/// Whether more than a ninth of a buffer is unused, so that a shorter copy is worth its time. Bounds
+/// Set where more than a ninth of a buffer is unused, so that a shorter copy is worth its time. Bounds
 /// of dense codecs are tight; only sparse ones leave that much.
 pub const fn is_loose(room: &Vec<u8>) -> bool {
     room.capacity() - room.len() > room.len() / 8
@@ -59,7 +59,7 @@ impl LocalSlices {
         self.0.borrow().len()
     }
 
-    /// Whether no slice is stored.
+    /// Set where no slice is stored.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

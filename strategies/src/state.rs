@@ -62,7 +62,7 @@ pub trait StateSource {
     /// When it is missing.
     fn bytes(&self, name: &str) -> Result<Vec<u8>, StateError>;
 
-    /// Whether the name exists.
+    /// Set where the name exists.
     fn contains(&self, name: &str) -> bool;
 }
 
@@ -76,12 +76,13 @@ pub(crate) fn finite(
     if len > 0 {
         source.tensor(name, &mut values)?;
     }
-    match values.iter().all(|v| v.is_finite()) {
-        true => Ok(values),
-        false => Err(StateError::Malformed {
+    if values.iter().all(|v| v.is_finite()) {
+        Ok(values)
+    } else {
+        Err(StateError::Malformed {
             name: name.to_owned(),
             reason: "a value is not finite".to_owned(),
-        }),
+        })
     }
 }
 

@@ -29,7 +29,7 @@ pub trait StepControl: Send {
         let _ = (step, samples);
     }
 
-    /// Whether [`StepControl::correct`] may change a gradient. If not, a trainer on another device
+    /// Set where [`StepControl::correct`] may change a gradient. If not, a trainer on another device
     /// need not copy gradients to the host.
     fn corrects(&self) -> bool {
         true
@@ -172,7 +172,7 @@ pub trait Trainer: Send {
     /// becomes the parameters. In place where the backend allows.
     fn visit(&mut self, range: Range<usize>, f: &mut dyn FnMut(usize, &mut [f32]));
 
-    /// Whether [`Trainer::visit`] reaches the parameters for no more than the cost of a copy, between any
+    /// Set where [`Trainer::visit`] reaches the parameters for no more than the cost of a copy, between any
     /// two stretches of training. Then no second copy of what was trained is kept during an exchange.
     fn is_at_hand(&self) -> bool {
         false
@@ -217,7 +217,7 @@ pub trait Trainer: Send {
     /// When the backend fails.
     fn evaluate(&mut self) -> Result<Evaluation, TrainError>;
 
-    /// Whether [`Trainer::held_loss`] measures.
+    /// Set where [`Trainer::held_loss`] measures.
     fn holds_a_sample(&self) -> bool {
         false
     }

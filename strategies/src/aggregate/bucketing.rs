@@ -41,10 +41,6 @@ impl Bucketing {
 }
 
 impl Aggregator for Bucketing {
-    fn name(&self) -> &'static str {
-        self.rule.name()
-    }
-
     fn scope(&self) -> Scope {
         // Sub-slices must not be shuffled differently.
         Scope::Whole

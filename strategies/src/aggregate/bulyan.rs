@@ -73,10 +73,6 @@ fn middle(columns: &[[f32; LANES]], lane: usize, keep: usize) -> f32 {
 }
 
 impl Aggregator for Bulyan {
-    fn name(&self) -> &'static str {
-        "bulyan"
-    }
-
     fn scope(&self) -> Scope {
         Scope::Whole
     }

@@ -89,10 +89,6 @@ impl CenteredClip {
 }
 
 impl Aggregator for CenteredClip {
-    fn name(&self) -> &'static str {
-        "centered-clip"
-    }
-
     fn scope(&self) -> Scope {
         Scope::Whole
     }

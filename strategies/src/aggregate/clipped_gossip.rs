@@ -41,10 +41,6 @@ impl ClippedGossip {
 }
 
 impl Aggregator for ClippedGossip {
-    fn name(&self) -> &'static str {
-        "clipped-gossip"
-    }
-
     fn scope(&self) -> Scope {
         Scope::Whole
     }

@@ -33,10 +33,6 @@ pub(super) const SPEC: AggregationSpec = AggregationSpec {
 pub struct FedNova;
 
 impl Aggregator for FedNova {
-    fn name(&self) -> &'static str {
-        "fed-nova"
-    }
-
     fn scope(&self) -> Scope {
         Scope::Coordinate
     }

@@ -54,10 +54,6 @@ impl GeometricMedian {
 }
 
 impl Aggregator for GeometricMedian {
-    fn name(&self) -> &'static str {
-        "geometric-median"
-    }
-
     fn scope(&self) -> Scope {
         Scope::Whole
     }

@@ -20,9 +20,6 @@ pub enum Scope {
 /// A rule that needs all contributions at the same time. Its inputs are finite (quarantined), in
 /// `PeerId` order, and as long as `out`; weights are above zero.
 pub trait Aggregator: Send {
-    /// Its name in the configuration.
-    fn name(&self) -> &'static str;
-
     /// How much it must see at once.
     fn scope(&self) -> Scope;
 

@@ -93,10 +93,6 @@ pub(super) fn scores(distances: &[Vec<f64>], among: &[usize], liars: usize) -> V
 }
 
 impl Aggregator for Krum {
-    fn name(&self) -> &'static str {
-        if self.many { "multi-krum" } else { "krum" }
-    }
-
     fn scope(&self) -> Scope {
         Scope::Whole
     }

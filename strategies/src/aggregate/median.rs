@@ -29,10 +29,6 @@ pub struct Median {
 }
 
 impl Aggregator for Median {
-    fn name(&self) -> &'static str {
-        "median"
-    }
-
     fn scope(&self) -> Scope {
         Scope::Coordinate
     }

@@ -15,7 +15,7 @@ pub(super) const SPEC: AggregationSpec = AggregationSpec {
     contributions: |liars| 2 * liars + 1,
     build: |kind| {
         let rule = Box::new(TrimmedMean::new(kind.liars()));
-        Some(Box::new(NearestMeans::new(kind.name(), rule, kind.liars())))
+        Some(Box::new(NearestMeans::new(rule, kind.liars())))
     },
 };
 
@@ -34,7 +34,6 @@ pub(super) const SPEC: AggregationSpec = AggregationSpec {
 /// mixing: a recipe for optimal Byzantine ML under heterogeneity" (AISTATS 2023), algorithm 2.
 /// Special case: f = 0 makes all means equal, which is the plain mean.
 pub struct NearestMeans {
-    name: &'static str,
     rule: Box<dyn Aggregator>,
     liars: usize,
     means: Vec<Vec<f32>>,
@@ -42,9 +41,8 @@ pub struct NearestMeans {
 
 impl NearestMeans {
     /// Means without the `liars` farthest inputs, before `rule`.
-    pub const fn new(name: &'static str, rule: Box<dyn Aggregator>, liars: usize) -> Self {
+    pub const fn new(rule: Box<dyn Aggregator>, liars: usize) -> Self {
         Self {
-            name,
             rule,
             liars,
             means: Vec::new(),
@@ -53,10 +51,6 @@ impl NearestMeans {
 }
 
 impl Aggregator for NearestMeans {
-    fn name(&self) -> &'static str {
-        self.name
-    }
-
     fn scope(&self) -> Scope {
         Scope::Whole
     }

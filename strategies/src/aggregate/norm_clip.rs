@@ -34,10 +34,6 @@ impl NormClip {
 }
 
 impl Aggregator for NormClip {
-    fn name(&self) -> &'static str {
-        "norm-clip"
-    }
-
     fn scope(&self) -> Scope {
         Scope::Whole
     }

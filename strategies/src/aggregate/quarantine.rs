@@ -125,7 +125,7 @@ impl Kernel for Squares<'_> {
     }
 }
 
-/// Whether all values are finite: a quarter of the work of their [`norm`].
+/// Check that all values are finite: a quarter of the work of their [`norm`].
 pub fn all_finite(values: &[f32]) -> bool {
     vectorized(Finite(values))
 }
@@ -169,9 +169,10 @@ pub fn quarantine_change(change: &[f32], parameters: &[f32]) -> Result<(), Quara
     };
     let (change, parameters) = (rms(change), rms(parameters));
     let absurd = parameters > 0.0 && change > (CHANGE_MAX * parameters).max(CHANGE_SMALL);
-    match absurd {
-        true => Err(Quarantined::Change { change, parameters }),
-        false => Ok(()),
+    if absurd {
+        Err(Quarantined::Change { change, parameters })
+    } else {
+        Ok(())
     }
 }
 

@@ -33,10 +33,6 @@ fn vote(x: f32) -> f32 {
 }
 
 impl Aggregator for SignMajority {
-    fn name(&self) -> &'static str {
-        "sign-majority"
-    }
-
     fn scope(&self) -> Scope {
         Scope::Coordinate
     }

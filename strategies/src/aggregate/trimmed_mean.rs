@@ -40,10 +40,6 @@ impl TrimmedMean {
 }
 
 impl Aggregator for TrimmedMean {
-    fn name(&self) -> &'static str {
-        "trimmed-mean"
-    }
-
     fn scope(&self) -> Scope {
         Scope::Coordinate
     }

@@ -51,7 +51,7 @@ impl Companion {
         }
     }
 
-    /// Whether there is none.
+    /// Set where there is none.
     pub const fn is_none(self) -> bool {
         matches!(self, Self::None)
     }

@@ -2,13 +2,13 @@
 
 use super::StrategyError;
 use super::entry::hint;
-use super::methods;
+use super::methods::{self, LIARS};
 use super::tables::{Agreement, Liars};
 use super::validate::{absent, range};
 use murmurate_protocol::limits::GROUP_MEMBERS_MAX;
 use murmurate_protocol::{ExchangeKind, Grouping};
 
-const KEY: &str = "agreement.liars";
+const KEY: &str = LIARS.name;
 
 /// Every group survives as many liars as one of its size can.
 const MAX: &str = "max";
@@ -32,14 +32,14 @@ pub(super) fn read(
         Some(Liars::Count(liars)) => {
             let most = (GROUP_MEMBERS_MAX as i64 - 1) / 3;
             let ok = (0..=most).contains(liars);
-            range(ok, KEY, *liars as f64, "from 0 to 21, or \"max\"")?;
+            range(ok, KEY, *liars as f64, LIARS.range)?;
             Ok(Some(*liars as u16))
         }
     }
 }
 
 impl Agreement {
-    /// Whether nothing is said.
+    /// Set for an empty table.
     pub(super) fn is_default(&self) -> bool {
         self == &Self::default()
     }

@@ -49,16 +49,16 @@ pub(super) fn read(tables: &Tables) -> Result<Architecture, StrategyError> {
     if let Some(key) = foreign {
         return Err(does_not_apply("architecture", key, spec.name));
     }
-    let topology = match facts.has_neighbours {
-        true => Some(read_topology(table, &only(table, of_topology))?),
-        false => {
-            absent(&table.topology, "architecture.topology", spec.name)?;
-            None
-        }
+    let topology = if facts.has_neighbours {
+        Some(read_topology(table, &only(table, of_topology))?)
+    } else {
+        absent(&table.topology, "architecture.topology", spec.name)?;
+        None
     };
-    let (schedule, links) = match facts.has_schedule {
-        true => schedule::read(table, &only(table, of_schedule))?,
-        false => (schedule::none(table, spec.name)?, None),
+    let (schedule, links) = if facts.has_schedule {
+        schedule::read(table, &only(table, of_schedule))?
+    } else {
+        (schedule::none(table, spec.name)?, None)
     };
     Ok(Architecture {
         schedule,

@@ -1,28 +1,22 @@
 //! How contributions are encoded, and from which codecs rounds choose: from the table of the configuration to
 //! the plan.
 
-use super::chosen::{Choice, Compression};
 use super::entry::hint;
 use super::error::refuse;
-use super::registry::{CHOICES, CODECS, FROM_RANGE};
+use super::registry::{CHOICES, CHOOSE_EVERY, CHOOSE_FROM, CODECS, FROM_RANGE, TRAIN_SHARE};
+use super::strategy::{Choice, Compression};
 use super::tables::Compression as Table;
-use super::validate::{choose, range, refuse_foreign};
+use super::validate::{choose, refuse_foreign};
 use super::{Strategy, StrategyError, methods};
 use crate::compress::{self, CodecKind, by_tag, may_replace};
 use murmurate_protocol::limits::RUNGS_MAX;
 use murmurate_protocol::{ExchangeFacts, Ladder, Layers, Pace, Rung, StepBudget};
 
 const KEY: &str = "compression.choose";
-const FROM: &str = "compression.choose_from";
+const FROM: &str = CHOOSE_FROM.name;
 
 /// The parameter of sparse codecs that says which share of the values they keep.
 const DENSITY: &str = "density";
-
-/// Rounds after which the codec follows from the waits again.
-const EVERY: u64 = 8;
-
-/// The share of the time that training should take.
-const TRAIN_SHARE: f64 = 0.9;
 
 /// Parts of a share.
 const THOUSAND: f64 = 1e3;
@@ -57,13 +51,11 @@ pub(super) fn read(table: &Table, exchange: ExchangeFacts) -> Result<Compression
 }
 
 fn choice(codec: &CodecKind, table: &Table) -> Result<Choice, StrategyError> {
-    let every = table.choose_every.unwrap_or(EVERY);
-    let key = "compression.choose_every";
-    range(every > 0, key, every as f64, "at least 1")?;
-    let share = table.train_share.unwrap_or(TRAIN_SHARE);
-    let thousandths = (share * THOUSAND).round();
-    let ok = (1.0..THOUSAND).contains(&thousandths);
-    range(ok, "compression.train_share", share, "from 0.001 to 0.999")?;
+    let every = table.choose_every.map(|every| every as f64);
+    let every = CHOOSE_EVERY.given(every, |every| every > 0.0)?;
+    let thousandths = |share: f64| (share * THOUSAND).round();
+    let holds = |share| (1.0..THOUSAND).contains(&thousandths(share));
+    let share = TRAIN_SHARE.given(table.train_share, holds)?;
     refuse(
         may_replace(codec, codec.spec()).is_err(),
         KEY,
@@ -81,8 +73,8 @@ fn choice(codec: &CodecKind, table: &Table) -> Result<Choice, StrategyError> {
         None => usual(codec)?,
     };
     Ok(Choice {
-        every,
-        share: thousandths as u16,
+        every: every as u64,
+        share: thousandths(share) as u16,
         codecs,
     })
 }
@@ -100,12 +92,13 @@ fn usual(codec: &CodecKind) -> Result<Vec<CodecKind>, StrategyError> {
     let less =
         |kind: &CodecKind| sends_less(codec, kind) && may_replace(codec, kind.spec()).is_ok();
     let codecs: Vec<_> = all.into_iter().filter(less).collect();
-    match codecs.is_empty() {
-        false => Ok(codecs),
-        true => Err(StrategyError::Missing {
+    if codecs.is_empty() {
+        Err(StrategyError::Missing {
             key: FROM.to_owned(),
             needed: "give codecs that send less than the configured one",
-        }),
+        })
+    } else {
+        Ok(codecs)
     }
 }
 
@@ -120,9 +113,10 @@ fn listed(codec: &CodecKind, list: &[toml::Value]) -> Result<Vec<CodecKind>, Str
             None => return Err(out_of_range(value)),
         }
     }
-    match (1..RUNGS_MAX).contains(&codecs.len()) {
-        true => Ok(codecs),
-        false => Err(out_of_range(&list.to_vec().into())),
+    if (1..RUNGS_MAX).contains(&codecs.len()) {
+        Ok(codecs)
+    } else {
+        Err(out_of_range(&list.to_vec().into()))
     }
 }
 
@@ -153,7 +147,7 @@ fn out_of_range(value: &toml::Value) -> StrategyError {
     }
 }
 
-/// Whether it keeps a share of the values that the configuration names.
+/// Set where the configuration names the share of values that it keeps.
 fn takes_density(codec: &CodecKind) -> bool {
     let mut parameters = codec.spec().parameters.iter();
     parameters.any(|parameter| parameter.name == DENSITY)
@@ -220,9 +214,12 @@ impl Choice {
     /// Writes it down.
     pub(super) fn write(&self, codec: &CodecKind, table: &mut Table) {
         let own = |kind: &CodecKind| kind.spec().tag == codec.spec().tag;
-        let value = |kind: &CodecKind| match own(kind) {
-            true => kind.number(DENSITY).into(),
-            false => kind.name().into(),
+        let value = |kind: &CodecKind| {
+            if own(kind) {
+                kind.number(DENSITY).into()
+            } else {
+                kind.name().into()
+            }
         };
         table.choose = Some("measured".to_owned());
         table.choose_from = Some(self.codecs.iter().map(value).collect());

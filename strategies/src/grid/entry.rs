@@ -1,6 +1,7 @@
 //! A method as shown to people (name, line, equation, source and keys), and hints for names that do
 //! not exist.
 
+use super::StrategyError;
 use crate::parameter::Parameter;
 
 /// One method by its name in the configuration.
@@ -56,6 +57,26 @@ impl Entry {
 
     pub(super) const fn taking(self, parameters: &'static [Parameter]) -> Self {
         Self { parameters, ..self }
+    }
+}
+
+impl Key {
+    /// A value, or the default where there is none. Refuses one for which the range does not hold.
+    pub(super) fn given(
+        &self,
+        value: Option<f64>,
+        holds: impl Fn(f64) -> bool,
+    ) -> Result<f64, StrategyError> {
+        let usual = || self.default.and_then(|default| default.parse().ok());
+        let value = value.or_else(usual).unwrap_or_default();
+        if holds(value) {
+            return Ok(value);
+        }
+        Err(StrategyError::Range {
+            key: self.name.to_owned(),
+            found: value.to_string(),
+            needed: self.range.to_owned(),
+        })
     }
 }
 

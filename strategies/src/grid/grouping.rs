@@ -2,6 +2,7 @@
 //! cannot carry. What cells cannot carry is with their exchange.
 
 use super::error::{refuse, refused};
+use super::methods::{CELL, DEALING, GROUPING, ROW};
 use super::tables::Agreement;
 use super::validate::{absent, choose_of, range};
 use super::{Strategy, StrategyError, methods};
@@ -9,10 +10,7 @@ use crate::compress::Reduction;
 use murmurate_protocol::limits::{GRID_COLUMNS_MAX, GROUP_MEMBERS_MAX};
 use murmurate_protocol::{ExchangeKind, Grouping, Layers, Schedule};
 
-const KEY: &str = "agreement.grouping";
-const ROW: &str = "agreement.row";
-const CELL: &str = "agreement.cell";
-const DEALING: &str = "agreement.dealing";
+const KEY: &str = GROUPING.name;
 
 /// The grouping, and the exchange, that averages parameters over cells.
 pub(super) const CELLS: &str = methods::CELLS;
@@ -29,9 +27,6 @@ pub(super) const AXES: &str = "axes";
 /// Random cells, others in each round.
 pub(super) const RANDOM: &str = "random";
 
-/// Peers of a cell where the configuration does not say.
-const CELL_DEFAULT: i64 = 16;
-
 /// What the table says; `None` leaves it to the number of peers.
 pub(super) fn read(
     exchange: ExchangeKind,
@@ -40,15 +35,20 @@ pub(super) fn read(
     if exchange.facts().deals_cells {
         return cells(exchange, table).map(Some);
     }
-    absent(&table.cell, CELL, methods::label(exchange))?;
-    absent(&table.dealing, DEALING, methods::label(exchange))?;
+    absent(&table.cell, CELL.name, methods::label(exchange))?;
+    absent(&table.dealing, DEALING.name, methods::label(exchange))?;
     if !exchange.agrees() {
         absent(&table.grouping, KEY, methods::label(exchange))?;
-        return absent(&table.row, ROW, methods::label(exchange)).map(|()| None);
+        return absent(&table.row, ROW.name, methods::label(exchange)).map(|()| None);
     }
     let row = table.row.unwrap_or(0);
     let ok = (0..=GRID_COLUMNS_MAX as i64).contains(&row);
-    range(ok, ROW, row as f64, "from 0 to 256; 0 chooses by the size")?;
+    range(
+        ok,
+        ROW.name,
+        row as f64,
+        "from 0 to 256; 0 chooses by the size",
+    )?;
     let grid = Grouping::Grid { row: row as u16 };
     Ok(match choose_of(&table.grouping, "auto", KEY, &GROUPINGS)? {
         "grid" => Some(grid),
@@ -69,15 +69,15 @@ fn cells(exchange: ExchangeKind, table: &Agreement) -> Result<Grouping, Strategy
         )
         .map(|()| Grouping::Flat);
     }
-    absent(&table.row, ROW, methods::label(exchange))?;
-    let cell = table.cell.unwrap_or(CELL_DEFAULT);
-    let ok = (2..=GROUP_MEMBERS_MAX as i64).contains(&cell);
-    range(ok, CELL, cell as f64, "from 2 to 64")?;
-    let cell = cell as u16;
-    Ok(match choose_of(&table.dealing, AXES, DEALING, &DEALINGS)? {
-        RANDOM => Grouping::RandomCells { cell },
-        _ => Grouping::Cells { cell },
-    })
+    absent(&table.row, ROW.name, methods::label(exchange))?;
+    let holds = |cell| (2.0..=GROUP_MEMBERS_MAX as f64).contains(&cell);
+    let cell = CELL.given(table.cell.map(|cell| cell as f64), holds)? as u16;
+    Ok(
+        match choose_of(&table.dealing, AXES, DEALING.name, &DEALINGS)? {
+            RANDOM => Grouping::RandomCells { cell },
+            _ => Grouping::Cells { cell },
+        },
+    )
 }
 
 /// Refuses what rows and columns cannot carry.
@@ -88,7 +88,7 @@ pub(super) fn check(strategy: &Strategy) -> Result<(), StrategyError> {
     }
 }
 
-/// Whether rows and columns can carry the strategy; the error says what they cannot.
+/// Refuses what rows and columns cannot carry of a strategy.
 fn carries(strategy: &Strategy) -> Result<(), StrategyError> {
     const FLAT: &str = "use grouping = \"flat\", whose group holds 64 peers";
     refuse(

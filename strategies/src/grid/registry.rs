@@ -182,21 +182,21 @@ pub const CONTRIBUTIONS: [Entry; 3] = [
 /// What a list of codecs to choose from must be.
 pub(super) const FROM_RANGE: &str = "a list of at most five codecs that round every value, or densities of the codec, each of which sends less than the one before";
 
-const CHOOSE_FROM: Key = key(
+pub(super) const CHOOSE_FROM: Key = key(
     "compression.choose_from",
     FROM_RANGE,
     "[\"bf16\", \"int8\", \"int4\"]",
     "codecs behind the configured one, the most exact first; by default those of the three that send less",
 );
 
-const CHOOSE_EVERY: Key = key(
+pub(super) const CHOOSE_EVERY: Key = key(
     "compression.choose_every",
     "at least 1",
     "8",
     "rounds after which the codec follows from the waits again",
 );
 
-const TRAIN_SHARE: Key = key(
+pub(super) const TRAIN_SHARE: Key = key(
     "compression.train_share",
     "from 0.001 to 0.999",
     "0.9",
@@ -220,28 +220,28 @@ pub const CHOICES: [Entry; 2] = [
     .with(&[CHOOSE_FROM, CHOOSE_EVERY, TRAIN_SHARE]),
 ];
 
-const LATENCY_MS: Key = key(
+pub(super) const LATENCY_MS: Key = key(
     "overlap.latency_ms",
     "a number above 0",
     "40.0",
     "milliseconds of every exchange, however few bytes it moves",
 );
 
-const MBIT_S: Key = key(
+pub(super) const MBIT_S: Key = key(
     "overlap.mbit_s",
     "a number above 0",
     "50.0",
     "rate of the slowest link in Mbit/s",
 );
 
-const BACKWARD_MS: Key = key(
+pub(super) const BACKWARD_MS: Key = key(
     "overlap.backward_ms",
     "a number above 0",
     "100.0",
     "milliseconds of a backward pass",
 );
 
-const SELECT_MS: Key = key(
+pub(super) const SELECT_MS: Key = key(
     "overlap.select_ms",
     "0 or a number above",
     "10.0",

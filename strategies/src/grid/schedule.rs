@@ -9,7 +9,7 @@ use murmurate_protocol::{LinkCodes, LinkPlan, LinkTable, Schedule};
 
 const KEY: &str = "architecture.schedule";
 
-/// Whether a schedule has such a key.
+/// Set for the key of a schedule.
 pub(super) fn has(key: &str) -> bool {
     parameter_names().contains(&key)
 }
@@ -51,9 +51,10 @@ pub(super) fn read(
         "torus" => Schedule::Torus,
         "hierarchical" => {
             let island = own[0] as u16;
-            match own[1] == 0.0 {
-                true => Schedule::Hierarchical { island },
-                false => Schedule::Sites { island },
+            if own[1] == 0.0 {
+                Schedule::Hierarchical { island }
+            } else {
+                Schedule::Sites { island }
             }
         }
         "synthesized" => {

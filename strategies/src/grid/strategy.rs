@@ -3,7 +3,6 @@
 mod parsed;
 mod planned;
 
-use super::chosen::{Choice, Compression};
 use super::error::refuse;
 use super::{StrategyError, overlap};
 use crate::aggregate::AggregationKind;
@@ -74,6 +73,25 @@ pub(super) struct Architecture {
     pub(super) parts: u16,
 }
 
+/// How contributions are encoded.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Compression {
+    pub(super) codec: CodecKind,
+    pub(super) error_feedback: bool,
+    pub(super) choice: Option<Choice>,
+}
+
+/// From which codecs the members of a round choose.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Choice {
+    /// Rounds after which the codec follows from the waits again.
+    pub(super) every: u64,
+    /// The share of the time that training should have, in thousandths.
+    pub(super) share: u16,
+    /// Those behind the configured one, the most exact first.
+    pub(super) codecs: Vec<CodecKind>,
+}
+
 /// What an inner step does.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Inner {
@@ -130,7 +148,7 @@ impl Strategy {
         self.architecture.contribution
     }
 
-    /// Whether what the codec leaves out goes into the next round.
+    /// Set where values that the codec leaves out go into the next round.
     pub const fn error_feedback(&self) -> bool {
         self.compression.error_feedback
     }
@@ -165,9 +183,10 @@ impl Strategy {
             .filter(|spec| spec.tag != own.spec().tag && may_replace(own, spec).is_ok());
         let all: Vec<_> = std::iter::once(own.spec()).chain(others).collect();
         let one = !self.overlap.has_densities();
-        match self.exchange().agrees() && one && all.len() > 1 {
-            true => all,
-            false => Vec::new(),
+        if self.exchange().agrees() && one && all.len() > 1 {
+            all
+        } else {
+            Vec::new()
         }
     }
 
@@ -300,7 +319,7 @@ impl Strategy {
         self.overlap.plan
     }
 
-    /// Whether the configuration cuts the parameters into fragments.
+    /// Set where the configuration cuts the parameters into fragments.
     pub(super) fn is_cut(&self) -> bool {
         self.overlap.is_cut()
     }

@@ -2,8 +2,9 @@
 
 use super::entry::hint;
 use super::error::refuse;
+use super::methods::{ENOUGH, FRACTION, GRACE, GRACE_MS};
 use super::tables::{Synchronization as Table, Tables};
-use super::validate::{absent, count, range};
+use super::validate::absent;
 use super::{Strategy, StrategyError, methods, paces};
 use crate::correct::{Companion, Needs};
 use core::time::Duration;
@@ -13,7 +14,7 @@ use murmurate_protocol::{
 };
 
 /// The longest grace: a day.
-const GRACE_MS_MAX: u64 = 86_400_000;
+const GRACE_MS_MAX: f64 = 86_400_000.0;
 
 /// Parts of a fraction.
 const MILLION: f64 = 1e6;
@@ -36,28 +37,26 @@ pub(super) fn read(
 fn quorum(exchange: ExchangeKind, table: &Table) -> Result<Quorum, StrategyError> {
     if !exchange.agrees() {
         let method = methods::label(exchange);
-        absent(&table.enough, "synchronization.enough", method)?;
-        absent(&table.grace, "synchronization.grace", method)?;
-        absent(&table.grace_ms, "synchronization.grace_ms", method)?;
+        absent(&table.enough, ENOUGH.name, method)?;
+        absent(&table.grace, GRACE.name, method)?;
+        absent(&table.grace_ms, GRACE_MS.name, method)?;
         return Ok(Quorum::default());
     }
-    let (key, enough) = ("synchronization.enough", table.enough.unwrap_or(0));
-    let enough = count(key, enough, [0, GROUP_MEMBERS_MAX], "from 0 to 64")?;
-    let key = "synchronization.grace";
+    let enough = table.enough.map(|enough| enough as f64);
+    let enough = ENOUGH.given(enough, |enough| enough <= GROUP_MEMBERS_MAX as f64)?;
     let grace = match table.grace.as_deref().unwrap_or("fixed") {
         "fixed" => {
-            let (key, ms) = ("synchronization.grace_ms", table.grace_ms.unwrap_or(0));
-            let needed = "from 0 milliseconds to a day";
-            range(ms <= GRACE_MS_MAX, key, ms as f64, needed)?;
-            Grace::Fixed(Duration::from_millis(ms))
+            let ms = table.grace_ms.map(|ms| ms as f64);
+            let ms = GRACE_MS.given(ms, |ms| ms <= GRACE_MS_MAX)?;
+            Grace::Fixed(Duration::from_millis(ms as u64))
         }
         "adaptive" => {
-            absent(&table.grace_ms, "synchronization.grace_ms", "adaptive")?;
+            absent(&table.grace_ms, GRACE_MS.name, "adaptive")?;
             Grace::Adaptive
         }
         other => {
             return Err(StrategyError::UnknownValue {
-                key: key.to_owned(),
+                key: GRACE.name.to_owned(),
                 found: other.to_owned(),
                 hint: hint(other, &GRACES),
             });
@@ -115,16 +114,15 @@ pub(super) fn check(strategy: &Strategy) -> Result<(), StrategyError> {
 }
 
 fn sampling(exchange: ExchangeKind, table: &Table) -> Result<Sampling, StrategyError> {
-    let key = "synchronization.fraction";
     if !exchange.facts().may_leave_out {
-        return absent(&table.fraction, key, methods::label(exchange)).map(|()| Sampling::ALL);
+        return absent(&table.fraction, FRACTION.name, methods::label(exchange))
+            .map(|()| Sampling::ALL);
     }
-    let fraction = table.fraction.unwrap_or(1.0);
-    let millionths = (fraction * MILLION).round();
-    let ok = (1.0..=MILLION).contains(&millionths);
-    range(ok, key, fraction, "from a millionth to 1")?;
+    let millionths = |fraction: f64| (fraction * MILLION).round();
+    let holds = |fraction| (1.0..=MILLION).contains(&millionths(fraction));
+    let fraction = FRACTION.given(table.fraction, holds)?;
     Ok(Sampling {
-        per_million: millionths as u32,
+        per_million: millionths(fraction) as u32,
     })
 }
 

@@ -142,17 +142,6 @@ pub(super) fn others<S: Spec>(keys: &toml::Table) -> toml::Table {
     others
 }
 
-/// Above zero in f32, in which the arithmetic is done.
-pub(super) fn above_zero(key: &str, value: f64) -> Result<f64, StrategyError> {
-    let ok = value as f32 > 0.0 && (value as f32).is_finite();
-    range(ok, key, value, "a number above 0").map(|()| value)
-}
-
-pub(super) fn not_negative(key: &str, value: f64) -> Result<f64, StrategyError> {
-    let ok = value >= 0.0 && (value as f32).is_finite();
-    range(ok, key, value, "0 or a number above").map(|()| value)
-}
-
 /// A whole number from `low` to `high`.
 pub(super) fn count(
     key: &str,

@@ -67,10 +67,6 @@ impl AdamW {
 }
 
 impl InnerOptimizer for AdamW {
-    fn name(&self) -> &'static str {
-        "adam-w"
-    }
-
     fn kept(&self) -> &Kept {
         &self.kept
     }

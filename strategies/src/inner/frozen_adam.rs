@@ -131,13 +131,6 @@ impl FrozenAdam {
 }
 
 impl InnerOptimizer for FrozenAdam {
-    fn name(&self) -> &'static str {
-        match self.freeze {
-            Freeze::After(_) => "one-bit-adam",
-            Freeze::Doubling(_) => "zero-one-adam",
-        }
-    }
-
     fn kept(&self) -> &Kept {
         &self.kept
     }
@@ -174,18 +167,20 @@ impl InnerOptimizer for FrozenAdam {
         if renew {
             let pairs = second.iter_mut().zip(&*first);
             for ((v, m), given) in pairs.zip(gradient) {
-                let g = match momenta {
-                    true => (given - beta_1 * m) / (1.0 - beta_1),
-                    false => *given,
+                let g = if momenta {
+                    (given - beta_1 * m) / (1.0 - beta_1)
+                } else {
+                    *given
                 };
                 *v = beta_2 * *v + (1.0 - beta_2) * g * g;
             }
         }
         let moments = first.iter_mut().zip(second);
         for ((x, given), (m, v)) in params.iter_mut().zip(gradient).zip(moments) {
-            *m = match momenta {
-                true => *given,
-                false => beta_1 * *m + (1.0 - beta_1) * given,
+            *m = if momenta {
+                *given
+            } else {
+                beta_1 * *m + (1.0 - beta_1) * given
             };
             *x -= step_size * *m / (v.sqrt() * root_scale + eps);
         }

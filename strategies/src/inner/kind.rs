@@ -199,6 +199,17 @@ mod tests {
     }
 
     #[test]
+    fn every_optimizer_survives_its_own_text() {
+        for spec in crate::inner::INNERS {
+            let kind = InnerKind::of(spec, &[]).unwrap().with("lr", 0.25);
+            let text = toml::to_string(&kind).unwrap();
+            assert_eq!(toml::from_str::<InnerKind>(&text).unwrap(), kind, "{text}");
+        }
+        assert!(toml::from_str::<InnerKind>("optimizer = \"sgd\"").is_err());
+        assert!(toml::from_str::<InnerKind>("optimizer = \"sgd\"\nlr = 1\nmu = 1").is_err());
+    }
+
+    #[test]
     fn sgd_follows_its_equation() {
         for (momentum, decay) in [(0.0, 0.0), (0.0, 0.1), (0.9, 0.0), (0.9, 0.01)] {
             let kind = InnerKind::sgd(0.05).with("momentum", momentum);

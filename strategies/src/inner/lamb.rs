@@ -2,7 +2,7 @@
 
 use super::adam_w::power;
 use super::kind::{BETAS, EPS, InnerSpec, decay, lr};
-use super::tensors::{Matrix, matrices, whole};
+use super::optimizer::{Matrix, matrices, whole};
 use super::{InnerOptimizer, Kept};
 use crate::Layout;
 use crate::aggregate::norm;
@@ -61,10 +61,6 @@ impl Lamb {
 }
 
 impl InnerOptimizer for Lamb {
-    fn name(&self) -> &'static str {
-        "lamb"
-    }
-
     fn kept(&self) -> &Kept {
         &self.kept
     }

@@ -11,7 +11,6 @@ mod rate;
 mod rule;
 mod sgd;
 mod signum;
-mod tensors;
 
 pub use adam_w::AdamW;
 pub use frozen_adam::{Freeze, FrozenAdam};

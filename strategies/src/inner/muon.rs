@@ -2,7 +2,7 @@
 
 use super::adam_w::power;
 use super::kind::{InnerSpec, decay, lr, momentum};
-use super::tensors::{Matrix, matrices, whole};
+use super::optimizer::{Matrix, matrices, whole};
 use super::{InnerOptimizer, Kept};
 use crate::Layout;
 use crate::aggregate::norm;
@@ -150,10 +150,6 @@ pub fn orthogonal(u: &[f32], rows: usize, columns: usize) -> Vec<f32> {
 }
 
 impl InnerOptimizer for Muon {
-    fn name(&self) -> &'static str {
-        "muon"
-    }
-
     fn kept(&self) -> &Kept {
         &self.kept
     }

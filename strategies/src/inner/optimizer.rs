@@ -1,14 +1,13 @@
-//! What an inner optimizer is, and the state that it keeps between inner steps.
+//! What an inner optimizer is, the state that it keeps between inner steps, and the tensors that some see as
+//! matrices.
 
 use super::StepRule;
+use crate::Layout;
 use crate::state::{StateError, StateSink, StateSource};
 use std::ops::Range;
 
 /// Takes one inner step on flat parameters.
 pub trait InnerOptimizer: Send {
-    /// Its name in the configuration.
-    fn name(&self) -> &'static str;
-
     /// The state that it keeps between inner steps.
     fn kept(&self) -> &Kept;
 
@@ -21,7 +20,7 @@ pub trait InnerOptimizer: Send {
     /// Makes of this peer's gradient what the optimizer takes the mean of: usually the gradient itself.
     fn outgoing(&self, _range: Range<usize>, _gradient: &mut [f32]) {}
 
-    /// Whether it takes the mean of momenta.
+    /// Set where it takes the mean of momenta.
     fn takes_momenta(&self) -> bool {
         false
     }
@@ -120,7 +119,7 @@ pub struct Kept {
     pub steps: u64,
     /// The rule of the present inner step.
     pub rule: StepRule,
-    /// Whether the piece that is being stepped decays.
+    /// Set while the piece that is being stepped decays.
     pub decays: bool,
 }
 
@@ -151,4 +150,46 @@ impl Kept {
         let len = self.values.len() / 2;
         self.values.split_at_mut(len)
     }
+}
+
+/// One tensor as a matrix: the first dimension by all others.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Matrix {
+    pub(super) range: Range<usize>,
+    pub(super) rows: usize,
+    pub(super) columns: usize,
+}
+
+/// The tensors of a layout in order.
+pub(super) fn matrices(layout: &Layout) -> Vec<Matrix> {
+    let tensors = layout.tensors().iter().filter(|tensor| !tensor.is_empty());
+    tensors
+        .map(|tensor| {
+            let rows = match tensor.shape.as_slice() {
+                [] | [_] => 1,
+                [first, ..] => *first as usize,
+            };
+            Matrix {
+                range: tensor.range(),
+                rows,
+                columns: tensor.len() / rows,
+            }
+        })
+        .collect()
+}
+
+/// The tensors in `piece`, which must contain only whole ones.
+///
+/// # Panics
+/// If a border of the piece is inside a tensor: the norm of a part would be wrong.
+pub(super) fn whole<'a>(
+    tensors: &'a [Matrix],
+    piece: &Range<usize>,
+) -> impl Iterator<Item = &'a Matrix> {
+    let from = tensors.partition_point(|tensor| tensor.range.start < piece.start);
+    let to = tensors.partition_point(|tensor| tensor.range.start < piece.end);
+    let inside = &tensors[from..to];
+    let covered: usize = inside.iter().map(|tensor| tensor.range.len()).sum();
+    assert_eq!(covered, piece.len(), "a piece of whole tensors");
+    inside.iter()
 }

@@ -44,7 +44,7 @@ pub struct RateSchedule {
 }
 
 impl RateSchedule {
-    /// Whether the factor is always 1.
+    /// Set where the factor is always 1.
     pub fn is_constant(&self) -> bool {
         self.shape == RateShape::Constant && self.warmup_rounds == 0
     }

@@ -23,7 +23,7 @@ impl Default for StepRule {
 }
 
 impl StepRule {
-    /// Whether the tensor at this place of the flat parameters decays.
+    /// Set where the tensor at this place of the flat parameters decays.
     pub fn decays(&self, tensor: &Range<usize>) -> bool {
         let first = self.undecayed.partition_point(|r| r.end <= tensor.start);
         let next = self.undecayed.get(first);
@@ -53,7 +53,7 @@ impl StepRule {
     }
 }
 
-/// Whether a name fits a pattern, in which `*` stands for any characters, also none.
+/// Match of a name with a pattern, in which `*` stands for any characters, also none.
 pub(crate) fn fits(pattern: &str, name: &str) -> bool {
     let mut pieces = pattern.split('*');
     let Some(mut rest) = name.strip_prefix(pieces.next().unwrap_or("")) else {

@@ -52,10 +52,6 @@ impl Sgd {
 }
 
 impl InnerOptimizer for Sgd {
-    fn name(&self) -> &'static str {
-        "sgd"
-    }
-
     fn kept(&self) -> &Kept {
         &self.kept
     }

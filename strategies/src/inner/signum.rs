@@ -51,10 +51,6 @@ impl Signum {
 }
 
 impl InnerOptimizer for Signum {
-    fn name(&self) -> &'static str {
-        "signum"
-    }
-
     fn kept(&self) -> &Kept {
         &self.kept
     }

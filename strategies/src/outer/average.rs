@@ -25,10 +25,6 @@ pub(super) const SPEC: OuterSpec = OuterSpec {
 pub struct Average;
 
 impl OuterOptimizer for Average {
-    fn name(&self) -> &'static str {
-        "average"
-    }
-
     fn state_multiple(&self) -> usize {
         0
     }

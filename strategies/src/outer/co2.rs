@@ -84,10 +84,6 @@ fn norm(values: &[f32]) -> f64 {
 }
 
 impl OuterOptimizer for Co2 {
-    fn name(&self) -> &'static str {
-        "co2"
-    }
-
     fn state_multiple(&self) -> usize {
         1
     }

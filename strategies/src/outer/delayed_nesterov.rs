@@ -91,10 +91,6 @@ impl DelayedNesterov {
 }
 
 impl OuterOptimizer for DelayedNesterov {
-    fn name(&self) -> &'static str {
-        "delayed-nesterov"
-    }
-
     fn state_multiple(&self) -> usize {
         2
     }

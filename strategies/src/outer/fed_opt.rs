@@ -134,14 +134,6 @@ impl FedOpt {
 }
 
 impl OuterOptimizer for FedOpt {
-    fn name(&self) -> &'static str {
-        match self.rule {
-            SecondMoment::Adagrad => "fed-adagrad",
-            SecondMoment::Adam => "fed-adam",
-            SecondMoment::Yogi => "fed-yogi",
-        }
-    }
-
     fn state_multiple(&self) -> usize {
         2
     }

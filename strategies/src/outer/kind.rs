@@ -10,9 +10,6 @@ use std::ops::Range;
 /// Turns an aggregated delta into the next anchor. Its state is shared: it is the same on all
 /// peers of a run and part of a state transfer.
 pub trait OuterOptimizer: Send {
-    /// Its name in the configuration.
-    fn name(&self) -> &'static str;
-
     /// f32 per parameter that it keeps.
     fn state_multiple(&self) -> usize;
 

@@ -52,10 +52,6 @@ impl Nesterov {
 }
 
 impl OuterOptimizer for Nesterov {
-    fn name(&self) -> &'static str {
-        "nesterov"
-    }
-
     fn state_multiple(&self) -> usize {
         1
     }

@@ -88,10 +88,6 @@ impl NoLoCo {
 /// to the mean anchor. The Executor computes it from the mixed parameters and anchors
 /// ([`Companion::Anchors`](crate::correct::Companion)).
 impl OuterOptimizer for NoLoCo {
-    fn name(&self) -> &'static str {
-        "no-lo-co"
-    }
-
     fn apply(&mut self, range: Range<usize>, anchor: &mut [f32], delta: &mut [f32]) {
         let velocity = &mut self.velocity[range];
         for ((phi, m), d) in anchor.iter_mut().zip(velocity).zip(delta) {

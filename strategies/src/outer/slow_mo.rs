@@ -49,10 +49,6 @@ impl SlowMo {
 }
 
 impl OuterOptimizer for SlowMo {
-    fn name(&self) -> &'static str {
-        "slow-mo"
-    }
-
     fn state_multiple(&self) -> usize {
         1
     }

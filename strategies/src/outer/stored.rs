@@ -130,7 +130,7 @@ impl StoredOuter {
         }
     }
 
-    /// Whether all values are finite in a part of a transferred state: whole values, in a buffer that is
+    /// Check that all values are finite in a part of a transferred state: whole values, in a buffer that is
     /// aligned for them.
     pub fn all_finite(&self, part: &[u8]) -> bool {
         match self.halves {

@@ -52,16 +52,17 @@ impl Cluster {
         peers: usize,
         target: f64,
     ) -> Result<Self, ClusterError> {
-        let within = |key, value: f64, (low, high): (f64, f64)| match value.is_finite()
-            && (low..=high).contains(&value)
-        {
-            true => Ok(value),
-            false => Err(ClusterError::Value {
-                key,
-                value,
-                low,
-                high,
-            }),
+        let within = |key, value: f64, (low, high): (f64, f64)| {
+            if value.is_finite() && (low..=high).contains(&value) {
+                Ok(value)
+            } else {
+                Err(ClusterError::Value {
+                    key,
+                    value,
+                    low,
+                    high,
+                })
+            }
         };
         // A state with one moment of more parameters is too large to transfer.
         let parameters = within("params", parameters, (1.0, 4e9))?.round() as u64;

@@ -1,10 +1,11 @@
 //! The cost of one round of a strategy: time, bytes and memory of each peer.
 
-use super::{Cluster, Groups, Traffic};
+use super::{Cluster, Groups, Traffic, UnderWay};
 use crate::Layout;
 use crate::grid::{Strategy, StrategyError};
 use murmurate_protocol::{Contribution, Layers, Plan, RunId, StepBudget};
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 /// Nanoseconds for one value that the mix lane encodes, sums up or applies: it moves 12 bytes, and
 /// one core moves about 6 GB/s.
@@ -70,9 +71,10 @@ impl Cost {
         // The first inner steps of a round run during the previous round's exchange.
         let ahead_s = f64::from(plan.overlap.late_steps) * step;
         let waits = traffic.seconds + mix_s;
-        let round_s = match plan.overlap.layers.leave_early() {
-            false => train_s - ahead_s + ahead_s.max(waits),
-            true => Passes::of(plan, train_s).round(plan.overlap.layers, &traffic, mix_s, cluster),
+        let round_s = if plan.overlap.layers.leave_early() {
+            Passes::of(plan, train_s).round(plan.overlap.layers, &traffic, mix_s, cluster)
+        } else {
+            train_s - ahead_s + ahead_s.max(waits)
         };
         let bytes = traffic.up + traffic.down;
         Self {
@@ -131,9 +133,10 @@ impl Passes {
         let wire = (traffic.up / cluster.link.up).max(traffic.down / cluster.link.down);
         let wire = wire.min(traffic.seconds);
         let last = traffic.seconds - wire + (wire + mix_s) / fragments;
-        match layers.reach_forward() {
-            true => (forward + backward + last).max(whole + (forward + backward) / fragments),
-            false => forward + (backward + last).max(backward / fragments + whole),
+        if layers.reach_forward() {
+            (forward + backward + last).max(whole + (forward + backward) / fragments)
+        } else {
+            forward + (backward + last).max(backward / fragments + whole)
         }
     }
 }
@@ -151,6 +154,17 @@ fn runs(strategy: &Strategy) -> f64 {
     let inner = strategy.inner_kind().state_multiple();
     let corrected = strategy.companion().len(1) + strategy.correction_kind().state_multiple();
     (2 + inner + anchor + residual + corrected) as f64 + outer
+}
+
+/// What a peer of a strategy keeps, store by store, in multiples of 4 bytes x parameters: what the
+/// method keeps between rounds, and what its exchange has under way.
+pub fn stores(strategy: &Strategy, plan: &Plan, parameters: u64) -> BTreeMap<String, f64> {
+    let method = strategy.stores().into_iter();
+    let under_way = UnderWay::of(plan, parameters);
+    let all = method.chain(strategy.under_way(&under_way));
+    all.filter(|(_, multiple)| *multiple > 0.0)
+        .map(|(name, multiple)| (name.to_owned(), multiple))
+        .collect()
 }
 
 #[cfg(test)]
@@ -292,5 +306,32 @@ mod tests {
                 "{preset}"
             );
         }
+    }
+
+    fn kept(preset: &str, parameters: u64) -> BTreeMap<String, f64> {
+        let strategy = Strategy::preset(preset).unwrap();
+        let layout = Layout::new([("parameters", vec![parameters])]);
+        let run = RunId::from_bytes([0; 32]);
+        let plan = strategy.plan(run, &layout, 0).unwrap();
+        stores(&strategy, &plan, parameters)
+    }
+
+    #[test]
+    fn an_all_reduce_keeps_two_contributions_and_an_aggregate() {
+        let stores = kept("local-sgd", 1_000_000);
+        assert!((stores["encoded slices"] - 3.0).abs() < 1e-3, "{stores:?}");
+        assert!((stores["shard reductions"] - 1.0).abs() < 1e-9);
+        assert_eq!((stores["parameters"], stores["anchor"]), (1.0, 1.0));
+    }
+
+    #[test]
+    fn exchanges_between_neighbours_keep_slices_and_no_history() {
+        for (preset, slices) in [("d-psgd", 3.0), ("ad-psgd", 4.0), ("relaysgd", 9.0)] {
+            let stores = kept(preset, 1_000_000);
+            let encoded = stores["encoded slices"];
+            assert!((encoded - slices).abs() < 1e-2, "{preset}: {encoded}");
+            assert!(!stores.contains_key("history"), "{preset}");
+        }
+        assert!(!kept("none", 1_000_000).contains_key("encoded slices"));
     }
 }

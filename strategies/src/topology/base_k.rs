@@ -1,7 +1,6 @@
 //! Topology `base-k`: exact averaging in finitely many rounds for any number of peers, with at most
 //! k partners a round.
 
-use super::hyper;
 use super::spec::TopologySpec;
 use super::weights::symmetric;
 use crate::parameter::{Parameter, Range};
@@ -104,7 +103,7 @@ impl Schedule {
         }
         Self {
             base,
-            whole: hyper::factors(count, base),
+            whole: factors(count, base),
             blocks,
         }
     }
@@ -124,7 +123,7 @@ impl Schedule {
 
     fn partners(&self, rank: usize, round: usize) -> Vec<(usize, f64)> {
         if let Some(factors) = &self.whole {
-            return hyper::partners(rank, factors, round);
+            return exchanges(rank, factors, round);
         }
         let Some(mine) = self.blocks.iter().rposition(|block| block.start <= rank) else {
             return Vec::new();
@@ -133,7 +132,7 @@ impl Schedule {
         let offset = rank - block.start;
         let within = |factors: &[usize], at, round| {
             let start = rank - at;
-            hyper::partners(at, factors, round)
+            exchanges(at, factors, round)
                 .into_iter()
                 .map(move |(to, share)| (start + to, share))
                 .collect()
@@ -196,7 +195,7 @@ impl BaseK {
         let simple = Schedule::new(count, base);
         let (inner, outer) = (
             Schedule::new(smooth.1, base),
-            hyper::factors(smooth.0, base).unwrap_or_default(),
+            factors(smooth.0, base).unwrap_or_default(),
         );
         if inner.rounds() + outer.len() < simple.rounds() {
             (smooth.1, inner, outer)
@@ -227,9 +226,49 @@ impl Topology for BaseK {
                 partners.map(|(to, w)| (group * size + to, w)).collect()
             }
             Some(at) => {
-                let partners = hyper::partners(group, &outer, at).into_iter();
+                let partners = exchanges(group, &outer, at).into_iter();
                 partners.map(|(to, w)| (to * size + place, w)).collect()
             }
         })
     }
+}
+
+/// The fewest factors of `count`, each at most `most`, in ascending order; `None` where a prime
+/// factor is larger.
+fn factors(count: usize, most: usize) -> Option<Vec<usize>> {
+    if count < 2 {
+        return Some(Vec::new());
+    }
+    let mut best: Option<Vec<usize>> = None;
+    for factor in (2..=most.min(count))
+        .rev()
+        .filter(|f| count.is_multiple_of(*f))
+    {
+        if let Some(mut rest) = factors(count / factor, factor)
+            && best.as_ref().is_none_or(|best| rest.len() + 1 < best.len())
+        {
+            rest.push(factor);
+            best = Some(rest);
+        }
+    }
+    best
+}
+
+/// The places with which place `at` of `0..product(factors)` averages in round `round`, with equal
+/// shares: those that differ from it only in that digit of the mixed radix. None after the last
+/// digit.
+///
+/// After all digits every peer has the mean. Source: Takezawa et al., "Beyond exponential graph"
+/// (NeurIPS 2023), algorithm 1 (k-peer hyper-hypercube).
+fn exchanges(at: usize, factors: &[usize], round: usize) -> Vec<(usize, f64)> {
+    let Some(factor) = factors.get(round) else {
+        return Vec::new();
+    };
+    let stride: usize = factors[..round].iter().product();
+    let digit = at / stride % factor;
+    let share = 1.0 / *factor as f64;
+    (0..*factor)
+        .filter(|other| *other != digit)
+        .map(|other| (at + other * stride - digit * stride, share))
+        .collect()
 }

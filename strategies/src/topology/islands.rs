@@ -71,7 +71,7 @@ impl Islands {
         }
     }
 
-    /// Whether a round's means are across islands.
+    /// Set in rounds whose means are across islands.
     pub const fn across(&self, round: Round) -> bool {
         round.0 % self.every == self.every - 1
     }
@@ -80,12 +80,11 @@ impl Islands {
 impl Topology for Islands {
     fn partners(&self, round: Round, rank: usize, count: usize) -> Partners {
         let place = rank % self.group;
-        match self.across(round) {
-            true => mean(rank, (place..count).step_by(self.group)),
-            false => {
-                let first = rank - place;
-                mean(rank, first..(first + self.group).min(count))
-            }
+        if self.across(round) {
+            mean(rank, (place..count).step_by(self.group))
+        } else {
+            let first = rank - place;
+            mean(rank, first..(first + self.group).min(count))
         }
     }
 }

@@ -13,7 +13,6 @@ mod equi_dyn;
 mod equi_static;
 mod exponential;
 mod hierarchical;
-mod hyper;
 mod hypercube;
 mod islands;
 mod matcha;

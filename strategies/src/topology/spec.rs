@@ -19,12 +19,12 @@ pub struct TopologySpec {
     pub source: &'static str,
     /// Its parameters, as keys of `[architecture]`.
     pub parameters: &'static [Parameter],
-    /// Whether W is symmetric in every round: a peer that another one pushes to pushes back.
+    /// Set where W is symmetric in every round: a peer that another one pushes to pushes back.
     pub symmetric: bool,
-    /// Whether, in round 0, every rank but 0 has a neighbour below it and none has many: its graph
+    /// Set where, in round 0, every rank but 0 has a neighbour below it and none has many: its graph
     /// has a spanning tree along which sums can travel.
     pub spans: bool,
-    /// Whether each round draws new pairs among all peers, so that every peer meets every other.
+    /// Set where each round draws new pairs among all peers, so that every peer meets every other.
     pub random_pairs: bool,
     /// Makes it from parameters within their ranges and a seed.
     pub build: fn(&TopologyKind, u64) -> Box<dyn Topology>,

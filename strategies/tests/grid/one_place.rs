@@ -86,11 +86,7 @@ const NAMESAKES: [(&str, &[&str]); 14] = [
     // A peer's part of an exchange, a key of an outer optimizer, and how members pass partial sums on.
     (
         "pull",
-        &[
-            "protocol/src/exchange/center",
-            "strategies/src/grid/text.rs",
-            "strategies/src/outer/",
-        ],
+        &["protocol/src/exchange/center", "strategies/src/outer/"],
     ),
     ("relay-sum", &["protocol/src/exchange/agreed"]),
     // Schedules of an all-reduce, and what random scenarios do with them.

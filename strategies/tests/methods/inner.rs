@@ -49,7 +49,6 @@ const STEPS: usize = 30;
 fn run(kind: InnerKind) -> Vec<f32> {
     let layout = layout();
     let mut optimizer = kind.build_for(&layout);
-    assert_eq!(optimizer.name(), kind.name());
     assert_eq!(
         optimizer.state().len(),
         kind.state_multiple() * layout.len()

@@ -39,7 +39,6 @@ fn assert_close(what: &str, found: &[f32], expected: &[f64]) {
 /// Applies rounds in two fragments.
 fn run(kind: OuterKind) -> Vec<f32> {
     let mut outer = kind.build(LEN);
-    assert_eq!(outer.name(), kind.name());
     assert_eq!(outer.state().len(), kind.state_multiple() * LEN);
     let mut anchor = vec![0.5; LEN];
     for round in 0..ROUNDS {

@@ -23,11 +23,10 @@ pub(super) struct Mixed {
 
 impl fmt::Debug for Mixed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let rule = self.rule.as_ref().map(|rule| rule.name());
         let mut mixed = f.debug_struct("Mixed");
         mixed
             .field("fragments", &self.fragments)
-            .field("rule", &rule);
+            .field("has_rule", &self.rule.is_some());
         mixed.finish_non_exhaustive()
     }
 }

@@ -169,9 +169,10 @@ fn scored(strategy: &Strategy) -> Result<(), StrategyError> {
 /// same time.
 pub(super) fn stores(strategy: &Strategy, of: &UnderWay) -> Vec<Store> {
     // Where partial sums are passed on, one arrives and one leaves for every shard.
-    let partial_sums = match strategy.schedule().relays() {
-        true => 2.0 * of.aggregate,
-        false => 0.0,
+    let partial_sums = if strategy.schedule().relays() {
+        2.0 * of.aggregate
+    } else {
+        0.0
     };
     // This peer's contributions, those of others to its shards, and the aggregates.
     let slices = 2.0 * of.contribution + of.aggregate + partial_sums;

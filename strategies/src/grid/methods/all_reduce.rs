@@ -2,13 +2,13 @@
 
 use super::agreed;
 use super::keys::{ENOUGH, FRACTION, GRACE, GRACE_MS, GROUPING, LIARS, ROW};
-use super::spec::{Chosen, Costs, ExchangeSpec};
+use super::spec::{Chosen, Costs, ExchangeSpec, NONE};
 use crate::executor::Mixing;
 use crate::grid::Strategy;
 use crate::plan::{Cluster, GridShape, Traffic};
 use core::time::Duration;
 use murmurate_protocol::limits::GROUP_MEMBERS_MAX;
-use murmurate_protocol::{Contribution, ExchangeKind, Grouping, Plan, Schedule};
+use murmurate_protocol::{ExchangeKind, Grouping, Plan, Schedule};
 
 /// Its entry in the list.
 pub(super) const SPEC: ExchangeSpec = ExchangeSpec {
@@ -17,9 +17,6 @@ pub(super) const SPEC: ExchangeSpec = ExchangeSpec {
     equation: "a' = outer(a, sum_i w_i C(d_i) / sum_i w_i), over the contributors that the group agreed on",
     source: "Thakur et al., IJHPCA 2005; of the members that are ready: Li et al., PPoPP 2020",
     keys: &[ENOUGH, GRACE, GRACE_MS, FRACTION, LIARS, GROUPING, ROW],
-    parameters: &[],
-    modes: &[],
-    contribution: Contribution::Delta,
     label: |kind| matches!(kind, ExchangeKind::AllReduce).then_some("all-reduce"),
     read: |_| Ok(Chosen::plain(ExchangeKind::AllReduce)),
     write: |strategy, tables| {
@@ -36,6 +33,7 @@ pub(super) const SPEC: ExchangeSpec = ExchangeSpec {
         traffic,
         stores: agreed::stores,
     },
+    ..NONE
 };
 
 /// All-reduce among g members, by the cost of its schedule: S shards, h hops, b pushes of the

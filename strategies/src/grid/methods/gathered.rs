@@ -2,13 +2,13 @@
 
 use super::agreed;
 use super::keys::{ENOUGH, GRACE, GRACE_MS, LIARS};
-use super::spec::{Chosen, Costs, ExchangeSpec};
+use super::spec::{Chosen, Costs, ExchangeSpec, NONE};
 use crate::executor::Mixing;
 use crate::grid::Strategy;
 use crate::plan::{Cluster, Traffic};
 use core::time::Duration;
 use murmurate_protocol::limits::GROUP_MEMBERS_MAX;
-use murmurate_protocol::{Contribution, ExchangeKind, Plan};
+use murmurate_protocol::{ExchangeKind, Plan};
 
 /// A forward pass is about a third of an inner step.
 const FORWARD: f64 = 1.0 / 3.0;
@@ -20,12 +20,8 @@ pub(super) const SPEC: ExchangeSpec = ExchangeSpec {
     equation: "a' = outer(a, sum_i w_i C(d_i) / sum_i w_i), over the contributors that the group agreed on; no C of the sum",
     source: "Lin et al., ICLR 2018; Xu et al., ICDCS 2021",
     keys: &[ENOUGH, GRACE, GRACE_MS, LIARS],
-    parameters: &[],
-    modes: &[],
-    contribution: Contribution::Delta,
     label: |kind| matches!(kind, ExchangeKind::Gathered).then_some("gathered"),
     read: |_| Ok(Chosen::plain(ExchangeKind::Gathered)),
-    write: |_, _| {},
     check: agreed::check,
     mixing: |strategy| Mixing::Gathered {
         rule: strategy.aggregation().build(),
@@ -45,6 +41,7 @@ pub(super) const SPEC: ExchangeSpec = ExchangeSpec {
             ]
         },
     },
+    ..NONE
 };
 
 /// Gathered contributions among g members: each sends its whole contribution to the g - 1 others

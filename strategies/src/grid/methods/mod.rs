@@ -1,4 +1,4 @@
-//! Exchanges: one file each, with name, keys, parsing, refusals, cost and the line of the registry.
+//! Exchanges: one value each, in a file of its own or beside its relatives, with name, keys, parsing, refusals, cost and the line of the registry.
 //! The rest of the grid uses the exchange's [`ExchangeSpec`] or the facts of its kind
 //! ([`ExchangeFacts`](murmurate_protocol::ExchangeFacts)).
 //!
@@ -10,19 +10,16 @@ mod all_reduce;
 mod cells;
 mod differences;
 mod gathered;
-mod gossip;
 mod keys;
 mod neighbours;
-mod none;
-mod pairs;
 mod parameter_server;
 mod pull;
-mod push;
 mod relay_sum;
 mod replicas;
 mod server_rules;
 mod spec;
 
+pub(super) use keys::{CELL, DEALING, ENOUGH, FRACTION, GRACE, GRACE_MS, GROUPING, LIARS, ROW};
 pub(super) use spec::{Chosen, ExchangeSpec, Given, ModeSpec};
 
 use super::StrategyError;
@@ -36,11 +33,11 @@ use murmurate_protocol::ExchangeKind;
 /// All exchanges. One line each. Random scenarios are drawn from this list: a new entry goes to its
 /// end, and no entry moves.
 pub(super) const EXCHANGES: &[&ExchangeSpec] = &[
-    &none::SPEC,
-    &gossip::SPEC,
+    &spec::NONE,
+    &neighbours::GOSSIP,
     &replicas::SPEC,
-    &pairs::SPEC,
-    &push::SPEC,
+    &neighbours::PAIRS,
+    &neighbours::PUSH,
     &relay_sum::SPEC,
     &pull::SPEC,
     &all_reduce::SPEC,
@@ -61,9 +58,10 @@ pub(super) fn grouped(
     spec: &'static ExchangeSpec,
     grouping: Option<&str>,
 ) -> &'static ExchangeSpec {
-    match grouping == Some(CELLS) && spec.name == DEFAULT.name {
-        true => &cells::SPEC,
-        false => spec,
+    if grouping == Some(CELLS) && spec.name == DEFAULT.name {
+        &cells::SPEC
+    } else {
+        spec
     }
 }
 

@@ -1,9 +1,9 @@
-//! Common parts of exchanges between neighbours, which mix parameters with the peers that a
-//! topology names.
+//! Exchanges between neighbours, which mix parameters with the peers that a topology names: `gossip`, `push`
+//! and `pairs`, and what others share with them.
 
-use super::super::error::{refuse, refused};
+use super::super::error::refuse;
 use super::super::{Strategy, StrategyError};
-use super::spec::{Chosen, Costs, ExchangeSpec};
+use super::spec::{Chosen, Costs, ExchangeSpec, NONE};
 use crate::aggregate::Nature;
 use crate::executor::Mixing;
 use crate::outer;
@@ -16,17 +16,7 @@ const SAMPLED: usize = 8;
 /// The common entry of exchanges that mix encoded parameters. Each replaces name, texts, kind and
 /// other differences.
 pub(super) const MIXES: ExchangeSpec = ExchangeSpec {
-    name: "",
-    summary: "",
-    equation: "",
-    source: "",
-    keys: &[],
-    parameters: &[],
-    modes: &[],
     contribution: Contribution::Parameters,
-    label: |_| None,
-    read: |_| Ok(Chosen::plain(ExchangeKind::None)),
-    write: |_, _| {},
     check: parameters_as_they_are,
     mixing: |strategy| Mixing::Gossip {
         rule: strategy.aggregation().build(),
@@ -38,6 +28,71 @@ pub(super) const MIXES: ExchangeSpec = ExchangeSpec {
         // This peer's parameters, encoded, and those of two partners.
         stores: |_, of| vec![("encoded slices", 3.0 * of.contribution)],
     },
+    ..NONE
+};
+
+/// Exchange `gossip`: push-sum with the round's partners.
+pub(super) const GOSSIP: ExchangeSpec = ExchangeSpec {
+    name: "gossip",
+    summary: "push to the round's partners, mix what arrived",
+    equation: "x_i' = (m_i x_i + sum_k m_k C(x_k)) / (m_i + sum_k m_k), m_i = w_i - sum_j W_ji w_i, m_k the masses that arrived",
+    source: "Lian et al., NeurIPS 2017; push-sum: Kempe et al., FOCS 2003; Assran et al., ICML 2019",
+    label: |kind| matches!(kind, ExchangeKind::Gossip).then_some("gossip"),
+    read: |_| Ok(Chosen::plain(ExchangeKind::Gossip)),
+    ..MIXES
+};
+
+/// Exchange `push`: gossip without waiting.
+pub(super) const PUSH: ExchangeSpec = ExchangeSpec {
+    name: "push",
+    summary: "gossip without waiting: mix what has already arrived",
+    equation: "x_i' = (m_i x_i + sum_k m_k C(x_k)) / (m_i + sum_k m_k) over the slices k that are there, of any round",
+    source: "overlapped SGP: Assran et al., ICML 2019; GoSGD: Blot et al., arXiv 1611.09726",
+    label: |kind| matches!(kind, ExchangeKind::Push).then_some("push"),
+    read: |_| Ok(Chosen::plain(ExchangeKind::Push)),
+    costs: Costs {
+        // No peer waits for an exchange, so it takes no time of a round.
+        traffic: |strategy, plan, cluster| Traffic {
+            seconds: 0.0,
+            ..traffic(strategy, plan, cluster)
+        },
+        ..MIXES.costs
+    },
+    ..MIXES
+};
+
+/// Exchange `pairs`: two neighbours average their parameters whenever one of them starts an exchange.
+///
+/// Its traffic: in every round a peer begins one exchange and answers one, on average, and waits
+/// for neither: T = 0.
+pub(super) const PAIRS: ExchangeSpec = ExchangeSpec {
+    name: "pairs",
+    summary: "push-pull: two neighbours average whenever one of them begins to; no peer waits",
+    equation: "x_i' = x_i + w (C(x_j) - C(x_i)), x_j' = x_j - w (C(x_j) - C(x_i)), w = 1/2, less where several are under way",
+    source: "Lian et al., ICML 2018",
+    label: |kind| matches!(kind, ExchangeKind::Pairs).then_some("pairs"),
+    read: |_| Ok(Chosen::plain(ExchangeKind::Pairs)),
+    check: |strategy| {
+        both_ways(strategy)?;
+        parameters_as_they_are(strategy)
+    },
+    costs: Costs {
+        traffic: |_, plan, cluster| {
+            let (contribution, _) = Traffic::encoded(plan);
+            Traffic {
+                up: contribution,
+                down: contribution,
+                seconds: 0.0,
+                // Encode, and mix one's own and the other's.
+                values: 3.0 * cluster.parameters as f64,
+                held: 2.0 * contribution,
+            }
+        },
+        // Own slices until the other ends have confirmed them, and theirs, for two neighbours.
+        stores: |_, of| vec![("encoded slices", 4.0 * of.contribution)],
+        ..MIXES.costs
+    },
+    ..MIXES
 };
 
 /// Refuses choices that do not work with mixing parameters.
@@ -105,7 +160,7 @@ pub(super) fn clipped_or_not(strategy: &Strategy) -> Result<(), StrategyError> {
     )
 }
 
-/// Whether slices are parts of the parameters.
+/// Set where slices are parts of the parameters.
 pub(super) fn mixes_parts(strategy: &Strategy) -> bool {
     strategy.codec().properties().masks && strategy.exchange().facts().mixes_parts
 }
@@ -113,14 +168,12 @@ pub(super) fn mixes_parts(strategy: &Strategy) -> bool {
 /// Refuses topologies in which only one end of a link pushes.
 pub(super) fn both_ways(strategy: &Strategy) -> Result<(), StrategyError> {
     let kind = strategy.topology_kind();
-    match kind.is_some_and(|kind| !kind.spec().symmetric) {
-        true => refused(
-            "architecture.topology",
-            "both ends of a link must move, and in this topology a receiver does not push back",
-            "use \"ring\", \"torus\" or \"hypercube\", or exchange = \"gossip\"",
-        ),
-        false => Ok(()),
-    }
+    refuse(
+        kind.is_some_and(|kind| !kind.spec().symmetric),
+        "architecture.topology",
+        "both ends of a link must move, and in this topology a receiver does not push back",
+        "use \"ring\", \"torus\" or \"hypercube\", or exchange = \"gossip\"",
+    )
 }
 
 /// The whole contribution to each of d partners, and one from each; d pushes share the uplink:

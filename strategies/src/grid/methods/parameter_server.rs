@@ -88,9 +88,12 @@ pub(super) const SPEC: ExchangeSpec = ExchangeSpec {
     },
     read,
     write,
-    check: |strategy| match strategy.exchange().agrees() {
-        true => server_rules::in_parts(strategy).and_then(|()| super::agreed::check(strategy)),
-        false => server_rules::check(strategy),
+    check: |strategy| {
+        if strategy.exchange().agrees() {
+            server_rules::in_parts(strategy).and_then(|()| super::agreed::check(strategy))
+        } else {
+            server_rules::check(strategy)
+        }
     },
     mixing: |strategy| match strategy.exchange() {
         ExchangeKind::Center(plan) => Mixing::Center {
@@ -108,9 +111,12 @@ pub(super) const SPEC: ExchangeSpec = ExchangeSpec {
             _ => codec.aggregate().bytes_bound(),
         },
         traffic: server_rules::traffic,
-        stores: |strategy, of| match strategy.exchange().agrees() {
-            true => super::agreed::stores(strategy, of),
-            false => server_rules::center_stores(of),
+        stores: |strategy, of| {
+            if strategy.exchange().agrees() {
+                super::agreed::stores(strategy, of)
+            } else {
+                server_rules::center_stores(of)
+            }
         },
     },
 };

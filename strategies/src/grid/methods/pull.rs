@@ -1,7 +1,7 @@
 //! Exchange `pull`: ask the round's partners for what they published last, for the iterate of the
 //! round, or for the mean of a group.
 
-use super::super::error::{refuse, refused};
+use super::super::error::refuse;
 use super::super::{Strategy, StrategyError};
 use super::neighbours::{self, MIXES};
 use super::spec::{Chosen, Costs, ExchangeSpec, Given};
@@ -160,14 +160,12 @@ fn check(strategy: &Strategy) -> Result<(), StrategyError> {
 
 /// A queue must hold what the slowest partner may still ask for.
 fn check_queue(bounds: PullPlan) -> Result<(), StrategyError> {
-    match bounds.gap() as usize >= PULL_QUEUE_MAX {
-        true => refused(
-            "architecture.answers",
-            "peers keep an iterate for each round that a partner may be behind, and 31 rounds at most",
-            "set `staleness` to 30 or less, and `lead` to 31 or less where there are backup partners",
-        ),
-        false => Ok(()),
-    }
+    refuse(
+        bounds.gap() as usize >= PULL_QUEUE_MAX,
+        "architecture.answers",
+        "peers keep an iterate for each round that a partner may be behind, and 31 rounds at most",
+        "set `staleness` to 30 or less, and `lead` to 31 or less where there are backup partners",
+    )
 }
 
 /// A mean that is the same for all members needs groups, and waits for none of them.
@@ -187,17 +185,15 @@ fn check_groups(strategy: &Strategy, bounds: PullPlan) -> Result<(), StrategyErr
     let groups = strategy
         .topology(0)
         .is_some_and(|dealt| deals_groups(&*dealt));
-    match groups {
-        true => Ok(()),
-        false => refused(
-            "architecture.topology",
-            "the mean of a group is the same for all members, and in this topology partners of one peer have other partners",
-            "use \"moshpit\", \"random-groups\" or \"complete\", or answers = \"newest\"",
-        ),
-    }
+    refuse(
+        !groups,
+        "architecture.topology",
+        "the mean of a group is the same for all members, and in this topology partners of one peer have other partners",
+        "use \"moshpit\", \"random-groups\" or \"complete\", or answers = \"newest\"",
+    )
 }
 
-/// Whether each round deals the peers into groups: partners of one peer are partners of each other.
+/// Set where each round deals the peers into groups: partners of one peer are partners of each other.
 fn deals_groups(topology: &dyn Topology) -> bool {
     let group = |round, rank, count| {
         let partners = topology.partners(Round(round), rank, count).receive;

@@ -53,7 +53,7 @@ fn read(given: &Given) -> Result<Chosen, StrategyError> {
             table: own.table,
             parameter: RATE.name,
             method: own.method,
-            found: rate,
+            found: rate.to_string(),
             needed: RATE.range,
         }));
     }

@@ -72,9 +72,10 @@ pub(super) fn in_parts(strategy: &Strategy) -> Result<(), StrategyError> {
 /// The traffic of one round, in step or one by one.
 pub(super) fn traffic(strategy: &Strategy, plan: &Plan, cluster: &Cluster) -> Traffic {
     let owners = plan.exchange.owners().unwrap_or(1);
-    match strategy.exchange().agrees() {
-        true => in_step(plan, cluster, owners),
-        false => one_by_one(plan, cluster, owners),
+    if strategy.exchange().agrees() {
+        in_step(plan, cluster, owners)
+    } else {
+        one_by_one(plan, cluster, owners)
     }
 }
 

@@ -42,6 +42,31 @@ pub(in crate::grid) struct ExchangeSpec {
     pub(in crate::grid) costs: Costs,
 }
 
+/// Exchange `none`: every peer trains alone. Others are made of it where they have no keys, modes or checks.
+pub(super) const NONE: ExchangeSpec = ExchangeSpec {
+    name: "none",
+    summary: "every peer trains alone",
+    equation: "x_i' = x_i",
+    source: "-",
+    keys: &[],
+    parameters: &[],
+    modes: &[],
+    contribution: Contribution::Delta,
+    label: |kind| matches!(kind, ExchangeKind::None).then_some("none"),
+    read: |_| Ok(Chosen::plain(ExchangeKind::None)),
+    write: |_, _| {},
+    check: |_| Ok(()),
+    mixing: |_| Mixing::Gossip {
+        rule: None,
+        parts: false,
+    },
+    costs: Costs {
+        aggregate: |_, codec| codec.aggregate().bytes_bound(),
+        traffic: |_, _, _| Traffic::default(),
+        stores: |_, _| Vec::new(),
+    },
+};
+
 /// Costs of an exchange.
 #[derive(Clone, Copy)]
 pub(in crate::grid) struct Costs {

@@ -76,14 +76,12 @@ fn eager(strategy: &Strategy) -> Result<(), StrategyError> {
         "eager updates need a linear outer optimizer, and rounding its momentum is not linear",
         "leave it out, or use blend = \"own-progress\"",
     )?;
-    match strategy.outer_kind().is_linear() {
-        true => Ok(()),
-        false => refused(
-            KEY,
-            "a peer's own part is applied separately, and this outer optimizer's answer to a sum is not the sum of its answers",
-            "use outer optimizer \"nesterov\", \"slow-mo\" or \"average\", or blend = \"own-progress\"",
-        ),
-    }
+    refuse(
+        !strategy.outer_kind().is_linear(),
+        KEY,
+        "a peer's own part is applied separately, and this outer optimizer's answer to a sum is not the sum of its answers",
+        "use outer optimizer \"nesterov\", \"slow-mo\" or \"average\", or blend = \"own-progress\"",
+    )
 }
 
 /// Refuses estimates where a round is no half of an inner step's gradients.
@@ -111,14 +109,12 @@ fn estimate(strategy: &Strategy) -> Result<(), StrategyError> {
         "a momentum is made of the common one, which the first half of a step does not move",
         "use \"gradients\", or leave `overlap.blend` out",
     )?;
-    match strategy.companion().is_none() {
-        true => Ok(()),
-        false => refused(
-            KEY,
-            "a companion has no optimizer whose step could be taken back",
-            "leave `overlap.blend` out, or `inner.correction`",
-        ),
-    }
+    refuse(
+        !strategy.companion().is_none(),
+        KEY,
+        "a companion has no optimizer whose step could be taken back",
+        "leave `overlap.blend` out, or `inner.correction`",
+    )
 }
 
 /// Refuses fragments of unequal lengths where they must be equal.
@@ -164,14 +160,12 @@ fn layers(strategy: &Strategy) -> Result<(), StrategyError> {
         "a companion is complete only when training ends",
         "use layers = \"together\"",
     )?;
-    match strategy.exchange().facts().shows_contributions && plan.layers == Layers::Decoupled {
-        true => refused(
-            KEY,
-            "whole contributions travel to all members, so the exchange has no second half to decouple",
-            "use exchange = \"all-reduce\" or \"parameter-server\", or layers = \"into-forward\"",
-        ),
-        false => Ok(()),
-    }
+    refuse(
+        strategy.exchange().facts().shows_contributions && plan.layers == Layers::Decoupled,
+        KEY,
+        "whole contributions travel to all members, so the exchange has no second half to decouple",
+        "use exchange = \"all-reduce\" or \"parameter-server\", or layers = \"into-forward\"",
+    )
 }
 
 /// Refuses densities of layers where no layer is sent under the backward pass, or the codec has no density.

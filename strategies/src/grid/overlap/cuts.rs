@@ -1,7 +1,7 @@
 //! Where the flat parameters are cut into fragments.
 
 use super::super::StrategyError;
-use super::super::registry::CUTS;
+use super::super::registry::{BACKWARD_MS, CUTS, LATENCY_MS, MBIT_S};
 use super::super::tables::Overlap as Table;
 use super::super::validate::{absent, choose};
 use super::merged::{Times, merge};
@@ -45,9 +45,9 @@ pub(super) fn read(table: &Table, times_apply: TimesApply) -> Result<Cuts, Strat
     }
     if cut != "merged" && times_apply == TimesApply::ToCuts {
         let only = "a cut other than \"merged\"";
-        absent(&table.latency_ms, "overlap.latency_ms", only)?;
-        absent(&table.mbit_s, "overlap.mbit_s", only)?;
-        absent(&table.backward_ms, "overlap.backward_ms", only)?;
+        absent(&table.latency_ms, LATENCY_MS.name, only)?;
+        absent(&table.mbit_s, MBIT_S.name, only)?;
+        absent(&table.backward_ms, BACKWARD_MS.name, only)?;
     }
     Ok(match cut {
         "tensors" => Cuts::Tensors,
@@ -99,9 +99,10 @@ impl Cuts {
         match self {
             Self::Even(count) => {
                 let len = layout.len();
-                let usual = match exchange.moves_the_anchor {
-                    true => len.div_ceil(FRAGMENT_LEN),
-                    false => 1,
+                let usual = if exchange.moves_the_anchor {
+                    len.div_ceil(FRAGMENT_LEN)
+                } else {
+                    1
                 };
                 let most = most.min(len) / stagger * stagger;
                 let usual = usual.next_multiple_of(stagger).min(most).max(1);

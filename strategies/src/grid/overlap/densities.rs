@@ -1,11 +1,12 @@
 //! The share of its values that each layer sends, from the time that there is to send it: LAGS.
 
 use super::super::StrategyError;
-use super::super::registry::DENSITIES;
+use super::super::registry::{DENSITIES, SELECT_MS};
 use super::super::tables::Overlap as Table;
-use super::super::validate::{absent, choose, not_negative};
+use super::super::validate::{absent, choose};
 use super::merged::Times;
 use crate::compress::CodecKind;
+use crate::parameter::Range as Values;
 use std::ops::Range;
 
 pub(super) const KEY: &str = "overlap.density";
@@ -28,16 +29,16 @@ pub(super) struct ByLayer {
 /// Reads `overlap.density` and its keys; `None` where all fragments have the codec's own density.
 pub(super) fn read(table: &Table) -> Result<Option<ByLayer>, StrategyError> {
     if choose(&table.density, "one", KEY, &DENSITIES)? != BY_LAYER {
-        absent(&table.select_ms, "overlap.select_ms", "density = \"one\"")?;
+        absent(&table.select_ms, SELECT_MS.name, "density = \"one\"")?;
         return Ok(None);
     }
     Ok(Some(ByLayer {
         times: Times::read(table)?,
-        select_ms: not_negative("overlap.select_ms", table.select_ms.unwrap_or(10.0))?,
+        select_ms: SELECT_MS.given(table.select_ms, |ms| Values::NotNegative.contains(ms))?,
     }))
 }
 
-/// Whether a codec keeps a share of the values that the configuration must name.
+/// Set for a codec whose configuration must name the share of values that it keeps.
 pub(super) fn takes(kind: &CodecKind) -> bool {
     let mut parameters = kind.spec().parameters.iter();
     parameters.any(|parameter| parameter.name == PARAMETER && parameter.default.is_none())
@@ -90,9 +91,12 @@ impl ByLayer {
 /// fewer bytes, so halving the range finds it.
 fn largest(codec: &CodecKind, len: usize, fits: &dyn Fn(&CodecKind) -> bool) -> CodecKind {
     let own = codec.number(PARAMETER);
-    let of = |kept: usize| match kept == len {
-        true => codec.with(PARAMETER, 1.0),
-        false => codec.with(PARAMETER, ((kept as f64 - 0.5) / len as f64).max(own)),
+    let of = |kept: usize| {
+        if kept == len {
+            codec.with(PARAMETER, 1.0)
+        } else {
+            codec.with(PARAMETER, ((kept as f64 - 0.5) / len as f64).max(own))
+        }
     };
     let (mut low, mut high) = ((own * len as f64).ceil() as usize, len);
     if low >= len || !fits(&of(low)) {
@@ -100,9 +104,10 @@ fn largest(codec: &CodecKind, len: usize, fits: &dyn Fn(&CodecKind) -> bool) -> 
     }
     while low < high {
         let middle = high - (high - low) / 2;
-        match fits(&of(middle)) {
-            true => low = middle,
-            false => high = middle - 1,
+        if fits(&of(middle)) {
+            low = middle
+        } else {
+            high = middle - 1
         }
     }
     of(low)

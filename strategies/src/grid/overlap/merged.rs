@@ -1,8 +1,9 @@
 //! Which tensors are sent together to save time: the merge of MG-WFBP.
 
 use super::super::StrategyError;
+use super::super::registry::{BACKWARD_MS, LATENCY_MS, MBIT_S};
 use super::super::tables::Overlap as Table;
-use super::super::validate::above_zero;
+use crate::parameter::Range as Values;
 use std::ops::Range;
 
 /// Elements below which a tensor is never sent alone.
@@ -22,11 +23,11 @@ pub(super) struct Times {
 impl Times {
     /// Reads them.
     pub(super) fn read(table: &Table) -> Result<Self, StrategyError> {
-        let given = |key, value: Option<f64>, usual| above_zero(key, value.unwrap_or(usual));
+        let above = |value| Values::Above.contains(value);
         Ok(Self {
-            latency_ms: given("overlap.latency_ms", table.latency_ms, 40.0)?,
-            mbit_s: given("overlap.mbit_s", table.mbit_s, 50.0)?,
-            backward_ms: given("overlap.backward_ms", table.backward_ms, 100.0)?,
+            latency_ms: LATENCY_MS.given(table.latency_ms, above)?,
+            mbit_s: MBIT_S.given(table.mbit_s, above)?,
+            backward_ms: BACKWARD_MS.given(table.backward_ms, above)?,
         })
     }
 

@@ -122,7 +122,7 @@ impl Table {
 }
 
 impl Overlap {
-    /// Whether fragments were asked for, or densities of their own.
+    /// Set where fragments were asked for, or densities of their own.
     pub(super) fn is_cut(&self) -> bool {
         let whole = matches!(self.cuts, Cuts::Even(None | Some(1)));
         !whole || self.densities.is_some()
@@ -154,7 +154,7 @@ impl Overlap {
         Some(self.densities?.codecs(codec, fragments))
     }
 
-    /// Whether each fragment has a density of its own.
+    /// Set where each fragment has a density of its own.
     pub(super) const fn has_densities(&self) -> bool {
         self.densities.is_some()
     }

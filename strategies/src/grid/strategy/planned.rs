@@ -195,7 +195,7 @@ impl Strategy {
         }
     }
 
-    /// Whether a trainer has nothing to do between the cut and the round's end, and its parameters are
+    /// Set where a trainer has nothing to do between the cut and the round's end, and its parameters are
     /// only read for contributions. Where they lie in this process's memory, the peer then keeps no copy
     /// of what was trained.
     pub fn leaves_trainer_free(&self) -> bool {
