@@ -86,6 +86,16 @@ pub(crate) fn finite(
     }
 }
 
+/// Reads a number of eight bytes, little-endian.
+pub(crate) fn number(source: &dyn StateSource, name: &str) -> Result<u64, StateError> {
+    let bytes = source.bytes(name)?;
+    let eight = <[u8; 8]>::try_from(bytes.as_slice()).map_err(|_| StateError::Malformed {
+        name: name.to_owned(),
+        reason: format!("{} bytes instead of 8", bytes.len()),
+    })?;
+    Ok(u64::from_le_bytes(eight))
+}
+
 /// State in memory. The simulator restarts a crashed peer from it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MemoryState {

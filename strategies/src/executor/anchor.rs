@@ -2,11 +2,11 @@
 //! that move it.
 
 use super::halves::Halves;
+use super::host::StateBytes;
 use super::rules::Rules;
-use super::state_bytes::StateBytes;
 use crate::inner::InnerOptimizer;
 use crate::outer::{SavedOuter, StoredOuter};
-use crate::state::{StateError, StateSink, StateSource, finite};
+use crate::state::{StateError, StateSink, StateSource, finite, number};
 use murmurate_protocol::{Round, TrainingRules};
 use std::io::{self, Write};
 use std::ops::Range;
@@ -90,8 +90,8 @@ impl Anchor {
         }
         match (&mut self.inner, &mut self.halves) {
             (Some(inner), Some(halves)) => {
-                let when = (round, self.rules.of_round(round));
-                halves.step(inner.as_mut(), when, range, values, aggregate);
+                let rule = self.rules.of_round(round);
+                halves.step(inner.as_mut(), round, rule, range, values, aggregate);
             }
             (Some(inner), None) => {
                 // A round is one inner step, whose fragments come one after another.
@@ -208,7 +208,7 @@ impl Anchor {
         Ok(())
     }
 
-    /// Whether all values are finite in what [`Anchor::write`] wrote: the [`Anchor::bytes`] bytes of
+    /// All values are finite in what [`Anchor::write`] wrote: the [`Anchor::bytes`] bytes of
     /// `state` that start at `at`.
     pub(super) fn all_finite(&self, state: &dyn StateBytes, at: u64) -> io::Result<bool> {
         let outer = at + size_of_val(self.values.as_slice()) as u64;
@@ -255,7 +255,7 @@ impl Anchor {
         values.append(&mut finite(source, "companion", companion)?);
         let inner = match &self.inner {
             Some(_) => Some((
-                inner_steps(source)?,
+                number(source, "inner.steps")?,
                 finite(source, "inner.state", self.inner_len())?,
             )),
             None => None,
@@ -292,7 +292,7 @@ pub(super) struct SavedAnchor {
     halves: Vec<f32>,
 }
 
-/// Whether `holds` is true for every piece of a range of a state. Pieces are aligned for f32 and consist
+/// `holds` is true for every piece of a range of a state. Pieces are aligned for f32 and consist
 /// of whole values.
 fn all_pieces(
     state: &dyn StateBytes,
@@ -311,15 +311,4 @@ fn all_pieces(
         at += len;
     }
     Ok(true)
-}
-
-/// The inner steps that the shared inner optimizer has taken.
-fn inner_steps(source: &dyn StateSource) -> Result<u64, StateError> {
-    let name = "inner.steps";
-    let bytes = source.bytes(name)?;
-    let steps = <[u8; 8]>::try_from(bytes.as_slice()).map_err(|_| StateError::Malformed {
-        name: name.to_owned(),
-        reason: format!("{} bytes instead of 8", bytes.len()),
-    })?;
-    Ok(u64::from_le_bytes(steps))
 }

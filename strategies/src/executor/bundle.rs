@@ -1,4 +1,4 @@
-//! Slices that are put together without decoding them: a note behind an aggregate, and the decided
+//! Slices of bytes that no codec encodes: what the peer itself makes or reads, such as scores; a note behind an aggregate, and the decided
 //! parts of a column's shard in one slice.
 //!
 //! A bundle is, little-endian: the number of parts (u16), the length of the note (u32), the note; then
@@ -7,6 +7,7 @@
 use super::codecs::{bad_slice, bytes_are_gone};
 use super::host::Host;
 use bytes::Bytes;
+use murmurate_protocol::limits::SCORES_BYTES_MAX;
 use murmurate_protocol::{Digest, Done, SliceId, WorkError};
 
 /// What a bundle holds.
@@ -84,13 +85,24 @@ pub(super) fn bundle(
     Ok(put(slice, Bundle { note, parts }.write(), host))
 }
 
-fn put(slice: SliceId, bytes: Vec<u8>, host: &dyn Host) -> Done {
+/// Keeps bytes under a slice's name.
+pub(super) fn put(slice: SliceId, bytes: Vec<u8>, host: &dyn Host) -> Done {
     let done = Done::Encoded {
         bytes: bytes.len() as u64,
         digest: Some(Digest::of(&bytes)),
     };
     host.put(slice, Bytes::from(bytes));
     done
+}
+
+/// Reads a small slice back.
+pub(super) fn read(slice: SliceId, host: &dyn Host) -> Result<Done, WorkError> {
+    let bytes = host.get(&slice).ok_or(WorkError::Gone { slice })?;
+    if bytes.len() as u64 > SCORES_BYTES_MAX {
+        return Err(bad_slice(slice, "too long to be read back".to_owned()));
+    }
+    let bytes = bytes.to_vec();
+    Ok(Done::Read { bytes })
 }
 
 #[cfg(test)]

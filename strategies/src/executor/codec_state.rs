@@ -1,6 +1,7 @@
 //! State of the codec of contributions: seeds, matrices, planes, memory. The Executor owns it; the
 //! codec sees the part that belongs to one slice.
 
+use super::common::{put_values, take_values};
 use crate::TensorSpec;
 use crate::compress::{EncodeContext, Matrix, PLANES_MAX};
 use crate::state::{StateError, StateSink, StateSource};
@@ -94,13 +95,12 @@ impl CodecState {
             for number in [*fragment, *shard, *of] {
                 bytes.extend_from_slice(&number.to_le_bytes());
             }
-            bytes.extend_from_slice(&(values.len() as u64).to_le_bytes());
-            bytes.extend(values.iter().flat_map(|value| value.to_le_bytes()));
+            put_values(values, &mut bytes);
         }
-        match bytes.is_empty() {
-            true => Ok(()),
-            false => sink.bytes(MEMORY, &bytes),
+        if bytes.is_empty() {
+            return Ok(());
         }
+        sink.bytes(MEMORY, &bytes)
     }
 
     /// Reads and checks what [`CodecState::save`] wrote, for a codec that keeps the same planes.
@@ -146,15 +146,7 @@ fn read_memory(mut bytes: &[u8]) -> Option<BTreeMap<Place, Vec<f32>>> {
             Some(u16::from_le_bytes(*two))
         };
         let place = (number()?, number()?, number()?);
-        let (len, rest) = bytes.split_first_chunk::<8>()?;
-        let len = usize::try_from(u64::from_le_bytes(*len)).ok()?;
-        let (values, rest) = rest.split_at_checked(len.checked_mul(4)?)?;
-        let values = values.as_chunks::<4>().0.iter();
-        memory.insert(
-            place,
-            values.map(|four| f32::from_le_bytes(*four)).collect(),
-        );
-        bytes = rest;
+        memory.insert(place, take_values(&mut bytes)?);
     }
     Some(memory)
 }

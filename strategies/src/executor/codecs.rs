@@ -1,12 +1,14 @@
-//! The two codecs of a run, and sums over what they decode: shards of an all-reduce, the mix of
+//! The codecs of a run: of contributions, one for all fragments or one for each density that fragments have,
+//! and of aggregates. Sums over what they decode: shards of an all-reduce, the mix of
 //! gossip. Sums run in the order that the peer gives, which is `PeerId` order.
 
-use super::by_fragment::ByFragment;
 use super::codec_state::seeds;
 use super::host::Host;
 use crate::aggregate::{Norm, RMS_MAX, quarantine};
-use crate::compress::{Codec, EncodeContext, F32, Named, Tiles};
-use murmurate_protocol::{Part, PlanHash, Round, SliceId, TrainingRules, WorkError};
+use crate::compress::{Codec, CodecKind, EncodeContext, F32, Named, Tiles};
+use murmurate_protocol::{
+    Digest, Done, FragmentId, Part, PlanHash, Round, SliceId, TrainingRules, WorkError,
+};
 
 /// The codecs of contributions and of aggregates.
 pub(super) struct Codecs {
@@ -14,7 +16,7 @@ pub(super) struct Codecs {
     pub(super) plan: PlanHash,
     pub(super) contribution: ByFragment,
     pub(super) aggregate: Box<dyn Codec>,
-    /// Whether what is decided are the contributions themselves, as they were encoded.
+    /// Set where members decide on the contributions themselves, as they were encoded.
     pub(super) gathered: bool,
 }
 
@@ -38,6 +40,20 @@ impl Codecs {
             }
             Part::RowMean => &F32,
         }
+    }
+
+    /// The codec that encodes a fragment: its contributions, or a whole copy of it.
+    pub(super) fn of_mut(&mut self, slice: &SliceId) -> &mut dyn Codec {
+        match slice.part {
+            Part::Aggregate => self.aggregate.as_mut(),
+            _ => self.contribution.of_mut(slice.fragment),
+        }
+    }
+
+    /// Room for the encoding of a slice of this many values.
+    pub(super) fn room(&self, slice: &SliceId, len: usize, host: &dyn Host) -> Vec<u8> {
+        let bound = self.of(slice).bytes_bound().of(len as u64);
+        host.room(usize::try_from(bound).unwrap_or(0))
     }
 
     /// Encodes values by the codec of aggregates. With `left_out`, adds what the previous encoding
@@ -143,22 +159,9 @@ impl Codecs {
         weight: f32,
         host: &dyn Host,
     ) -> Result<(), WorkError> {
-        self.add(acc, slice, weight, host)?;
-        quarantine(acc, RMS_MAX).map_err(|error| bad_slice(slice, error.to_string()))?;
-        Ok(())
-    }
-
-    /// `acc += decode(bytes)` of an aggregate that a bundle holds, and checks the sum.
-    pub(super) fn add_bytes(
-        &self,
-        acc: &mut [f32],
-        bundle: SliceId,
-        bytes: &[u8],
-    ) -> Result<(), WorkError> {
-        let added = self.aggregate.decode_add(bytes, 1.0, acc);
-        added.map_err(|error| bad_slice(bundle, error.to_string()))?;
-        quarantine(acc, RMS_MAX).map_err(|error| bad_slice(bundle, error.to_string()))?;
-        Ok(())
+        let bytes = host.get(&slice).ok_or_else(|| bytes_are_gone(slice))?;
+        let added = add_decoded(self.of(&slice), &bytes, weight, acc);
+        added.map_err(|reason| bad_slice(slice, reason))
     }
 
     /// `acc += weight decode(slice)`.
@@ -191,6 +194,33 @@ impl<F: FnMut(usize, &mut [f32])> Tiles for Sum<F> {
     }
 }
 
+/// `acc += weight decode(bytes)`, and checks the sum.
+pub(super) fn add_decoded(
+    codec: &dyn Codec,
+    bytes: &[u8],
+    weight: f32,
+    acc: &mut [f32],
+) -> Result<(), String> {
+    let added = codec.decode_add(bytes, weight, acc);
+    added.map_err(|error| error.to_string())?;
+    let checked = quarantine(acc, RMS_MAX);
+    checked.map(|_| ()).map_err(|error| error.to_string())
+}
+
+/// Encodes values as they are.
+pub(super) fn encode_plain(values: &[f32], out: &mut Vec<u8>) {
+    let mut memory = Vec::new();
+    F32.encode(values, &mut EncodeContext::seeded(0, &mut memory), out);
+}
+
+/// Keeps an encoded slice, and answers the order to encode it. What members vote for has its hash with it.
+pub(super) fn encoded(slice: SliceId, out: Vec<u8>, host: &dyn Host) -> Done {
+    let digest = (slice.part == Part::Aggregate).then(|| Digest::of(&out));
+    let bytes = out.len() as u64;
+    host.put(slice, host.keep(out));
+    Done::Encoded { bytes, digest }
+}
+
 /// A slice that does not decode to usable values.
 pub(super) const fn bad_slice(slice: SliceId, reason: String) -> WorkError {
     WorkError::BadSlice {
@@ -203,4 +233,72 @@ pub(super) const fn bad_slice(slice: SliceId, reason: String) -> WorkError {
 /// A slice that is no longer in the host's store.
 pub(super) fn bytes_are_gone(slice: SliceId) -> WorkError {
     bad_slice(slice, "its bytes are gone".to_owned())
+}
+
+/// Which codec encodes the contributions to a fragment.
+pub struct ByFragment {
+    codecs: Vec<Box<dyn Codec>>,
+    /// The place of each fragment's codec; empty where all fragments have the first.
+    places: Vec<u16>,
+}
+
+impl From<Box<dyn Codec>> for ByFragment {
+    fn from(codec: Box<dyn Codec>) -> Self {
+        Self {
+            codecs: vec![codec],
+            places: Vec::new(),
+        }
+    }
+}
+
+impl ByFragment {
+    /// A codec for each fragment, in order. Fragments of the same kind share one, and its scratch memory.
+    ///
+    /// # Panics
+    /// Without fragments.
+    pub fn each(kinds: &[CodecKind]) -> Self {
+        assert!(!kinds.is_empty(), "a plan has a fragment");
+        let mut different: Vec<CodecKind> = Vec::new();
+        let mut places = Vec::with_capacity(kinds.len());
+        for kind in kinds {
+            let known = different.iter().position(|other| other == kind);
+            let place = known.unwrap_or(different.len());
+            if known.is_none() {
+                different.push(*kind);
+            }
+            places.push(place as u16);
+        }
+        Self {
+            codecs: different.iter().map(CodecKind::build).collect(),
+            places,
+        }
+    }
+
+    fn place(&self, fragment: FragmentId) -> usize {
+        let place = self.places.get(usize::from(fragment.0));
+        place.map_or(0, |place| usize::from(*place))
+    }
+
+    /// The codec of a fragment.
+    pub(super) fn of(&self, fragment: FragmentId) -> &dyn Codec {
+        self.codecs[self.place(fragment)].as_ref()
+    }
+
+    /// The codec of a fragment.
+    pub(super) fn of_mut(&mut self, fragment: FragmentId) -> &mut dyn Codec {
+        let place = self.place(fragment);
+        self.codecs[place].as_mut()
+    }
+
+    /// A codec that has what all of them have in common: they differ in their density alone.
+    pub(super) fn any(&mut self) -> &mut dyn Codec {
+        self.codecs[0].as_mut()
+    }
+
+    /// The owner of the run has directed the codec of a round, or its members have chosen it.
+    pub(super) fn direct(&mut self, round: u64, codec: Option<Named>) {
+        self.codecs
+            .iter_mut()
+            .for_each(|own| own.direct(round, codec));
+    }
 }

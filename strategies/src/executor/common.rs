@@ -104,16 +104,14 @@ impl Common {
     /// (u64), values.
     pub(super) fn write(&self, out: &mut Vec<u8>) {
         for shared in &self.shared {
-            out.extend_from_slice(&(shared.len() as u64).to_le_bytes());
-            out.extend(shared.iter().flat_map(|v| v.to_le_bytes()));
+            put_values(shared, out);
         }
         out.extend_from_slice(&(self.known.len() as u64).to_le_bytes());
         for ((fragment, peer), known) in &self.known {
             out.extend_from_slice(&fragment.0.to_le_bytes());
             out.extend_from_slice(peer.as_bytes());
             out.extend_from_slice(&known.last.to_le_bytes());
-            out.extend_from_slice(&(known.values.len() as u64).to_le_bytes());
-            out.extend(known.values.iter().flat_map(|v| v.to_le_bytes()));
+            put_values(&known.values, out);
         }
     }
 
@@ -122,7 +120,7 @@ impl Common {
     pub(super) fn read(mut bytes: &[u8], fragments: &[Range<usize>]) -> Option<Self> {
         let mut read = Self::new(fragments.len());
         for shared in &mut read.shared {
-            *shared = take_values(&mut bytes)?;
+            *shared = take_finite(&mut bytes)?;
         }
         for _ in 0..take_number(&mut bytes)? {
             let (two, rest) = bytes.split_first_chunk::<2>()?;
@@ -131,7 +129,7 @@ impl Common {
             let fragment = u16::from_le_bytes(*two);
             let known = Known {
                 last: take_number(&mut bytes)?,
-                values: take_values(&mut bytes)?,
+                values: take_finite(&mut bytes)?,
             };
             if known.values.len() != fragments.get(usize::from(fragment))?.len() {
                 return None;
@@ -201,13 +199,23 @@ fn take_number(bytes: &mut &[u8]) -> Option<u64> {
     Some(u64::from_le_bytes(*eight))
 }
 
-fn take_values(bytes: &mut &[u8]) -> Option<Vec<f32>> {
+fn take_finite(bytes: &mut &[u8]) -> Option<Vec<f32>> {
+    take_values(bytes).filter(|values| values.iter().all(|v| v.is_finite()))
+}
+
+/// Appends the number of values (u64) and these, little-endian.
+pub(super) fn put_values(values: &[f32], out: &mut Vec<u8>) {
+    out.extend_from_slice(&(values.len() as u64).to_le_bytes());
+    out.extend(values.iter().flat_map(|v| v.to_le_bytes()));
+}
+
+/// Reads what [`put_values`] wrote.
+pub(super) fn take_values(bytes: &mut &[u8]) -> Option<Vec<f32>> {
     let len = usize::try_from(take_number(bytes)?).ok()?;
     let (own, rest) = bytes.split_at_checked(len.checked_mul(4)?)?;
     *bytes = rest;
     let values = own.as_chunks::<4>().0.iter();
-    let values: Vec<f32> = values.map(|four| f32::from_le_bytes(*four)).collect();
-    values.iter().all(|v| v.is_finite()).then_some(values)
+    Some(values.map(|four| f32::from_le_bytes(*four)).collect())
 }
 
 #[cfg(test)]

@@ -20,15 +20,23 @@ pub(super) struct Contributions {
     encoded: BTreeMap<SliceId, u16>,
     /// Second contributions that are not settled, each with the basis that it is for.
     seconds: BTreeMap<SliceId, SliceId>,
+    /// What the codec keeps in common with all members, where it does. It is part of the state that newcomers
+    /// fetch.
+    pub(super) common: Option<Common>,
 }
 
 impl Contributions {
-    pub(super) const fn new(state: CodecState, residual: Option<Vec<f32>>) -> Self {
+    pub(super) const fn new(
+        state: CodecState,
+        residual: Option<Vec<f32>>,
+        common: Option<Common>,
+    ) -> Self {
         Self {
             state,
             residual,
             encoded: BTreeMap::new(),
             seconds: BTreeMap::new(),
+            common,
         }
     }
 
@@ -44,6 +52,9 @@ impl Contributions {
         if let Some(residual) = &mut self.residual {
             residual.fill(0.0);
         }
+        if let Some(common) = &mut self.common {
+            common.clear();
+        }
         self.state.clear();
     }
 
@@ -53,7 +64,7 @@ impl Contributions {
         own.copied().collect()
     }
 
-    /// Whether this peer encoded a slice in this round.
+    /// This peer encoded the slice in this round.
     pub(super) fn is_own(&self, slice: &SliceId) -> bool {
         self.encoded.contains_key(slice)
     }
@@ -89,21 +100,21 @@ impl Contributions {
         codecs: &mut Codecs,
         places: &Places,
         (values, anchor): (&[f32], &[f32]),
-        (slice, of): (SliceId, u16),
-        common: Option<&Common>,
+        slice: SliceId,
+        of: u16,
         out: &mut Vec<u8>,
     ) -> Result<(), WorkError> {
         let range = places.shard(slice.fragment, slice.shard, of);
         places.must_be_finite(range.start, values)?;
         let mut context = self.state.context(&codecs.plan, &slice, of, &range);
         context.anchor = anchor;
-        if let Some(common) = common {
+        if let Some(common) = &self.common {
             context.shared = common.shared(slice.fragment);
             context.held = common.known_of(slice.fragment, slice.origin);
         }
         let codec = codecs.contribution.of_mut(slice.fragment);
         if let Some(twice) = codec.two_passes() {
-            if let Some(common) = common {
+            if let Some(common) = &self.common {
                 context.shared = common.shared_of(slice.fragment, slice.shard, of);
             }
             match &mut self.residual {
@@ -134,7 +145,6 @@ impl Contributions {
         codecs: &mut Codecs,
         places: &Places,
         slice: SliceId,
-        common: Option<&Common>,
         host: &dyn Host,
     ) {
         let codec = codecs.contribution.of_mut(slice.fragment);
@@ -148,7 +158,7 @@ impl Contributions {
         let range = places.shard(slice.fragment, slice.shard, *of);
         if let (Some(residual), Some(bytes)) = (&mut self.residual, host.get(&slice)) {
             let residual = &mut residual[range];
-            let given = match (common, codec.gathering()) {
+            let given = match (&self.common, codec.gathering()) {
                 (Some(common), Some(codec)) => {
                     codec.give_back(&bytes, common.shared(slice.fragment), residual)
                 }
@@ -170,10 +180,10 @@ impl Contributions {
         places: &Places,
         own: Vec<SliceId>,
         mut local: Option<(&mut LocalBuffer, &[f32])>,
-        (common, host): (Option<&Common>, &dyn Host),
+        host: &dyn Host,
     ) -> Result<(), WorkError> {
         for slice in own {
-            self.give_back(codecs, places, slice, common, host);
+            self.give_back(codecs, places, slice, host);
             let of = self.encoded.remove(&slice).unwrap_or(1);
             let range = places.shard(slice.fragment, slice.shard, of);
             if let (Some(residual), Some((local, anchor))) = (&mut self.residual, &mut local) {

@@ -1,8 +1,8 @@
 //! The result of a round becomes the anchor, and the trainer takes it over.
 
 use super::bundle::Bundle;
-use super::codecs::{bad_slice, bytes_are_gone};
-use super::held::Held;
+use super::codecs::{add_decoded, bad_slice, bytes_are_gone};
+use super::frame::Held;
 use super::host::Host;
 use super::late::{Blend, Late};
 use super::mix_core::MixCore;
@@ -14,7 +14,7 @@ use std::ops::Range;
 pub(super) struct End {
     pub(super) round: Round,
     pub(super) fragment: FragmentId,
-    /// Whether this peer's contribution was not part of the round and stays on top of the anchor.
+    /// Set where this peer's contribution was not part of the round and stays on top of the anchor.
     pub(super) keep_local: bool,
 }
 
@@ -106,12 +106,11 @@ impl MixCore {
             return Ok(());
         }
         let range = self.places.of(end.fragment);
-        let held = match self.keeps_local(end) {
-            true => {
-                self.lift(end.fragment, range.clone())?;
-                Held::KeepDelta
-            }
-            false => Held::TakeAnchor,
+        let held = if self.keeps_local(end) {
+            self.lift(end.fragment, range.clone())?;
+            Held::KeepDelta
+        } else {
+            Held::TakeAnchor
         };
         self.anchor.step(end.round, range, aggregate);
         self.local.set(end.fragment, held);
@@ -131,7 +130,7 @@ impl MixCore {
         }
     }
 
-    /// Whether the local buffer holds what was trained since the anchor.
+    /// The local buffer holds what was trained since the anchor.
     pub(super) fn holds_delta(&self, fragment: FragmentId) -> bool {
         // Of a companion the trainer always takes the common one over.
         if self.places.is_companion(fragment) {
@@ -240,11 +239,10 @@ impl MixCore {
         let parts = bundle.parts.len();
         let start = self.places.shard(slice.fragment, slice.shard, of).start;
         for (at, part) in bundle.parts.iter().enumerate() {
-            let range = self
-                .places
-                .part(slice.fragment, (slice.shard, of), (at, parts));
+            let range = self.places.part(slice.fragment, slice.shard, of, at, parts);
             let into = &mut into[range.start - start..range.end - start];
-            self.codecs.add_bytes(into, slice, part)?;
+            let added = add_decoded(&*self.codecs.aggregate, part, 1.0, into);
+            added.map_err(|reason| bad_slice(slice, reason))?;
         }
         if !bundle.note.is_empty() {
             self.note = bundle.note.to_vec();

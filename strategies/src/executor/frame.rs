@@ -16,56 +16,87 @@ const FRAMES_MAX: usize = 4;
 #[derive(Debug)]
 pub(super) struct Frame {
     pub(super) values: Vec<f32>,
-    /// On the way to the trainer: the ranges that it takes over.
-    pub(super) install: Vec<Install>,
+    /// On the way to the trainer: the ranges that it takes over, and how.
+    pub(super) install: Vec<(Range<usize>, Held)>,
+    /// The share of the trainer's values where they are mixed with those of the frame.
+    pub(super) own_share: f32,
     /// On the way back: the buffer of a second frame of the round.
     pub(super) room: Option<Vec<f32>>,
 }
 
 impl Frame {
-    /// A frame that brings back no second buffer.
-    pub(super) const fn new(values: Vec<f32>, install: Vec<Install>) -> Self {
+    /// Values of which the trainer takes over these ranges.
+    pub(super) const fn new(values: Vec<f32>, install: Vec<(Range<usize>, Held)>) -> Self {
         Self {
             values,
             install,
+            own_share: 0.0,
             room: None,
         }
     }
 }
 
-/// A range of values that the trainer takes over.
-#[derive(Clone, Debug)]
-pub(super) struct Install {
-    pub(super) range: Range<usize>,
-    pub(super) taken: Taken,
+/// What the local buffer holds of one fragment, and what the trainer does about it next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Held {
+    /// Nothing that is still needed; the trainer continues with what it has.
+    Nothing,
+    /// This round's contribution.
+    Contribution,
+    /// Nothing that is still needed; the trainer takes the anchor over.
+    TakeAnchor,
+    /// A delta that the trainer takes over on top of the anchor.
+    KeepDelta,
+    /// The difference by which the trainer moves what it has trained since the cut.
+    Shift,
+    /// Nothing that is still needed; the trainer mixes the anchor into what it has trained since.
+    Blend,
 }
 
-/// What the trainer does with its values of a range.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Taken {
-    /// Replaces them by the anchor's.
-    Anchor,
-    /// Replaces them by the anchor plus a delta that is kept, or plus an eager update.
-    WithDelta,
-    /// Adds the frame's values: what was trained since the cut stays on top of the new anchor.
-    Shifted,
-    /// Mixes them with the anchor's; the number is the share of the trainer's values.
-    Blended(f32),
-}
-
-impl Taken {
-    /// Whether the trainer's present values do not matter.
-    pub(super) const fn replaces(self) -> bool {
-        matches!(self, Self::Anchor | Self::WithDelta)
+impl Held {
+    /// Its code in a checkpoint. A contribution is written as nothing, because the next one
+    /// contains it.
+    pub(super) const fn code(self) -> u8 {
+        match self {
+            Self::Nothing | Self::Contribution => 0,
+            Self::TakeAnchor => 1,
+            Self::KeepDelta => 2,
+            Self::Shift => 3,
+            Self::Blend => 4,
+        }
     }
 
-    /// The trainer's next value, from its present one and the frame's.
-    pub(super) fn of(self, own: f32, value: f32) -> f32 {
-        match self {
-            Self::Anchor | Self::WithDelta => value,
-            Self::Shifted => own + value,
-            Self::Blended(share) => share * own + (1.0 - share) * value,
+    /// From its code in a checkpoint.
+    pub(super) const fn from_code(code: u8) -> Option<Self> {
+        match code {
+            0 => Some(Self::Nothing),
+            1 => Some(Self::TakeAnchor),
+            2 => Some(Self::KeepDelta),
+            3 => Some(Self::Shift),
+            4 => Some(Self::Blend),
+            _ => None,
         }
+    }
+
+    /// Set where the trainer's present values do not matter for what it takes over.
+    pub(super) const fn replaces(self) -> bool {
+        matches!(self, Self::TakeAnchor | Self::KeepDelta)
+    }
+
+    /// The trainer's next value, from its present one and the one that it takes over. Where both are mixed,
+    /// `share` is that of the trainer's.
+    pub(super) fn next(self, own: f32, value: f32, share: f32) -> f32 {
+        match self {
+            Self::Nothing | Self::Contribution => own,
+            Self::TakeAnchor | Self::KeepDelta => value,
+            Self::Shift => own + value,
+            Self::Blend => share * own + (1.0 - share) * value,
+        }
+    }
+
+    /// Set where it needs values of the local buffer after a restart.
+    pub(super) const fn needs_values(self) -> bool {
+        matches!(self, Self::KeepDelta | Self::Shift)
     }
 }
 
@@ -73,10 +104,12 @@ impl Taken {
 pub(super) enum Lent {
     /// Values that the trainer takes over.
     Values(Frame),
-    /// The trainer, which has taken over everything. It comes back with the next cut.
-    Trainer(Box<dyn Trainer>),
-    /// The trainer, which comes back once the order is performed.
-    Borrowed(Box<dyn Trainer>),
+    /// The trainer, which has taken over everything. It comes back with the next cut, or where it is borrowed
+    /// once the order is performed.
+    Trainer {
+        trainer: Box<dyn Trainer>,
+        borrowed: bool,
+    },
 }
 
 /// What the train lane sends to the mix lane.
@@ -87,10 +120,11 @@ pub(super) enum Handed {
     Empty(Frame),
     /// One fragment's gradient.
     Piece(FragmentId, Vec<f32>),
-    /// The trainer; its parameters are the round's cut.
-    Trained(Box<dyn Trainer>),
-    /// The trainer as it was borrowed.
-    Back(Box<dyn Trainer>),
+    /// The trainer. Its parameters are the round's cut, or what they were when it was borrowed.
+    Trainer {
+        trainer: Box<dyn Trainer>,
+        cut: bool,
+    },
 }
 
 /// The train lane's end.

@@ -65,7 +65,7 @@ impl GateKeeper {
         self.ended.fill(false);
     }
 
-    /// Whether the rounds of all fragments have ended.
+    /// The rounds of all fragments have ended.
     pub(super) fn all_ended(&self) -> bool {
         self.ended.iter().all(|ended| *ended)
     }
@@ -147,7 +147,7 @@ struct Gates {
 struct State {
     from_mix: Receiver<Passed>,
     values: Vec<Option<Vec<f32>>>,
-    /// Whether more may come.
+    /// Set while more may come.
     open: bool,
 }
 

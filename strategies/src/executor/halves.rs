@@ -69,7 +69,8 @@ impl Halves {
     pub(super) fn step(
         &mut self,
         inner: &mut dyn InnerOptimizer,
-        (round, rule): (Round, StepRule),
+        round: Round,
+        rule: StepRule,
         range: Range<usize>,
         values: &mut [f32],
         mean: &mut [f32],

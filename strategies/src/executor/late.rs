@@ -1,7 +1,14 @@
 //! Late results: how an agreed anchor is combined with parameters that were trained further
-//! meanwhile.
+//! meanwhile, and eager updates: between the cut and the result the trainer starts from the anchor moved by
+//! this peer's share of the outer step. The anchor itself does not change by it.
 
-use murmurate_protocol::{OverlapPlan, Plan};
+use crate::outer::OuterOptimizer;
+use crate::state::{StateError, StateSink, StateSource, finite};
+use murmurate_protocol::{OverlapPlan, Plan, Round};
+use std::ops::Range;
+
+/// The name of this peer's optimizer state in a checkpoint.
+const STATE: &str = "overlap.eager";
 
 /// What the trainer does with a result that arrives while it trains.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -54,4 +61,202 @@ impl Late {
             Blend::Alpha(alpha) => alpha,
         }
     }
+}
+
+/// What the mix lane keeps where training continues past the anchor: late results and eager updates, as far as
+/// the plan has them.
+pub(super) struct Ahead {
+    /// Set where the trainer continues past the anchor between rounds.
+    pub(super) trains_ahead: bool,
+    /// How late results meet what was trained since the cut; `None` where results come between
+    /// rounds.
+    pub(super) late: Option<Late>,
+    pub(super) eager: Option<Eager>,
+}
+
+impl Ahead {
+    /// How a round's result meets training past the cut. `None` where the trainer takes the anchor
+    /// as it is: after the last round nothing has been trained on top.
+    pub(super) fn late_in(&self, round: Round) -> Option<Late> {
+        let late = self.late?;
+        let last = late.rounds > 0 && round.0.saturating_add(1) >= late.rounds;
+        (!last).then_some(late)
+    }
+
+    /// How late results come, where the trainer starts from an eager update.
+    pub(super) fn eagerly(&self) -> Option<Late> {
+        self.late.filter(|late| late.blend == Blend::Eager)
+    }
+
+    /// The share of the trainer's values where they are mixed with the anchor's.
+    pub(super) fn own_share(&self) -> f32 {
+        self.late.map_or(0.0, Late::own_share)
+    }
+
+    /// Number of f32 it keeps.
+    pub(super) fn len(&self) -> usize {
+        self.eager.as_ref().map_or(0, Eager::len)
+    }
+}
+
+/// This peer's part of the outer step, taken at the cut.
+///
+/// In the paper peer i moves its own parameters with its own outer optimizer by
+/// `D_i^t = d_i^t / n + (mean d^{t-1} - d_i^{t-1} / n)`: its delta now, the others' deltas a round
+/// late. Peers would agree on nothing. Rewrite it as
+/// `D_i^t = mean d^{t-1} + (d_i^t - d_i^{t-1}) / n`. The first term is the same at all peers. An
+/// outer optimizer that is linear in its deltas answers the sum by the sum of its answers. Its
+/// answer to the second term is the difference between two steps of an optimizer that is fed the
+/// shares `d_i / n`: this round's step minus the previous round's. So
+///
+/// ```text
+/// a^{t+1}  = outer(a^t, mean d^t)                agreed on, a round late: the same bits everywhere
+/// e_i^t    = outer_i(0, d_i^t / n)               a step of this peer's own optimizer
+/// theta_i  = a^t + e_i^t                         at the cut of round t
+/// theta_i' = a^{t+1} + (theta_i - a^t - e_i^t)   when the result of round t comes
+/// ```
+///
+/// is the paper's trajectory, with this peer's part beside the anchor. n is the number of peers
+/// that this peer knew at the cut. If the round had another number the error does not stay, because
+/// the result removes e again. If the round was void, or decided without this peer, the whole delta
+/// is put back and the peer's own momentum starts at zero. Shapes: `[len]`, f32; state: the
+/// optimizer's, e, and the buffer that brings it to the trainer. Source: Kale et al., "Eager
+/// updates for overlapped communication and computation in DiLoCo" (arXiv 2502.12996). Special
+/// case: with one peer theta is never moved back, which is DiLoCo alone.
+pub(super) struct Eager {
+    outer: Box<dyn OuterOptimizer>,
+    /// e, valid in the fragments with an active eager update.
+    part: Vec<f32>,
+    /// Fragments in which the trainer has started from e and whose result is not here yet.
+    in_force: Vec<bool>,
+    /// A buffer for the frame that brings e to the trainer, between two uses.
+    room: Option<Vec<f32>>,
+}
+
+impl Eager {
+    /// For `len` parameters in this many fragments; `outer` is built like the one that moves the
+    /// anchor.
+    pub(super) fn new(outer: Box<dyn OuterOptimizer>, len: usize, fragments: usize) -> Self {
+        Self {
+            outer,
+            part: vec![0.0; len],
+            in_force: vec![false; fragments],
+            room: None,
+        }
+    }
+
+    /// Number of f32 it keeps.
+    pub(super) fn len(&self) -> usize {
+        self.part.len() + self.outer.state().len() + self.room.as_ref().map_or(0, Vec::len)
+    }
+
+    /// Takes a buffer back that the trainer has returned.
+    pub(super) fn give_room(&mut self, room: Option<Vec<f32>>) {
+        self.room = room.or(self.room.take());
+    }
+
+    /// The buffer that was given back last.
+    pub(super) const fn take_room(&mut self) -> Option<Vec<f32>> {
+        self.room.take()
+    }
+
+    /// Computes e of one fragment from this peer's delta and leaves the anchor plus e in `start`.
+    pub(super) fn begin(
+        &mut self,
+        index: usize,
+        range: Range<usize>,
+        share: f32,
+        values: Start<'_>,
+    ) {
+        let part = &mut self.part[range.clone()];
+        part.fill(0.0);
+        let start = values.start;
+        for (s, d) in start.iter_mut().zip(values.delta) {
+            *s = share * d;
+        }
+        self.outer.apply(range, part, start);
+        for ((s, a), e) in start.iter_mut().zip(values.anchor).zip(&*part) {
+            *s = a + e;
+        }
+        self.in_force[index] = true;
+    }
+
+    /// Where the trainer has started from e, replaces the delta in `local` by what it has started
+    /// from: e, or with `whole` the part of the delta that e did not contain and that must be put
+    /// back. Returns false, without a change, where the trainer has not started from e.
+    pub(super) fn resolve(
+        &mut self,
+        index: usize,
+        range: Range<usize>,
+        local: &mut [f32],
+        whole: bool,
+    ) -> bool {
+        if !std::mem::take(&mut self.in_force[index]) {
+            return false;
+        }
+        let part = &self.part[range.clone()];
+        if whole {
+            local.iter_mut().zip(part).for_each(|(d, e)| *d -= e);
+            self.forget(range);
+        } else {
+            local.copy_from_slice(part);
+        }
+        true
+    }
+
+    /// Sets the optimizer's state of a fragment to zero: the step that it remembers was taken back.
+    fn forget(&mut self, range: Range<usize>) {
+        let len = self.part.len();
+        for run in self.outer.state_mut().chunks_exact_mut(len) {
+            run[range.clone()].fill(0.0);
+        }
+    }
+
+    /// The anchor was replaced.
+    pub(super) fn start_over(&mut self) {
+        self.in_force.fill(false);
+        self.outer.state_mut().fill(0.0);
+    }
+
+    pub(super) fn save(&self, sink: &mut dyn StateSink) -> Result<(), StateError> {
+        match self.outer.state() {
+            [] => Ok(()),
+            state => sink.tensor(STATE, state),
+        }
+    }
+
+    /// Reads what [`Eager::save`] wrote, without a change.
+    pub(super) fn read(&self, source: &dyn StateSource) -> Result<Vec<f32>, StateError> {
+        finite(source, STATE, self.outer.state().len())
+    }
+
+    pub(super) fn take(&mut self, state: &[f32]) {
+        self.outer.state_mut().copy_from_slice(state);
+    }
+
+    /// Per fragment with an active eager update, the part of the delta in `local` that the
+    /// trainer left behind: for a checkpoint in the middle of a round, whose result never arrives.
+    pub(super) fn left_behind(
+        &self,
+        fragments: &[Range<usize>],
+        local: &[f32],
+    ) -> Vec<(usize, Vec<f32>)> {
+        let fragments = fragments.iter().enumerate();
+        let fragments = fragments.filter(|(index, _)| self.in_force[*index]);
+        fragments
+            .map(|(index, range)| {
+                let pairs = local[range.clone()].iter().zip(&self.part[range.clone()]);
+                (index, pairs.map(|(d, e)| d - e).collect())
+            })
+            .collect()
+    }
+}
+
+/// One fragment's values at an eager update.
+pub(super) struct Start<'a> {
+    /// What was trained since the anchor.
+    pub(super) delta: &'a [f32],
+    pub(super) anchor: &'a [f32],
+    /// Takes the values that the trainer starts from.
+    pub(super) start: &'a mut [f32],
 }

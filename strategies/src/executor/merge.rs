@@ -1,64 +1,96 @@
 //! Merging the branches of a swarm that was split, in plain f32.
 
-use super::codecs::{bad_slice, bytes_are_gone};
-use super::held::Held;
+use super::codecs::{add_decoded, bad_slice, bytes_are_gone, encode_plain};
 use super::host::Host;
-use super::mix_lane::MixLane;
-use crate::aggregate::{RMS_MAX, quarantine};
-use crate::compress::{Codec, F32};
-use murmurate_protocol::{Done, FragmentId, Round, SliceId, WorkError};
+use super::mix_core::MixCore;
+use crate::compress::F32;
+use murmurate_protocol::{Done, FragmentId, SliceId, WorkError};
+use std::collections::BTreeMap;
 
-impl MixLane {
+/// Means of branches of owned shards that are not encoded yet. There are some only while branches are
+/// merged, one fragment's shards at a time.
+#[derive(Debug, Default)]
+pub(super) struct Branches {
+    means: BTreeMap<(FragmentId, u16), Vec<f32>>,
+}
+
+impl Branches {
     /// `shard = sum_k a_k slice_k / sum_k a_k`, in the order given. Shapes: `[shard]`, f32. Fails with
     /// the first slice that does not decode to usable values.
     pub(super) fn average(
         &mut self,
-        (fragment, shard, of): (FragmentId, u16, u16),
+        core: &MixCore,
+        fragment: FragmentId,
+        shard: u16,
+        of: u16,
         inputs: &[(SliceId, f64)],
         host: &dyn Host,
     ) -> Result<Done, WorkError> {
         let total: f64 = inputs.iter().map(|(_, weight)| weight).sum();
-        let mut mean = vec![0.0; self.core.places.shard(fragment, shard, of).len()];
+        let mut mean = vec![0.0; core.places.shard(fragment, shard, of).len()];
         for (slice, weight) in inputs {
             add(&mut mean, *slice, (weight / total) as f32, host)?;
         }
-        self.branches.means.insert((fragment, shard), mean);
+        self.means.insert((fragment, shard), mean);
         Ok(Done::Combined)
     }
 
-    /// Makes means of branches the anchor of a fragment. Everything that belonged to one side is
-    /// dropped.
-    pub(super) fn merge(
-        &mut self,
-        round: Round,
+    /// Decodes the means of all shards of a fragment.
+    pub(super) fn decode(
+        core: &MixCore,
         fragment: FragmentId,
         aggregates: &[SliceId],
         host: &dyn Host,
-    ) -> Result<Done, WorkError> {
-        let range = self.core.places.of(fragment);
+    ) -> Result<Vec<f32>, WorkError> {
+        let range = core.places.of(fragment);
         let of = u16::try_from(aggregates.len()).unwrap_or(u16::MAX);
         let mut merged = vec![0.0; range.len()];
         for slice in aggregates {
-            let shard = self.core.places.shard(fragment, slice.shard, of);
+            let shard = core.places.shard(fragment, slice.shard, of);
             let into = &mut merged[shard.start - range.start..shard.end - range.start];
             add(into, *slice, 1.0, host)?;
         }
-        // First what training has sent: it would take the place of what the trainer takes over.
-        self.collect();
-        self.core.anchor.values[range].copy_from_slice(&merged);
-        self.core.anchor.reset_outer();
-        self.start_over();
-        self.core.local.set(fragment, Held::TakeAnchor);
-        self.core.anchor.round_begins(round);
-        Ok(self.applied(fragment))
+        Ok(merged)
+    }
+
+    /// Encodes a shard of the anchor as it is.
+    pub(super) fn encode(
+        core: &MixCore,
+        slice: SliceId,
+        of: u16,
+        out: &mut Vec<u8>,
+    ) -> Result<(), WorkError> {
+        let range = core.places.shard(slice.fragment, slice.shard, of);
+        let values = &core.anchor.values[range.clone()];
+        core.places.must_be_finite(range.start, values)?;
+        encode_plain(values, out);
+        Ok(())
+    }
+
+    /// Encodes the mean of a shard, and forgets it.
+    pub(super) fn encode_mean(
+        &mut self,
+        slice: SliceId,
+        shard: u16,
+        out: &mut Vec<u8>,
+    ) -> Result<(), WorkError> {
+        let mean = self.means.remove(&(slice.fragment, shard));
+        let mean = mean.ok_or_else(|| WorkError::Storage {
+            reason: "there is no mean of branches to encode".to_owned(),
+        })?;
+        encode_plain(&mean, out);
+        Ok(())
+    }
+
+    /// Number of f32 that it keeps.
+    pub(super) fn len(&self) -> usize {
+        self.means.values().map(Vec::len).sum()
     }
 }
 
 /// `acc += weight slice`, and checks the sum.
 fn add(acc: &mut [f32], slice: SliceId, weight: f32, host: &dyn Host) -> Result<(), WorkError> {
     let bytes = host.get(&slice).ok_or_else(|| bytes_are_gone(slice))?;
-    let added = F32.decode_add(&bytes, weight, acc);
-    added.map_err(|error| bad_slice(slice, error.to_string()))?;
-    quarantine(acc, RMS_MAX).map_err(|error| bad_slice(slice, error.to_string()))?;
-    Ok(())
+    let added = add_decoded(&F32, &bytes, weight, acc);
+    added.map_err(|reason| bad_slice(slice, reason))
 }

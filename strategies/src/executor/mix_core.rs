@@ -1,20 +1,17 @@
 //! What all mixers share: anchor, local buffer, codecs and what was encoded by them.
 
-use super::ahead::Ahead;
 use super::anchor::Anchor;
-use super::at_hand::AtHand;
 use super::codecs::Codecs;
-use super::common::Common;
 use super::contributions::{Contributions, must_be_sane};
 use super::ema::Ema;
-use super::frame::{Frame, Handed};
+use super::frame::{Frame, Handed, Held, Lent};
 use super::gates::GateKeeper;
-use super::held::Held;
 use super::host::Host;
-use super::local::LocalBuffer;
+use super::late::{Ahead, Start};
+use super::local::{AtHand, LocalBuffer, stand_on};
 use super::places::Places;
 use crate::trainer::Trainer;
-use murmurate_protocol::{Digest, FragmentId, Round, SliceId, TrainingRules, WorkError};
+use murmurate_protocol::{Digest, FragmentId, Order, Round, SliceId, TrainingRules, WorkError};
 
 /// The core of the mix lane. A mixer borrows it for each order.
 pub(super) struct MixCore {
@@ -23,11 +20,13 @@ pub(super) struct MixCore {
     pub(super) local: LocalBuffer,
     pub(super) codecs: Codecs,
     pub(super) contributions: Contributions,
+    /// Fragments whose mix of this round with neighbours' parameters is in the anchor.
+    pub(super) mixed: Vec<bool>,
     pub(super) ahead: Ahead,
     pub(super) ema: Option<Ema>,
     /// Where the next forward pass begins while fragments are still exchanged.
     pub(super) keeper: Option<GateKeeper>,
-    /// Whether a contribution is the difference between parameters and anchor.
+    /// Set where a contribution is the difference between parameters and anchor.
     pub(super) sends_deltas: bool,
     /// The note in the bytes that were applied last.
     pub(super) note: Vec<u8>,
@@ -46,14 +45,13 @@ impl MixCore {
                 self.local.held.fill(Held::Nothing);
                 self.contributions.begin_round();
             }
-            Handed::Piece(fragment, values) => self.local.push_piece(fragment, values),
-            Handed::Trained(trainer) => self.come_home(trainer, true),
-            Handed::Back(trainer) => self.come_home(trainer, false),
+            Handed::Piece(fragment, values) => self.local.pieces.push((fragment, values)),
+            Handed::Trainer { trainer, cut } => self.come_home(trainer, cut),
         }
         self.take_cut_at_hand()
     }
 
-    pub(super) fn come_home(&mut self, trainer: Box<dyn Trainer>, cut: bool) {
+    fn come_home(&mut self, trainer: Box<dyn Trainer>, cut: bool) {
         let at_hand = self.local.at_hand.as_mut();
         let at_hand = at_hand.expect("a trainer travels only where it is at hand");
         at_hand.put(trainer, cut);
@@ -82,6 +80,7 @@ impl MixCore {
         self.local.put(values);
         self.local.held.fill(Held::Contribution);
         self.contributions.begin_round();
+        self.mixed.fill(false);
     }
 
     /// Makes a fragment's contribution of the piece that arrived during the backward pass, if one
@@ -106,7 +105,6 @@ impl MixCore {
         &mut self,
         slice: SliceId,
         of: u16,
-        common: Option<&Common>,
         out: &mut Vec<u8>,
     ) -> Result<(), WorkError> {
         self.take_piece(slice.fragment);
@@ -120,14 +118,22 @@ impl MixCore {
         }
         let values = self.anchor.outgoing(range, trained);
         self.contributions
-            .encode(codecs, places, values, (slice, of), common, out)
+            .encode(codecs, places, values, slice, of, out)
+    }
+
+    /// Encodes values of a whole fragment, which are no contribution of the round.
+    pub(super) fn encode_values(&mut self, slice: SliceId, values: &[f32], out: &mut Vec<u8>) {
+        let range = self.places.of(slice.fragment);
+        let state = &mut self.contributions.state;
+        let mut context = state.context(&self.codecs.plan, &slice, 1, &range);
+        let codec = self.codecs.of_mut(&slice);
+        codec.encode(values, &mut context, out);
     }
 
     /// A contribution was lost: it goes back into the residual.
-    pub(super) fn give_back(&mut self, slice: SliceId, common: Option<&Common>, host: &dyn Host) {
+    pub(super) fn give_back(&mut self, slice: SliceId, host: &dyn Host) {
         let (codecs, places) = (&mut self.codecs, &self.places);
-        self.contributions
-            .give_back(codecs, places, slice, common, host);
+        self.contributions.give_back(codecs, places, slice, host);
     }
 
     /// The round's exchange of a fragment was given up: the anchor stays, and the trainer continues
@@ -135,20 +141,15 @@ impl MixCore {
     ///
     /// # Errors
     /// When the train lane has ended with the trainer.
-    pub(super) fn void(
-        &mut self,
-        fragment: FragmentId,
-        encoded: Vec<SliceId>,
-        common: Option<&Common>,
-        host: &dyn Host,
-    ) -> Result<(), WorkError> {
+    pub(super) fn void(&mut self, fragment: FragmentId, host: &dyn Host) -> Result<(), WorkError> {
+        let encoded = self.contributions.encoded_of(fragment);
         let (codecs, places) = (&mut self.codecs, &self.places);
         let pending = self.local.of(fragment);
         let contributed = pending == Held::Contribution;
         let anchor = &self.anchor.values[..];
         let values = contributed.then_some((&mut self.local, anchor));
         self.contributions
-            .undo(codecs, places, encoded, values, (common, host))?;
+            .undo(codecs, places, encoded, values, host)?;
         // An eager update counted on the result: the trainer gets back the part of the delta that it
         // left behind.
         let index = usize::from(fragment.0);
@@ -157,15 +158,13 @@ impl MixCore {
             let local = &mut self.local.values()[range.clone()];
             eager.resolve(index, range, local, true)
         });
-        self.local.set(
-            fragment,
-            match back {
-                true => Held::Shift,
-                false if contributed => Held::Nothing,
-                // Nothing was trained in this round: the trainer has yet to take over what came before.
-                false => pending,
-            },
-        );
+        let held = match pending {
+            _ if back => Held::Shift,
+            Held::Contribution => Held::Nothing,
+            // Nothing was trained in this round: the trainer has yet to take over what came before.
+            earlier => earlier,
+        };
+        self.local.set(fragment, held);
         Ok(())
     }
 
@@ -174,6 +173,7 @@ impl MixCore {
     pub(super) fn start_over(&mut self) {
         self.local.held.fill(Held::TakeAnchor);
         self.contributions.start_over();
+        self.mixed.fill(false);
         if let Some(ema) = &mut self.ema {
             ema.start_over(&self.anchor.values);
         }
@@ -192,5 +192,175 @@ impl MixCore {
     pub(super) fn digests(&self) -> Vec<Digest> {
         let ids = (0..self.places.count()).map(|f| FragmentId(f as u16));
         ids.map(|f| self.digest(f)).collect()
+    }
+
+    /// Sends the train lane what it needs to begin an order.
+    pub(super) fn hand_over(&mut self, order: &Order) {
+        match order {
+            // A round begins whose predecessor's result is not known yet.
+            Order::Train {
+                round,
+                cut: false,
+                peers,
+                ..
+            } => {
+                let ahead = self.begin_eagerly(*round, peers.count());
+                self.local.frames.send(ahead.map(Lent::Values));
+                if order.begins_forward() {
+                    self.open_forward();
+                }
+            }
+            Order::Evaluate { .. } if self.ahead.trains_ahead => {
+                // The agreed anchor is evaluated, not the trainer's progress past it. The trainer gets
+                // its parameters back afterwards; what it has to take over waits for the next round.
+                let agreed = self.anchor.parameters().to_vec();
+                let frame = Frame::new(agreed, Vec::new());
+                self.local.frames.send(Some(Lent::Values(frame)));
+            }
+            _ => {
+                if let (Order::Train { .. }, Some(keeper)) = (order, &mut self.keeper) {
+                    keeper.close();
+                    keeper.round_begins();
+                }
+                self.lend();
+            }
+        }
+    }
+
+    /// A forward pass begins: passes on what is decided, and the rest once it is.
+    fn open_forward(&mut self) {
+        let ready = self.keeper.as_mut().map(GateKeeper::open);
+        for fragment in ready.unwrap_or_default() {
+            self.pass_on(fragment);
+        }
+    }
+
+    /// A fragment's round has ended: passes its parameters on to a forward pass that waits for them.
+    pub(super) fn fragment_ended(&mut self, fragment: FragmentId) {
+        if self
+            .keeper
+            .as_mut()
+            .is_some_and(|keeper| keeper.end(fragment))
+        {
+            self.pass_on(fragment);
+        }
+    }
+
+    /// Parameters that change again are taken over before the next order, as ever.
+    fn pass_on(&mut self, fragment: FragmentId) {
+        let Some(keeper) = &mut self.keeper else {
+            return;
+        };
+        let values = self.anchor.values[self.places.of(fragment)].to_vec();
+        keeper.pass(fragment, values);
+        self.local.set(fragment, Held::Nothing);
+    }
+
+    /// Fragments may stay undecided: no forward pass waits for them any more.
+    pub(super) fn close_forward(&mut self) {
+        if let Some(keeper) = &mut self.keeper {
+            keeper.close();
+        }
+    }
+
+    /// Lends the train lane the buffer with what it has to take over, once a round.
+    fn lend(&mut self) {
+        self.local.drop_pieces();
+        if self.lend_trainer() {
+            return;
+        }
+        let nothing = |held: &Held| matches!(held, Held::Nothing | Held::Contribution);
+        if self.local.here().is_none() && self.local.held.iter().all(nothing) {
+            // The train lane has the buffer already, from an order before.
+            self.local.frames.send(None);
+            return;
+        }
+        let mut values = self.local.take_or_fresh();
+        let mut install = Vec::new();
+        for (range, held) in self.places.ranges().iter().zip(&self.local.held) {
+            let piece = &mut values[range.clone()];
+            let anchor = &self.anchor.values[range.clone()];
+            match held {
+                Held::TakeAnchor | Held::Blend => piece.copy_from_slice(anchor),
+                Held::KeepDelta => piece.iter_mut().zip(anchor).for_each(|(d, a)| *d += a),
+                Held::Shift => {}
+                Held::Nothing | Held::Contribution => continue,
+            }
+            install.push((range.clone(), *held));
+        }
+        self.local.held.fill(Held::Nothing);
+        let mut frame = Frame::new(values, install);
+        frame.own_share = self.ahead.own_share();
+        self.local.frames.send(Some(Lent::Values(frame)));
+    }
+
+    /// Lends the trainer, which has taken over everything; false where it is not here.
+    fn lend_trainer(&mut self) -> bool {
+        self.local.wait_for_trainer();
+        let (local, fragments) = (&mut self.local, self.places.ranges());
+        let trainer = local.at_hand.as_mut().and_then(AtHand::take);
+        let Some(mut trainer) = trainer else {
+            return false;
+        };
+        stand_on(&mut *trainer, &self.anchor.values, fragments, &local.held);
+        local.held.fill(Held::Nothing);
+        let borrowed = false;
+        local.frames.send(Some(Lent::Trainer { trainer, borrowed }));
+        true
+    }
+
+    /// Lends a trainer that is at hand, so that the train lane can write its state. It comes back if
+    /// its parameters are still needed here.
+    pub(super) fn lend_for_save(&mut self) {
+        if self.local.at_hand.is_none() {
+            return;
+        }
+        while let Some(handed) = self.local.frames.receive() {
+            match handed {
+                Handed::Trainer { trainer, cut } => self.come_home(trainer, cut),
+                _ => unreachable!("no other buffer travels"),
+            }
+        }
+        let needed = |held: &Held| matches!(held, Held::Contribution | Held::KeepDelta);
+        let local = &mut self.local;
+        let needed = local.held.iter().any(needed);
+        let at_hand = local.at_hand.as_mut();
+        let at_hand = at_hand.filter(|at_hand| needed || at_hand.brought_a_cut());
+        match at_hand.and_then(AtHand::borrow) {
+            Some(trainer) => {
+                let borrowed = true;
+                local.frames.send(Some(Lent::Trainer { trainer, borrowed }));
+            }
+            None if self.lend_trainer() => {}
+            None => self.local.frames.send(None),
+        }
+    }
+
+    /// The cut is here and the next round's training begins: the values that the trainer starts
+    /// from in the fragments that the cut's round exchanges. `None` where it continues as it is.
+    fn begin_eagerly(&mut self, next: Round, peers: u16) -> Option<Frame> {
+        let late = self.ahead.eagerly()?;
+        let cut = Round(next.0.saturating_sub(1));
+        let share = 1.0 / f32::from(peers);
+        let ours = |index: &usize| {
+            let fragment = FragmentId(*index as u16);
+            let whole = self.local.of(fragment) == Held::Contribution;
+            whole && self.holds_delta(fragment) && late.overlap.exchanges(cut, fragment)
+        };
+        let ours: Vec<usize> = (0..self.places.count()).filter(ours).collect();
+        let (eager, delta) = (self.ahead.eager.as_mut()?, self.local.here()?);
+        let mut values = eager.take_room().unwrap_or_else(|| vec![0.0; delta.len()]);
+        let mut install = Vec::new();
+        for index in ours {
+            let range = self.places.ranges()[index].clone();
+            let of = Start {
+                delta: &delta[range.clone()],
+                anchor: &self.anchor.values[range.clone()],
+                start: &mut values[range.clone()],
+            };
+            eager.begin(index, range.clone(), share, of);
+            install.push((range, Held::KeepDelta));
+        }
+        Some(Frame::new(values, install))
     }
 }

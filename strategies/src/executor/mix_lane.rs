@@ -1,33 +1,60 @@
 //! The mix lane: performs every order that is not training. Never touches the trainer.
 
-use super::ahead::Ahead;
 use super::anchor::Anchor;
-use super::at_hand::AtHand;
-use super::branches::Branches;
 use super::bundle;
 use super::codec_state::CodecState;
-use super::codecs::Codecs;
+use super::codecs::{Codecs, encoded};
+use super::common::Common;
 use super::contributions::Contributions;
-use super::eager::Eager;
 use super::ema::Ema;
 use super::force::End;
-use super::frame::{Handed, MixEnd};
+use super::frame::{Handed, Held, MixEnd};
 use super::halves::Halves;
 use super::host::Host;
-use super::late::{Blend, Late};
+use super::late::{Ahead, Blend, Eager, Late};
+use super::local::AtHand;
 use super::local::LocalBuffer;
-use super::memory::Memory;
+use super::merge::Branches;
 use super::mix_core::MixCore;
-use super::mixer::{Mixer, foreign};
+use super::mixer::Mixer;
 use super::mixers;
 use super::parts::Parts;
 use super::places::Places;
-use super::scores;
 use crate::TensorSpec;
 use crate::compress::F32;
 use murmurate_protocol::{
-    Contribution, Digest, Done, FragmentId, Order, Part, Settlement, SliceId, StoreId, WorkError,
+    Contribution, Digest, Done, FragmentId, Order, Round, Settlement, SliceId, StoreId, WorkError,
 };
+
+/// Bytes that the mix lane keeps, by store.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Memory {
+    /// The last parameters agreed on.
+    pub anchor: u64,
+    /// The buffer that travels between the lanes.
+    pub local: u64,
+    /// What the codec left out, kept for the next round (error feedback).
+    pub residual: u64,
+    /// State of the codec.
+    pub codec: u64,
+    /// State of the outer and of the shared inner optimizer, and of eager updates.
+    pub outer: u64,
+    /// A moving average of the anchor.
+    pub ema: u64,
+    /// Copies that this peer and its neighbours hold of each other.
+    pub replicas: u64,
+    /// Reductions of owned shards, owned shards of a center, and contributions that a robust rule
+    /// has decoded for them.
+    pub shards: u64,
+}
+
+impl Memory {
+    /// The sum of all stores.
+    pub const fn total(&self) -> u64 {
+        let kept = self.residual + self.codec + self.outer + self.ema + self.replicas;
+        self.anchor + self.local + kept + self.shards
+    }
+}
 
 /// Owns all parameters but the trainer's.
 pub struct MixLane {
@@ -44,24 +71,27 @@ impl MixLane {
         anchor: Vec<f32>,
         companion: usize,
         tensors: Vec<TensorSpec>,
-        (frames, at_hand): (MixEnd, Option<AtHand>),
+        frames: MixEnd,
+        at_hand: Option<AtHand>,
     ) -> Self {
         let (len, mut codecs) = (anchor.len(), parts.codecs);
         let parameters = len - companion;
         let properties = codecs.any().properties();
-        let of_codec = match properties.matrices {
-            true => tensors.clone(),
-            false => Vec::new(),
-        };
+        let mut of_codec = Vec::new();
+        if properties.matrices {
+            of_codec.clone_from(&tensors);
+        }
         let places = Places::new(parts.fragments, parameters, tensors);
         let fragments = places.count();
         let codec = codecs.any();
-        let aggregate: Box<dyn crate::compress::Codec> = match parts.mixing.sends_whole_values() {
-            true => Box::new(F32),
-            false => codec.aggregate(),
+        let aggregate = if parts.mixing.sends_whole_values() {
+            Box::new(F32)
+        } else {
+            codec.aggregate()
         };
         let gathered = parts.mixing.gathers();
         let moves_the_anchor = parts.mixing.moves_the_anchor();
+        let in_common = mixers::in_common(&parts.mixing, codec);
         let mixer = mixers::build(parts.mixing, parts.companion, codec, &places);
         let state = CodecState::new(properties.planes, len, of_codec);
         let residual = parts.error_feedback.then(|| vec![0.0; len]);
@@ -88,7 +118,12 @@ impl MixLane {
                 aggregate,
                 gathered,
             },
-            contributions: Contributions::new(state, residual),
+            contributions: Contributions::new(
+                state,
+                residual,
+                in_common.then(|| Common::new(fragments)),
+            ),
+            mixed: vec![false; fragments],
             ahead: Ahead {
                 trains_ahead: parts.overlap.trains_ahead,
                 late: parts.overlap.late,
@@ -120,8 +155,8 @@ impl MixLane {
                 return None;
             }
             Order::Stage { slice } => self.stage(*slice, host),
-            Order::Keep { slice, bytes } => scores::keep(*slice, bytes, host),
-            Order::Read { slice } => scores::read(*slice, host),
+            Order::Keep { slice, bytes } => Ok(bundle::put(*slice, bytes.clone(), host)),
+            Order::Read { slice } => bundle::read(*slice, host),
             Order::Encode { store, slice, of } => self.encode(*store, *slice, *of, host),
             Order::Mix { .. } | Order::MixReplicas { .. } | Order::EncodeRelayed { .. } => {
                 // These read the local parameters.
@@ -133,7 +168,10 @@ impl MixLane {
                 shard,
                 of,
                 inputs,
-            } => self.average((*fragment, *shard, *of), inputs, host),
+            } => {
+                let branches = &mut self.branches;
+                branches.average(&self.core, *fragment, *shard, *of, inputs, host)
+            }
             Order::Merge {
                 round,
                 fragment,
@@ -146,7 +184,7 @@ impl MixLane {
             Order::Apply { .. } | Order::Gather { .. } => self.end(order, host),
             Order::Void { fragment, .. } => self.void(*fragment, host),
             Order::EncodeBasis { .. } | Order::EncodeSecond { .. } | Order::EncodeJoined { .. } => {
-                self.encode_in_two_passes(order, host)
+                self.core.encode_pass(order, host)
             }
             Order::Append { slice, note, .. } => bundle::append(*slice, note, host),
             Order::Bundle {
@@ -180,7 +218,7 @@ impl MixLane {
         match order {
             Order::Settle { slice, outcome } => {
                 if *outcome == Settlement::Lost {
-                    self.core.give_back(*slice, self.mixer.common(), host);
+                    self.core.give_back(*slice, host);
                 }
             }
             Order::Release { slice } => host.remove(slice),
@@ -191,34 +229,33 @@ impl MixLane {
         }
     }
 
-    /// Encodes for one of the passes of codecs whose members contribute twice.
-    fn encode_in_two_passes(&mut self, order: &Order, host: &dyn Host) -> Result<Done, WorkError> {
-        match order {
-            Order::EncodeBasis { slice, of, inputs } => {
-                self.encode_pass((*slice, *of), None, inputs, host)
-            }
-            Order::EncodeSecond { slice, of, basis } => {
-                self.encode_pass((*slice, *of), Some(*basis), &[], host)
-            }
-            Order::EncodeJoined {
-                slice,
-                of,
-                basis,
-                inputs,
-            } => self.encode_pass((*slice, *of), Some(*basis), inputs, host),
-            _ => Err(foreign("encode in two passes")),
-        }
-    }
-
     fn void(&mut self, fragment: FragmentId, host: &dyn Host) -> Result<Done, WorkError> {
         // First the round's cut: it ends the record of what the round before encoded. A round can be
         // void before it has encoded anything, and has nothing to take back then.
         self.collect();
-        let encoded = self.core.contributions.encoded_of(fragment);
         self.mixer.void(&mut self.core, fragment);
-        let common = self.mixer.common();
-        let voided = self.core.void(fragment, encoded, common, host);
+        let voided = self.core.void(fragment, host);
         voided.map(|()| self.applied(fragment))
+    }
+
+    /// Makes means of branches the anchor of a fragment. Everything that belonged to one side is
+    /// dropped.
+    fn merge(
+        &mut self,
+        round: Round,
+        fragment: FragmentId,
+        aggregates: &[SliceId],
+        host: &dyn Host,
+    ) -> Result<Done, WorkError> {
+        let merged = Branches::decode(&self.core, fragment, aggregates, host)?;
+        // First what training has sent: it would take the place of what the trainer takes over.
+        self.collect();
+        self.core.anchor.values[self.core.places.of(fragment)].copy_from_slice(&merged);
+        self.core.anchor.reset_outer();
+        self.start_over();
+        self.core.local.set(fragment, Held::TakeAnchor);
+        self.core.anchor.round_begins(round);
+        Ok(self.applied(fragment))
     }
 
     /// Training is over: the trainer takes the anchor over. Waits for the end of the train lane.
@@ -226,7 +263,7 @@ impl MixLane {
         let local = &mut self.core.local;
         let mut trainer = local.at_hand.as_mut().and_then(AtHand::take);
         while let Some(handed) = local.frames.wait() {
-            if let Handed::Trained(last) | Handed::Back(last) = handed {
+            if let Handed::Trainer { trainer: last, .. } = handed {
                 trainer = Some(last);
             }
         }
@@ -250,11 +287,12 @@ impl MixLane {
         let bytes = |values: usize| (values * size_of::<f32>()) as u64;
         let (core, stores) = (&self.core, self.mixer.stores());
         let contributions = &core.contributions;
+        let in_common = contributions.common.as_ref();
         Memory {
             anchor: bytes(core.anchor.values.len()),
             local: bytes(core.local.kept()),
             residual: bytes(contributions.residual.as_ref().map_or(0, Vec::len)),
-            codec: bytes(contributions.state.len() + stores.codec),
+            codec: bytes(contributions.state.len() + in_common.map_or(0, Common::len)),
             outer: core.anchor.state_bytes() as u64 + bytes(core.ahead.len()),
             ema: bytes(core.ema.as_ref().map_or(0, Ema::len)),
             replicas: bytes(stores.replicas),
@@ -266,7 +304,7 @@ impl MixLane {
     /// settlement of the previous round's slices must still find them after the next cut has
     /// arrived.
     pub(super) fn collect(&mut self) {
-        while let Some(handed) = self.core.local.receive() {
+        while let Some(handed) = self.core.local.frames.receive() {
             if self.core.take_in(handed) {
                 self.mixer.cut(&mut self.core);
             }
@@ -302,41 +340,35 @@ impl MixLane {
     fn end(&mut self, order: &Order, host: &dyn Host) -> Result<Done, WorkError> {
         self.collect();
         let (mixer, core) = (&mut self.mixer, &mut self.core);
-        let (round, fragment) = match order {
-            Order::Apply {
-                round,
-                fragment,
-                aggregates,
-                keep_local,
-                rules,
-            } => {
-                core.direct(*round, *rules);
-                let end = End {
-                    round: *round,
-                    fragment: *fragment,
-                    keep_local: *keep_local,
-                };
-                mixer.apply(core, end, aggregates, host)?;
-                (*round, *fragment)
-            }
-            Order::Gather {
-                round,
-                fragment,
-                inputs,
-                keep_local,
-                rules,
-            } => {
-                core.direct(*round, *rules);
-                let end = End {
-                    round: *round,
-                    fragment: *fragment,
-                    keep_local: *keep_local,
-                };
-                mixer.gather(core, end, inputs, host)?;
-                (*round, *fragment)
-            }
-            _ => unreachable!("only called for orders that end a fragment's round"),
+        let (Order::Apply {
+            round,
+            fragment,
+            keep_local,
+            rules,
+            ..
+        }
+        | Order::Gather {
+            round,
+            fragment,
+            keep_local,
+            rules,
+            ..
+        }) = order
+        else {
+            unreachable!("only called for orders that end a fragment's round");
         };
+        core.direct(*round, *rules);
+        let (round, fragment, keep_local) = (*round, *fragment, *keep_local);
+        let end = End {
+            round,
+            fragment,
+            keep_local,
+        };
+        match order {
+            Order::Gather { inputs, .. } => mixer.gather(core, end, inputs, host)?,
+            Order::Apply { aggregates, .. } => mixer.apply(core, end, aggregates, host)?,
+            _ => {}
+        }
         if let Some(ema) = &mut core.ema {
             ema.follow(round, core.places.of(fragment), &core.anchor.values);
         }
@@ -361,8 +393,7 @@ impl MixLane {
     ) -> Result<Done, WorkError> {
         let core = &self.core;
         let len = core.places.shard(slice.fragment, slice.shard, of).len();
-        let bound = core.codecs.of(&slice).bytes_bound().of(len as u64);
-        let mut out = host.room(usize::try_from(bound).unwrap_or(0));
+        let mut out = core.codecs.room(&slice, len, host);
         if matches!(store, StoreId::Local | StoreId::Replica(_)) {
             self.collect();
         }
@@ -371,13 +402,10 @@ impl MixLane {
             StoreId::Branch => Branches::encode(core, slice, of, &mut out)?,
             StoreId::Merged(shard) => self.branches.encode_mean(slice, shard, &mut out)?,
             StoreId::Local => {
-                core.encode_contribution(slice, of, self.mixer.common(), &mut out)?;
+                core.encode_contribution(slice, of, &mut out)?;
             }
             store => self.mixer.encode(core, store, slice, of, &mut out)?,
         }
-        let digest = (slice.part == Part::Aggregate).then(|| Digest::of(&out));
-        let bytes = out.len() as u64;
-        host.put(slice, host.keep(out));
-        Ok(Done::Encoded { bytes, digest })
+        Ok(encoded(slice, out, host))
     }
 }

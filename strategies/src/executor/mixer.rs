@@ -1,10 +1,8 @@
 //! What an exchange does beyond the core: one implementation for each family of exchanges, in
 //! `mixers`.
 
-use super::common::Common;
 use super::force::End;
 use super::host::Host;
-use super::memory::Stores;
 use super::mix_core::MixCore;
 use murmurate_protocol::{Done, FragmentId, Order, PeerId, SliceId, StoreId, WorkError};
 
@@ -34,14 +32,17 @@ pub(super) trait Mixer: Send {
         })
     }
 
-    /// Makes the round's result the anchor.
+    /// Makes the round's result the anchor. By default it is what the round's mix has left there.
     fn apply(
         &mut self,
         core: &mut MixCore,
         end: End,
-        decided: &[SliceId],
-        host: &dyn Host,
-    ) -> Result<(), WorkError>;
+        _decided: &[SliceId],
+        _host: &dyn Host,
+    ) -> Result<(), WorkError> {
+        core.end_mixed(end.fragment, false);
+        Ok(())
+    }
 
     /// Makes the weighted mean of contributions the move of the anchor.
     fn gather(
@@ -66,15 +67,6 @@ pub(super) trait Mixer: Send {
     /// Drops what is kept of a neighbour.
     fn forget(&mut self, _core: &mut MixCore, _peer: PeerId) {}
 
-    /// What the codec keeps in common with all members. It is part of the state that newcomers
-    /// fetch.
-    fn common(&self) -> Option<&Common> {
-        None
-    }
-
-    /// Replaces what the codec keeps in common.
-    fn set_common(&mut self, _common: Common) {}
-
     /// Number of f32 in its stores.
     fn stores(&self) -> Stores;
 }
@@ -84,4 +76,11 @@ pub(super) fn foreign(order: &str) -> WorkError {
     WorkError::Training {
         reason: format!("the order \"{order}\" belongs to another exchange"),
     }
+}
+
+/// Number of f32 that a mixer keeps, by store.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Stores {
+    pub(super) replicas: usize,
+    pub(super) shards: usize,
 }

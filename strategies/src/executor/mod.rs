@@ -12,69 +12,55 @@
 //! it with the parameters to take over when training begins, and gets it back with the cut.
 //!
 //! - `mix_core` is what all exchanges need: `anchor`, `local` (the buffer), `codecs`, `contributions`
-//!   and `ahead` (training that continues past the anchor). `force` makes an aggregate the new anchor,
-//!   `handover` prepares what the train lane takes over.
+//!   and `late` (training that continues past the anchor). It prepares what the train lane takes over;
+//!   `force` makes an aggregate the new anchor.
 //! - `mixer` is what an exchange adds; `mixers` has one implementation for each family of exchanges.
 //! - `merge` averages the branches of a swarm that was split, in plain f32.
 //! - `transfer` writes and reads the state: for newcomers and for checkpoints.
 
-mod ahead;
 mod anchor;
-mod at_hand;
-mod branches;
-mod budget;
 mod bundle;
-mod by_fragment;
 mod codec_state;
 mod codecs;
 mod common;
 mod contributions;
-mod eager;
 mod ema;
 mod force;
 mod frame;
 mod gates;
 mod gradients;
 mod halves;
-mod handover;
-mod held;
 mod host;
 mod late;
 mod local;
-mod memory;
 mod merge;
 mod mix_core;
 mod mix_lane;
 mod mixer;
 mod mixers;
-mod own_trainer;
 mod parts;
 mod pieces;
 mod places;
 mod rules;
 mod scored;
-mod scores;
-mod signals;
-mod state_bytes;
 mod train_lane;
-mod train_state;
 mod transfer;
 mod two_passes;
 
-pub use by_fragment::ByFragment;
-pub use host::{Host, StateStore, Stopwatch};
+pub use codecs::ByFragment;
+pub use host::{
+    Host, ManifestWriter, StateBytes, StateStore, Stopwatch, WriteState, state_in_memory,
+};
 pub use late::{Blend, Late};
-pub use memory::Memory;
-pub use mix_lane::MixLane;
+pub use mix_lane::{Memory, MixLane};
 pub use mixers::{CenterRule, Keeps, Mixing};
 pub use parts::{Overlap, Parts};
 pub use rules::Rules;
-pub use signals::TrainSignals;
-pub use state_bytes::{ManifestWriter, StateBytes, WriteState, state_in_memory};
-pub use train_lane::TrainLane;
+pub use train_lane::{TrainLane, TrainSignals};
 pub use transfer::STATE_HEADER_BYTES;
 
-use at_hand::AtHand;
+use local::AtHand;
+use pieces::Pieces;
 
 use crate::correct::Companion;
 use crate::state::{StateError, StateSink, StateSource};
@@ -120,23 +106,18 @@ impl Executor {
         let gates = parts.overlap.layers.reach_forward();
         let gates = gates.then(|| gates::pair(&parts.fragments));
         let (forward, keeper) = gates.unzip();
-        let pieces = in_pieces.then(|| parts.fragments.clone());
+        let pieces = in_pieces.then(|| Pieces::new(parts.fragments.clone()));
         let correction = parts.correction.take();
         parts.rules = parts.rules.of_layout(trainer.layout());
-        let train = TrainLane::new(
-            trainer,
-            parts.contribution,
-            (correction, companion),
-            stopwatch,
-            (train_end, parts.rules.clone()),
-        )
-        .training_ahead(parts.overlap.trains_ahead)
-        .giving_the_trainer(at_hand.is_some())
-        .in_pieces(pieces)
-        .with_forward(forward);
+        let rules = parts.rules.clone();
+        let mut train = TrainLane::new(trainer, parts.contribution, rules, stopwatch, train_end);
+        (train.correction, train.companion) = (correction, companion);
+        train.trains_ahead = parts.overlap.trains_ahead;
+        train.trainer.travels = at_hand.is_some();
+        (train.pieces, train.forward) = (pieces, forward);
         let mut executor = Self {
             train,
-            mix: MixLane::new(parts, anchor, companion, tensors, (mix_end, at_hand)),
+            mix: MixLane::new(parts, anchor, companion, tensors, mix_end, at_hand),
         };
         executor.mix.core.keeper = keeper;
         executor.bring_home();
@@ -178,7 +159,7 @@ impl Executor {
         }
     }
 
-    /// Whether a forward pass that begins now has all that it needs. Inline, one that has not is given up.
+    /// A forward pass that begins now has all that it needs. Inline, one that has not is given up.
     pub fn forward_is_ready(&self) -> bool {
         let keeper = self.mix.core.keeper.as_ref();
         keeper.is_none_or(gates::GateKeeper::all_ended)
@@ -190,7 +171,7 @@ impl Executor {
         (self.train, self.mix)
     }
 
-    /// Whether what is trained is copied for the exchange: the trainer is not at hand, or trains on.
+    /// What is trained is copied for the exchange: the trainer is not at hand, or trains on.
     pub const fn copies_what_is_trained(&self) -> bool {
         self.mix.core.local.at_hand.is_none()
     }

@@ -1,6 +1,6 @@
 //! What an Executor is made of, beside its trainer.
 
-use super::by_fragment::ByFragment;
+use super::codecs::ByFragment;
 use super::late::Late;
 use super::mixers::Mixing;
 use super::rules::Rules;
@@ -22,7 +22,7 @@ pub struct Parts {
     pub fragments: Vec<Range<usize>>,
     /// Encode contributions.
     pub codecs: ByFragment,
-    /// Whether what the codec leaves out is kept for the next round.
+    /// Set where what the codec leaves out is kept for the next round.
     pub error_feedback: bool,
     /// How the exchange combines contributions.
     pub mixing: Mixing,
@@ -38,7 +38,7 @@ pub struct Parts {
     pub ema: Option<f64>,
     /// The rates of inner steps, and which tensors decay.
     pub rules: Rules,
-    /// Whether the trainer has nothing to do between the cut and the round's end, and its parameters are
+    /// Set where the trainer has nothing to do between the cut and the round's end, and its parameters are
     /// only read for contributions.
     pub leaves_trainer_free: bool,
 }
@@ -47,7 +47,7 @@ pub struct Parts {
 pub struct Overlap {
     /// When the fragments of a gradient leave.
     pub layers: Layers,
-    /// Whether the trainer continues past the anchor between rounds.
+    /// Set where the trainer continues past the anchor between rounds.
     pub trains_ahead: bool,
     /// How late results meet what was trained since the cut; `None` where results come between
     /// rounds.

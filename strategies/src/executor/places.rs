@@ -47,7 +47,7 @@ impl Places {
         self.fragments[usize::from(fragment.0)].clone()
     }
 
-    /// Whether a fragment belongs to the companion.
+    /// The fragment belongs to the companion.
     pub(super) fn is_companion(&self, fragment: FragmentId) -> bool {
         self.of(fragment).start >= self.parameters
     }
@@ -63,8 +63,10 @@ impl Places {
     pub(super) fn part(
         &self,
         fragment: FragmentId,
-        (shard, of): (u16, u16),
-        (at, parts): (usize, usize),
+        shard: u16,
+        of: u16,
+        at: usize,
+        parts: usize,
     ) -> Range<usize> {
         let fragment = self.of(fragment);
         let (first, of) = (usize::from(shard) * parts + at, usize::from(of) * parts);

@@ -1,28 +1,39 @@
-//! The train lane: owns the trainer, performs `Train` and `Evaluate`.
+//! The train lane: owns the trainer, performs `Train`, `Measure` and `Evaluate`, and writes the trainer's state.
 
-use super::budget::Budget;
-use super::frame::{Frame, Handed, Install, Lent, Taken, TrainEnd};
+use super::frame::{Frame, Handed, Held, Lent, TrainEnd};
 use super::gates::Forward;
 use super::host::Stopwatch;
-use super::own_trainer::OwnTrainer;
 use super::pieces::Pieces;
 use super::rules::Rules;
-use super::signals::TrainSignals;
+use crate::DataReport;
 use crate::correct::{Correction, Work};
-use crate::trainer::{TrainError, TrainReport, Trainer};
+use crate::inner::StepRule;
+use crate::state::{StateError, StateSink, StateSource, finite, number};
+use crate::trainer::{Proceed, StepControl, TrainError, TrainReport, Trainer};
 use murmurate_protocol::{
-    Contribution, Done, Evaluation, FragmentId, Order, Round, StepBudget, TrainSummary, WorkError,
+    Contribution, Done, Evaluation, FragmentId, InnerStep, Order, Round, StepBudget, TrainSummary,
+    WorkError,
 };
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// A correction's state in a checkpoint, and the inner steps since the parameters were last agreed
+/// on.
+const CORRECTION: &str = "trainer.correction.state";
+const CORRECTION_STEPS: &str = "trainer.correction.steps";
+
+/// The parameters in a checkpoint, where training continues past the anchor.
+const PARAMETERS: &str = "trainer.parameters";
 
 /// Owns the trainer. Runs on a thread of its own in the daemon, inline in the simulator.
 pub struct TrainLane {
     pub(super) trainer: OwnTrainer,
     contribution: Contribution,
+    /// Corrects the gradients of inner steps.
     pub(super) correction: Option<Box<dyn Correction>>,
     /// Number of values of the companion, which come behind the parameters.
-    companion: usize,
+    pub(super) companion: usize,
     /// Inner steps since the parameters were last agreed on.
     pub(super) steps: u64,
     pub(super) stopwatch: Box<dyn Stopwatch>,
@@ -31,7 +42,7 @@ pub struct TrainLane {
     buffer: Option<Frame>,
     /// A gradient that was computed before its round is cut.
     pub(super) ahead: Option<Frame>,
-    /// Whether training continues past the anchor between rounds.
+    /// Set where training continues past the anchor between rounds; checkpoints then keep the parameters too.
     pub(super) trains_ahead: bool,
     /// Only where gradients leave during the backward pass.
     pub(super) pieces: Option<Pieces>,
@@ -46,9 +57,9 @@ impl TrainLane {
     pub(super) fn new(
         mut trainer: Box<dyn Trainer>,
         contribution: Contribution,
-        (correction, companion): (Option<Box<dyn Correction>>, usize),
+        rules: Rules,
         stopwatch: Box<dyn Stopwatch>,
-        (frames, rules): (TrainEnd, Rules),
+        frames: TrainEnd,
     ) -> Self {
         let data = trainer.data_reports();
         let signals = Arc::new(TrainSignals {
@@ -59,8 +70,8 @@ impl TrainLane {
         Self {
             trainer: OwnTrainer::new(trainer),
             contribution,
-            correction,
-            companion,
+            correction: None,
+            companion: 0,
             steps: 0,
             stopwatch,
             signals,
@@ -73,30 +84,6 @@ impl TrainLane {
             rules,
             taken: (Round(0), 0),
         }
-    }
-
-    /// Sets whether training continues past the anchor; checkpoints then keep the parameters too.
-    pub(super) const fn training_ahead(mut self, trains_ahead: bool) -> Self {
-        self.trains_ahead = trains_ahead;
-        self
-    }
-
-    /// Sets whether the trainer goes to the mix lane with each cut.
-    pub(super) const fn giving_the_trainer(mut self, at_hand: bool) -> Self {
-        self.trainer.set_travels(at_hand);
-        self
-    }
-
-    /// Lets gradients leave during the backward pass, in these fragments.
-    pub(super) fn in_pieces(mut self, fragments: Option<Vec<Range<usize>>>) -> Self {
-        self.pieces = fragments.map(Pieces::new);
-        self
-    }
-
-    /// Lets a forward pass begin while fragments are still exchanged.
-    pub(super) fn with_forward(mut self, forward: Option<Forward>) -> Self {
-        self.forward = forward;
-        self
     }
 
     /// Counters and the interrupt, for other threads.
@@ -164,7 +151,10 @@ impl TrainLane {
     /// Training is over: the mix lane gets the trainer, for [`MixLane::close`](super::MixLane::close).
     pub fn close(mut self) {
         if let Some(trainer) = self.trainer.take() {
-            self.frames.send(Handed::Back(trainer));
+            self.frames.send(Handed::Trainer {
+                trainer,
+                cut: false,
+            });
         }
     }
 
@@ -200,11 +190,11 @@ impl TrainLane {
 
     /// Gives the trainer to the mix lane with the round's cut, where it is at hand.
     fn hand_over_trainer(&mut self, cut: bool) {
-        if self.trainer.travels()
+        if self.trainer.travels
             && cut
             && let Some(trainer) = self.trainer.take()
         {
-            self.frames.send(Handed::Trained(trainer));
+            self.frames.send(Handed::Trainer { trainer, cut });
         }
     }
 
@@ -213,14 +203,14 @@ impl TrainLane {
         let received = self.frames.receive().flatten();
         let left = received.and_then(|lent| self.trainer.receive(lent));
         let whole = self.trainer.parameters();
-        let (Some(Lent::Values(mut frame)), Ok(trainer)) = (left, self.trainer.here()) else {
+        let (Some(mut frame), Ok(trainer)) = (left, self.trainer.here()) else {
             return;
         };
         if !frame.install.is_empty() {
             Self::drop_forward(&mut self.forward, trainer);
         }
         let (values, steps) = (&frame.values, self.steps);
-        for Install { range, taken: how } in &frame.install {
+        for (range, held) in &frame.install {
             let correction = &mut self.correction;
             if let Some(at) = range.start.checked_sub(whole) {
                 if let Some(correction) = correction {
@@ -228,23 +218,23 @@ impl TrainLane {
                 }
                 continue;
             }
-            if correction.is_none() && how.replaces() {
+            if correction.is_none() && held.replaces() {
                 trainer.write(range.start, &values[range.clone()]);
                 continue;
             }
             trainer.visit(range.clone(), &mut |offset, piece| {
                 let taken = &values[offset..offset + piece.len()];
                 if let Some(correction) = correction {
-                    let agreed = *how == Taken::Anchor;
+                    let agreed = *held == Held::TakeAnchor;
                     correction.taken_over(offset, piece, taken, agreed, steps);
                 }
                 for (own, value) in piece.iter_mut().zip(taken) {
-                    *own = how.of(*own, *value);
+                    *own = held.next(*own, *value, frame.own_share);
                 }
             });
         }
         let parameters =
-            |piece: &Install| piece.taken == Taken::Anchor && piece.range.start < whole;
+            |(range, held): &(Range<usize>, Held)| *held == Held::TakeAnchor && range.start < whole;
         if frame.install.iter().any(parameters) {
             // The parameters are agreed on again: corrections count their steps from here.
             self.steps = 0;
@@ -252,7 +242,7 @@ impl TrainLane {
         // A second frame of the round replaces the first, whose buffer goes back with the cut.
         frame.room = self.buffer.take().map(|first| first.values);
         // Where the trainer goes to the mix lane, no buffer does.
-        self.buffer = Some(frame).filter(|_| !self.trainer.travels());
+        self.buffer = Some(frame).filter(|_| !self.trainer.travels);
     }
 
     /// Takes inner steps, then hands over the parameters as the cut, if the order asks for it.
@@ -273,7 +263,7 @@ impl TrainLane {
         self.steps += report.steps;
         self.taken.1 += report.steps;
         let seconds = self.stopwatch.elapsed(report.steps).as_secs_f64();
-        if !cut || self.trainer.travels() {
+        if !cut || self.trainer.travels {
             return Ok(summary(report, seconds));
         }
         let mut frame = self.take_buffer();
@@ -294,6 +284,247 @@ impl TrainLane {
         let len = self.trainer.parameters() + self.companion;
         let fresh = || Frame::new(vec![0.0; len], Vec::new());
         self.buffer.take().unwrap_or_else(fresh)
+    }
+
+    /// Receives what the mix lane gives for a `Save`, after its
+    /// [`begin_save`](super::MixLane::begin_save).
+    pub fn begin_save(&mut self) {
+        if self.trainer.travels {
+            self.install();
+        }
+    }
+
+    /// Gives the mix lane back what it gave for a `Save`, whatever became of that.
+    pub fn end_save(&mut self) {
+        if let Some(trainer) = self.trainer.take_borrowed() {
+            self.frames.send(Handed::Trainer {
+                trainer,
+                cut: false,
+            });
+        }
+    }
+
+    /// Writes the trainer's state.
+    ///
+    /// # Errors
+    /// The sink's; or the trainer is not here.
+    pub fn save(&mut self, sink: &mut dyn StateSink) -> Result<(), StateError> {
+        match self
+            .correction
+            .as_deref()
+            .map_or(&[][..], Correction::state)
+        {
+            [] => {}
+            state => {
+                sink.tensor(CORRECTION, state)?;
+                sink.bytes(CORRECTION_STEPS, &self.steps.to_le_bytes())?;
+            }
+        }
+        if self.trains_ahead {
+            let mut values = vec![0.0; self.trainer.parameters()];
+            self.here()?.read(0, &mut values);
+            sink.tensor(PARAMETERS, &values)?;
+        }
+        self.here()?.save(sink)
+    }
+
+    /// Takes the trainer's state back.
+    ///
+    /// # Errors
+    /// When something is missing or does not fit.
+    pub fn load(&mut self, source: &dyn StateSource) -> Result<(), StateError> {
+        let kept = self.read_correction(source)?;
+        let parameters = self.read_parameters(source)?;
+        let trainer = self.here()?;
+        trainer.load(source)?;
+        if let Some(values) = parameters {
+            trainer.write(0, &values);
+        }
+        self.steps = 0;
+        if let (Some(correction), Some((state, steps))) = (&mut self.correction, kept) {
+            correction.state_mut().copy_from_slice(&state);
+            self.steps = steps;
+        }
+        Ok(())
+    }
+
+    fn here(&mut self) -> Result<&mut dyn Trainer, StateError> {
+        let missing = |error: TrainError| StateError::Host(error.to_string());
+        self.trainer.here().map_err(missing)
+    }
+
+    /// Reads the parameters, where a checkpoint holds them.
+    fn read_parameters(&self, source: &dyn StateSource) -> Result<Option<Vec<f32>>, StateError> {
+        if !self.trains_ahead {
+            return Ok(None);
+        }
+        finite(source, PARAMETERS, self.trainer.parameters()).map(Some)
+    }
+
+    /// Reads the state of a correction that keeps any, and the inner steps since the last
+    /// agreement.
+    fn read_correction(
+        &self,
+        source: &dyn StateSource,
+    ) -> Result<Option<(Vec<f32>, u64)>, StateError> {
+        let len = self.correction.as_ref().map_or(0, |c| c.state().len());
+        if len == 0 {
+            return Ok(None);
+        }
+        let state = finite(source, CORRECTION, len)?;
+        Ok(Some((state, number(source, CORRECTION_STEPS)?)))
+    }
+}
+
+/// The trainer, which travels to the mix lane and back where it is at hand.
+pub(super) struct OwnTrainer {
+    /// `None` while the mix lane has it.
+    trainer: Option<Box<dyn Trainer>>,
+    /// Set where it goes to the mix lane with each cut.
+    pub(super) travels: bool,
+    /// Set while the mix lane wants it back after the order.
+    borrowed: bool,
+    parameters: usize,
+}
+
+impl OwnTrainer {
+    pub(super) fn new(trainer: Box<dyn Trainer>) -> Self {
+        Self {
+            parameters: trainer.layout().len(),
+            trainer: Some(trainer),
+            travels: false,
+            borrowed: false,
+        }
+    }
+
+    /// Number of parameters.
+    pub(super) const fn parameters(&self) -> usize {
+        self.parameters
+    }
+
+    /// The trainer.
+    ///
+    /// # Errors
+    /// Only while the daemon ends: the mix lane has ended with it.
+    pub(super) fn here(&mut self) -> Result<&mut dyn Trainer, TrainError> {
+        let ended = || TrainError::Backend("the mix lane has ended".to_owned());
+        Ok(&mut **self.trainer.as_mut().ok_or_else(ended)?)
+    }
+
+    /// Blocks that it has finished.
+    pub(super) fn finished_blocks(&self) -> u64 {
+        self.trainer.as_ref().map_or(0, |t| t.finished_blocks())
+    }
+
+    /// Takes in what the mix lane has sent, if that is the trainer; else gives the values.
+    pub(super) fn receive(&mut self, lent: Lent) -> Option<Frame> {
+        match lent {
+            Lent::Values(frame) => return Some(frame),
+            Lent::Trainer { trainer, borrowed } => {
+                self.trainer = Some(trainer);
+                self.borrowed |= borrowed;
+            }
+        }
+        None
+    }
+
+    /// Puts the trainer in.
+    pub(super) fn put(&mut self, trainer: Box<dyn Trainer>) {
+        self.trainer = Some(trainer);
+    }
+
+    /// Takes the trainer out.
+    pub(super) const fn take(&mut self) -> Option<Box<dyn Trainer>> {
+        self.trainer.take()
+    }
+
+    /// Takes the trainer out if it was borrowed.
+    pub(super) const fn take_borrowed(&mut self) -> Option<Box<dyn Trainer>> {
+        if std::mem::replace(&mut self.borrowed, false) {
+            return self.trainer.take();
+        }
+        None
+    }
+}
+
+/// Ends a stretch of training by the order's budget.
+pub(super) struct Budget<'a> {
+    pub(super) budget: StepBudget,
+    pub(super) stopwatch: &'a mut dyn Stopwatch,
+    pub(super) signals: &'a TrainSignals,
+    pub(super) correction: Option<&'a mut (dyn Correction + 'static)>,
+    pub(super) rules: &'a Rules,
+    /// The round, and its inner steps before this stretch.
+    pub(super) from: (Round, u64),
+}
+
+impl StepControl for Budget<'_> {
+    fn before(&mut self, step: InnerStep) -> Proceed {
+        let interrupted = self.signals.is_interrupted();
+        let enough = match self.budget {
+            StepBudget::Steps(count) => step.0 >= u64::from(count),
+            StepBudget::Time(time) => step.0 > 0 && self.stopwatch.elapsed(step.0) >= time,
+        };
+        if interrupted || enough {
+            Proceed::Stop
+        } else {
+            Proceed::Go
+        }
+    }
+
+    fn after(&mut self, _step: InnerStep, samples: u64) {
+        self.signals.steps.fetch_add(1, Ordering::Relaxed);
+        self.signals.samples.fetch_add(samples, Ordering::Relaxed);
+    }
+
+    fn corrects(&self) -> bool {
+        self.correction.is_some()
+    }
+
+    fn correct(&mut self, offset: usize, values: &[f32], gradient: &mut [f32]) {
+        if let Some(correction) = self.correction.as_deref_mut() {
+            correction.correct(offset, values, gradient);
+        }
+    }
+
+    fn rule(&self, step: InnerStep) -> StepRule {
+        let (round, taken) = self.from;
+        self.rules.of_step(round, taken + step.0)
+    }
+}
+
+/// The counters of a train lane, and its interrupt.
+#[derive(Debug, Default)]
+pub struct TrainSignals {
+    pub(super) interrupt: Arc<AtomicBool>,
+    pub(super) steps: AtomicU64,
+    pub(super) samples: AtomicU64,
+    pub(super) data: Vec<Arc<DataReport>>,
+}
+
+impl TrainSignals {
+    /// Ends training before the next inner step, for good: the peer is leaving.
+    pub fn interrupt(&self) {
+        self.interrupt.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_interrupted(&self) -> bool {
+        self.interrupt.load(Ordering::Relaxed)
+    }
+
+    /// Inner steps taken since the start.
+    pub fn steps(&self) -> u64 {
+        self.steps.load(Ordering::Relaxed)
+    }
+
+    /// What the trainer has found in its data.
+    pub fn data(&self) -> impl Iterator<Item = &DataReport> {
+        self.data.iter().map(Arc::as_ref)
+    }
+
+    /// Samples seen since the start.
+    pub fn samples(&self) -> u64 {
+        self.samples.load(Ordering::Relaxed)
     }
 }
 

@@ -8,7 +8,7 @@
 use super::anchor::SavedAnchor;
 use super::codec_state::CodecState;
 use super::common::Common;
-use super::held::Held;
+use super::frame::Held;
 use super::host::Host;
 use super::mix_lane::MixLane;
 use crate::state::{StateError, StateSink, StateSource, finite};
@@ -64,7 +64,7 @@ impl MixLane {
         out.write_all(&round.0.to_le_bytes())?;
         out.write_all(&core.anchor.inner_steps().to_le_bytes())?;
         core.anchor.write(out)?;
-        if let Some(common) = self.mixer.common() {
+        if let Some(common) = &core.contributions.common {
             let mut bytes = Vec::new();
             common.write(&mut bytes);
             out.write_all(&bytes)?;
@@ -98,7 +98,7 @@ impl MixLane {
         let rest = &room[..];
         // No grid has a codec that keeps something in common, so what follows the values is the one or
         // the other.
-        let (common, note) = match self.mixer.common() {
+        let (common, note) = match self.core.contributions.common.as_ref() {
             Some(_) => {
                 let common = Common::read(rest, self.core.places.ranges())
                     .ok_or_else(|| bad("what the codec keeps in common is malformed"))?;
@@ -133,9 +133,7 @@ impl MixLane {
         read.map_err(unread)?;
         self.collect();
         self.start_over();
-        if let Some(common) = common {
-            self.mixer.set_common(common);
-        }
+        self.core.contributions.common = common;
         Ok(Done::Loaded {
             digests: self.digests(),
             note,
@@ -161,7 +159,7 @@ impl MixLane {
             sink.tensor(RESIDUAL, residual)?;
         }
         core.contributions.state.save(sink)?;
-        if let Some(common) = self.mixer.common() {
+        if let Some(common) = &core.contributions.common {
             common.save(sink)?;
         }
         core.anchor.save_outer(sink)?;
@@ -193,7 +191,7 @@ impl MixLane {
         let eager = core.ahead.eager.as_ref().map(|eager| eager.read(source));
         let ema = core.ema.as_ref().map(|ema| ema.read(source));
         let fragments = core.places.ranges();
-        let common = self.mixer.common();
+        let common = core.contributions.common.as_ref();
         let common = common.map(|_| Common::load(source, fragments));
         Ok(Saved {
             anchor: core.anchor.read(source)?,
@@ -213,9 +211,7 @@ impl MixLane {
         let core = &mut self.core;
         core.contributions.residual = saved.residual;
         core.contributions.state = saved.codec;
-        if let Some(common) = saved.common {
-            self.mixer.set_common(common);
-        }
+        core.contributions.common = saved.common;
         if let (Some(ema), Some(values)) = (&mut core.ema, saved.ema) {
             ema.restore(values);
         }
@@ -276,9 +272,10 @@ impl MixLane {
             reason: "it does not say of each fragment what the trainer takes over".to_owned(),
         })?;
         let len = self.core.anchor.values.len();
-        let values = match held.iter().any(|held| held.needs_values()) {
-            true => finite(source, PENDING_VALUES, len)?,
-            false => vec![0.0; len],
+        let values = if held.iter().any(|held| held.needs_values()) {
+            finite(source, PENDING_VALUES, len)?
+        } else {
+            vec![0.0; len]
         };
         Ok(Some((held, values)))
     }

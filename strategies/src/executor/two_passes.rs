@@ -1,51 +1,54 @@
 //! Rounds of two passes: bases, second contributions, and what they are together.
 
-use super::codecs::{Codecs, bad_slice, bytes_are_gone};
-use super::common::Common;
+use super::codecs::{Codecs, add_decoded, bad_slice, bytes_are_gone, encoded};
 use super::contributions::Contributions;
 use super::host::Host;
 use super::mix_core::MixCore;
-use super::mix_lane::MixLane;
-use crate::aggregate::{RMS_MAX, quarantine};
+use super::mixer::foreign;
 use crate::compress::{Bad, Codec, CodecError, EncodeContext, Joined, TwoPasses};
 use bytes::Bytes;
-use murmurate_protocol::{Attempt, Digest, Done, FragmentId, Part, SliceId, WorkError};
+use murmurate_protocol::{Attempt, Done, FragmentId, Order, Part, SliceId, WorkError};
 use std::ops::Range;
 
-impl MixLane {
-    /// Encodes a basis, a second contribution, or what is joined.
+impl MixCore {
+    /// Performs an order of codecs whose members contribute twice: encodes a basis, a second contribution, or what
+    /// is joined.
     pub(super) fn encode_pass(
         &mut self,
-        (slice, of): (SliceId, u16),
-        basis: Option<SliceId>,
-        inputs: &[(SliceId, f64)],
+        order: &Order,
         host: &dyn Host,
     ) -> Result<Done, WorkError> {
-        let (core, common) = (&mut self.core, self.mixer.common());
-        let len = core.places.shard(slice.fragment, slice.shard, of).len();
-        let bound = core.codecs.of(&slice).bytes_bound().of(len as u64);
-        let mut out = host.room(usize::try_from(bound).unwrap_or(0));
-        match (slice.part, basis) {
-            (Part::Second, Some(basis)) => {
-                core.encode_second((slice, of), basis, common, &mut out, host)?;
+        let (Order::EncodeBasis { slice, of, .. }
+        | Order::EncodeSecond { slice, of, .. }
+        | Order::EncodeJoined { slice, of, .. }) = order
+        else {
+            return Err(foreign("encode in two passes"));
+        };
+        let (slice, of) = (*slice, *of);
+        let len = self.places.shard(slice.fragment, slice.shard, of).len();
+        let mut out = self.codecs.room(&slice, len, host);
+        match order {
+            Order::EncodeSecond { basis, .. } => {
+                self.encode_second(slice, of, *basis, &mut out, host)?;
             }
-            _ => core.combine_pass((slice, of), basis, inputs, common, &mut out, host)?,
+            Order::EncodeJoined { basis, inputs, .. } => {
+                self.combine_pass(slice, of, Some(*basis), inputs, &mut out, host)?;
+            }
+            Order::EncodeBasis { inputs, .. } => {
+                self.combine_pass(slice, of, None, inputs, &mut out, host)?;
+            }
+            _ => {}
         }
-        let digest = (slice.part == Part::Aggregate).then(|| Digest::of(&out));
-        let bytes = out.len() as u64;
-        host.put(slice, host.keep(out));
-        Ok(Done::Encoded { bytes, digest })
+        Ok(encoded(slice, out, host))
     }
-}
 
-impl MixCore {
     /// The owner's work on a shard: a basis of first contributions, or second ones joined to a basis.
     fn combine_pass(
         &mut self,
-        (slice, of): (SliceId, u16),
+        slice: SliceId,
+        of: u16,
         basis: Option<SliceId>,
         inputs: &[(SliceId, f64)],
-        common: Option<&Common>,
         out: &mut Vec<u8>,
         host: &dyn Host,
     ) -> Result<(), WorkError> {
@@ -57,9 +60,8 @@ impl MixCore {
         let bytes = bytes.collect::<Result<Vec<Bytes>, _>>()?;
         let weights = inputs.iter().map(|(_, weight)| (weight / total) as f32);
         let weighed: Vec<(&[u8], f32)> = bytes.iter().map(|b| b.as_ref()).zip(weights).collect();
-        let place = (slice, of, &range);
         let (twice, joins, context) =
-            open(&mut self.codecs, &mut self.contributions, place, common);
+            open(&mut self.codecs, &mut self.contributions, slice, of, &range);
         let named = |Bad { at, error }: Bad| bad_slice(inputs[at].0, error.to_string());
         let len = range.len();
         let Some(basis) = basis else {
@@ -88,9 +90,9 @@ impl MixCore {
     /// Encodes this peer's second contribution.
     fn encode_second(
         &mut self,
-        (slice, of): (SliceId, u16),
+        slice: SliceId,
+        of: u16,
         basis: SliceId,
-        common: Option<&Common>,
         out: &mut Vec<u8>,
         host: &dyn Host,
     ) -> Result<(), WorkError> {
@@ -106,8 +108,8 @@ impl MixCore {
                 trained.to_vec()
             }
         };
-        let place = (slice, of, &range);
-        let (twice, _, context) = open(&mut self.codecs, &mut self.contributions, place, common);
+        let (twice, _, context) =
+            open(&mut self.codecs, &mut self.contributions, slice, of, &range);
         let encoded = twice.second(&values, &bytes, &context, out);
         encoded.map_err(|error| bad_slice(basis, error.to_string()))?;
         self.contributions.opened(slice, basis);
@@ -118,7 +120,6 @@ impl MixCore {
     pub(super) fn take_back(
         &mut self,
         fragment: FragmentId,
-        common: Option<&Common>,
         host: &dyn Host,
     ) -> Result<(), WorkError> {
         let own = self.contributions.encoded_of(fragment);
@@ -127,19 +128,17 @@ impl MixCore {
         }
         let (codecs, places) = (&mut self.codecs, &self.places);
         let values = Some((&mut self.local, &self.anchor.values[..]));
-        self.contributions
-            .undo(codecs, places, own, values, (common, host))
+        self.contributions.undo(codecs, places, own, values, host)
     }
 
-    /// A round of two passes was applied: takes what counted of this peer out of its residual, and gives
-    /// what all members keep in common from now on.
+    /// A round of two passes was applied: takes what counted of this peer out of its residual, and keeps
+    /// what all members have in common from now on.
     pub(super) fn settle_passes(
         &mut self,
         fragment: FragmentId,
         decided: &[SliceId],
-        common: &Common,
         host: &dyn Host,
-    ) -> Result<Vec<Vec<f32>>, WorkError> {
+    ) -> Result<(), WorkError> {
         let of = u16::try_from(decided.len()).unwrap_or(u16::MAX);
         let mut kept = Vec::with_capacity(decided.len());
         for aggregate in decided {
@@ -148,18 +147,17 @@ impl MixCore {
                 .get(aggregate)
                 .ok_or_else(|| bytes_are_gone(*aggregate))?;
             let own = self.contributions.close(aggregate);
-            let residual = self.contributions.residual.take();
-            let place = (*aggregate, of, &range);
+            let mut residual = self.contributions.residual.take();
             let (twice, _, context) = open(
                 &mut self.codecs,
                 &mut self.contributions,
-                place,
-                Some(common),
+                *aggregate,
+                of,
+                &range,
             );
             let mut next = Vec::new();
             twice.keep(&bytes, range.len(), &context, &mut next);
             kept.push(next);
-            let mut residual = residual;
             if let (Some((second, basis)), Some(residual)) = (own, &mut residual)
                 && let (Some(second), Some(basis)) = (host.get(&second), host.get(&basis))
             {
@@ -175,25 +173,25 @@ impl MixCore {
             self.contributions.residual = residual;
         }
         self.contributions.forget(fragment);
-        Ok(kept)
+        if let Some(common) = &mut self.contributions.common {
+            common.set_shards(fragment, &kept);
+        }
+        Ok(())
     }
 }
 
-/// Whether an encoding decodes to values that may enter the model.
+/// Checks that an encoding decodes to values that may enter the model.
 fn usable(codec: &dyn Codec, bytes: &[u8], len: usize) -> Result<(), String> {
-    let mut values = vec![0.0; len];
-    let decoded = codec.decode_add(bytes, 1.0, &mut values);
-    decoded.map_err(|error| error.to_string())?;
-    quarantine(&values, RMS_MAX).map_err(|error| error.to_string())?;
-    Ok(())
+    add_decoded(codec, bytes, 1.0, &mut vec![0.0; len])
 }
 
 /// The codec of a run of two passes, the codec of what is joined, and the context of a first contribution.
 fn open<'a>(
     codecs: &'a mut Codecs,
     contributions: &'a mut Contributions,
-    (slice, of, range): (SliceId, u16, &Range<usize>),
-    common: Option<&'a Common>,
+    slice: SliceId,
+    of: u16,
+    range: &Range<usize>,
 ) -> (&'a mut dyn TwoPasses, &'a dyn Codec, EncodeContext<'a>) {
     let first = SliceId {
         part: Part::Contribution,
@@ -201,7 +199,7 @@ fn open<'a>(
         ..slice
     };
     let mut context = contributions.state.context(&codecs.plan, &first, of, range);
-    if let Some(common) = common {
+    if let Some(common) = &contributions.common {
         context.shared = common.shared_of(slice.fragment, slice.shard, of);
     }
     let twice = codecs.contribution.of_mut(first.fragment).two_passes();

@@ -4,13 +4,11 @@
 use super::rule::Rule;
 use super::squeezed::Squeezed;
 use crate::aggregate::Aggregator;
-use crate::compress::{Codec, EncodeContext, F32};
-use crate::executor::common::Common;
+use crate::executor::codecs::encode_plain;
 use crate::executor::force::End;
 use crate::executor::host::Host;
-use crate::executor::memory::Stores;
 use crate::executor::mix_core::MixCore;
-use crate::executor::mixer::{Mixer, foreign};
+use crate::executor::mixer::{Mixer, Stores, foreign};
 use murmurate_protocol::{Done, FragmentId, Order, SliceId, StoreId, WorkError};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -26,27 +24,18 @@ pub(super) struct Agreed {
     spare: Vec<f32>,
     /// In a grid: means of a row's contributions, each with the shard that it is of.
     rows: BTreeMap<FragmentId, (Range<usize>, Vec<f32>)>,
-    /// What all members keep in common; only of codecs whose members contribute twice.
-    common: Option<Common>,
-    /// Whether reductions are of parameters, and take the place of this peer's.
+    /// Set where reductions are of parameters, and take the place of this peer's.
     replaces: bool,
 }
 
 impl Agreed {
-    /// With `in_common`, members contribute twice and keep something in common of this many fragments.
-    pub(super) fn new(
-        rule: Option<Box<dyn Aggregator>>,
-        squeezes: bool,
-        replaces: bool,
-        in_common: Option<usize>,
-    ) -> Self {
+    pub(super) fn new(rule: Option<Box<dyn Aggregator>>, squeezes: bool, replaces: bool) -> Self {
         Self {
             rule: Rule::new(rule),
             squeezed: squeezes.then(Squeezed::default),
             shards: BTreeMap::new(),
             spare: Vec::new(),
             rows: BTreeMap::new(),
-            common: in_common.map(Common::new),
             replaces,
         }
     }
@@ -55,7 +44,9 @@ impl Agreed {
     fn sum_row(
         &mut self,
         core: &MixCore,
-        (fragment, shard, of): (FragmentId, u16, u16),
+        fragment: FragmentId,
+        shard: u16,
+        of: u16,
         inputs: &[(SliceId, f64)],
         host: &dyn Host,
     ) -> Result<Done, WorkError> {
@@ -74,9 +65,7 @@ impl Agreed {
         let part = core.places.shard(slice.fragment, slice.shard, of);
         let from = part.start.checked_sub(held.start)?;
         let values = mean.get(from..from + part.len())?;
-        let mut memory = Vec::new();
-        let mut context = EncodeContext::seeded(0, &mut memory);
-        F32.encode(values, &mut context, out);
+        encode_plain(values, out);
         Some(())
     }
 }
@@ -100,7 +89,7 @@ impl Mixer for Agreed {
                 shard,
                 of,
                 inputs,
-            } => return self.sum_row(core, (*fragment, *shard, *of), inputs, host),
+            } => return self.sum_row(core, *fragment, *shard, *of, inputs, host),
             _ => return Err(foreign("combine")),
         };
         let len = core.places.shard(*fragment, *shard, *of).len();
@@ -133,7 +122,7 @@ impl Mixer for Agreed {
             reason: "there is no reduction to encode".to_owned(),
         })?;
         match &mut self.squeezed {
-            Some(squeezed) => squeezed.encode(&mut core.codecs, (slice, of), &reduced, out),
+            Some(squeezed) => squeezed.encode(&mut core.codecs, slice, of, &reduced, out),
             None => core.codecs.encode_aggregate(&slice, &reduced, None, out),
         }
         // All members, the owner included, continue with the encoded bytes. Kept until the end of the
@@ -149,16 +138,17 @@ impl Mixer for Agreed {
         decided: &[SliceId],
         host: &dyn Host,
     ) -> Result<(), WorkError> {
-        if let Some(common) = self.common.as_ref().filter(|_| end.keep_local) {
-            core.take_back(end.fragment, Some(common), host)?;
+        let twice = core.contributions.common.is_some();
+        if twice && end.keep_local {
+            core.take_back(end.fragment, host)?;
         }
-        match self.replaces {
-            true => core.replace_by(end, decided, host)?,
-            false => core.apply_aggregates(end, decided, host)?,
+        if self.replaces {
+            core.replace_by(end, decided, host)?;
+        } else {
+            core.apply_aggregates(end, decided, host)?;
         }
-        if let Some(common) = &mut self.common {
-            let kept = core.settle_passes(end.fragment, decided, common, host)?;
-            common.set_shards(end.fragment, &kept);
+        if twice {
+            core.settle_passes(end.fragment, decided, host)?;
         }
         self.rows.remove(&end.fragment);
         if let Some(squeezed) = &mut self.squeezed {
@@ -178,19 +168,8 @@ impl Mixer for Agreed {
         }
     }
 
-    fn common(&self) -> Option<&Common> {
-        self.common.as_ref()
-    }
-
-    fn set_common(&mut self, common: Common) {
-        self.common = Some(common);
-    }
-
     fn start_over(&mut self, _core: &mut MixCore) {
         self.rows.clear();
-        if let Some(common) = &mut self.common {
-            common.clear();
-        }
         if let Some(squeezed) = &mut self.squeezed {
             squeezed.clear();
         }
@@ -205,7 +184,6 @@ impl Mixer for Agreed {
             .map(|(_, mean)| mean.len())
             .sum::<usize>();
         Stores {
-            codec: self.common.as_ref().map_or(0, Common::len),
             shards: self.rule.len() + reduced + squeezed + self.spare.len() + rows,
             ..Stores::default()
         }

@@ -5,11 +5,10 @@
 use crate::aggregate::{RMS_MAX, quarantine};
 use crate::executor::codecs::bad_slice;
 use crate::executor::force::End;
-use crate::executor::held::Held;
+use crate::executor::frame::Held;
 use crate::executor::host::Host;
-use crate::executor::memory::Stores;
 use crate::executor::mix_core::MixCore;
-use crate::executor::mixer::{Mixer, foreign};
+use crate::executor::mixer::{Mixer, Stores, foreign};
 use crate::outer::{StalenessWeight, compensate_delay};
 use murmurate_protocol::{
     CenterPlan, Done, ExchangeKind, FragmentId, Order, SliceId, StoreId, WorkError,
@@ -72,7 +71,8 @@ impl Center {
     fn reset(
         &mut self,
         core: &MixCore,
-        (place, of): (Place, u16),
+        place: Place,
+        of: u16,
         copy: Option<SliceId>,
         host: &dyn Host,
     ) -> Result<(), WorkError> {
@@ -106,7 +106,8 @@ impl Center {
     fn move_by(
         &mut self,
         core: &mut MixCore,
-        (place, of): (Place, u16),
+        place: Place,
+        of: u16,
         inputs: &[(SliceId, u64)],
         host: &dyn Host,
     ) -> Result<(), WorkError> {
@@ -118,7 +119,7 @@ impl Center {
         let versions = self.versions.remove(&place);
         let mut versions = versions.unwrap_or_default();
         let moved = match self.rule.elastic {
-            None => self.move_by_deltas(core, range, &mut center, (inputs, &versions), host),
+            None => self.move_by_deltas(core, range, &mut center, inputs, &versions, host),
             Some(alpha) => self.move_elastically(core, alpha, &mut center, inputs, host),
         };
         if let (Some(before), Ok(())) = (before, &moved) {
@@ -137,7 +138,8 @@ impl Center {
         core: &mut MixCore,
         range: Range<usize>,
         center: &mut [f32],
-        (inputs, versions): (&[(SliceId, u64)], &Versions),
+        inputs: &[(SliceId, u64)],
+        versions: &Versions,
         host: &dyn Host,
     ) -> Result<(), WorkError> {
         let mut sum = vec![0.0; center.len()];
@@ -197,13 +199,13 @@ impl Mixer for Center {
                 shard,
                 of,
                 copy,
-            } => self.reset(core, ((*fragment, *shard), *of), *copy, host)?,
+            } => self.reset(core, (*fragment, *shard), *of, *copy, host)?,
             Order::MoveCenter {
                 fragment,
                 shard,
                 of,
                 inputs,
-            } => self.move_by(core, ((*fragment, *shard), *of), inputs, host)?,
+            } => self.move_by(core, (*fragment, *shard), *of, inputs, host)?,
             _ => return Err(foreign("combine")),
         }
         Ok(Done::Combined)

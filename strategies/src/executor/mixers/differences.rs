@@ -20,15 +20,11 @@
 //! "Communication Compression for Decentralized Training", algorithm 1 (DCD) and 2 (ECD). Special
 //! case: a lossless codec is D-PSGD's `X W` in both.
 
-use super::mixed::Mixed;
-use crate::aggregate::{RMS_MAX, quarantine};
 use crate::compress::Codec;
-use crate::executor::codecs::{bad_slice, bytes_are_gone};
-use crate::executor::force::End;
+use crate::executor::codecs::{add_decoded, bad_slice, bytes_are_gone};
 use crate::executor::host::Host;
-use crate::executor::memory::Stores;
 use crate::executor::mix_core::MixCore;
-use crate::executor::mixer::{Mixer, foreign};
+use crate::executor::mixer::{Mixer, Stores, foreign};
 use murmurate_protocol::{
     CopyPlan, Done, FragmentId, Order, Part, PeerId, Round, SliceId, StoreId, WorkError,
 };
@@ -47,7 +43,6 @@ struct Copy {
 /// The copies that one peer holds, its own among them.
 #[derive(Debug)]
 pub(super) struct Differences {
-    mixed: Mixed,
     plan: CopyPlan,
     copies: BTreeMap<(FragmentId, PeerId), Copy>,
     /// The peer that this is, once it has encoded something.
@@ -62,9 +57,8 @@ fn time(round: Round) -> f32 {
 }
 
 impl Differences {
-    pub(super) fn new(fragments: usize, plan: CopyPlan) -> Self {
+    pub(super) const fn new(plan: CopyPlan) -> Self {
         Self {
-            mixed: Mixed::new(fragments),
             plan,
             copies: BTreeMap::new(),
             me: None,
@@ -76,7 +70,8 @@ impl Differences {
     fn moved(
         &mut self,
         copy: &[f32],
-        (slice, bytes): (SliceId, &[u8]),
+        slice: SliceId,
+        bytes: &[u8],
         codec: &dyn Codec,
     ) -> Result<(), String> {
         let scratch = &mut self.scratch;
@@ -92,10 +87,7 @@ impl Differences {
                 share
             }
         };
-        let added = codec.decode_add(bytes, share, scratch);
-        added.map_err(|error| error.to_string())?;
-        let within = quarantine(scratch, RMS_MAX);
-        within.map(|_| ()).map_err(|error| error.to_string())
+        add_decoded(codec, bytes, share, scratch)
     }
 
     /// Takes one slice into the copy of its origin. The copy has not changed when it fails.
@@ -126,11 +118,9 @@ impl Differences {
         // A mix that failed has perhaps taken the first of its slices. After a whole copy all are
         // taken again.
         let whole = slice.part == Part::Aggregate;
-        let done = copy.taken.is_some_and(|taken| match whole {
-            true => taken == slice,
-            false => taken.attempt == slice.attempt && slice.round <= taken.round,
-        });
-        if done {
+        let past = |taken: SliceId| taken.attempt == slice.attempt && slice.round <= taken.round;
+        let done = |taken: SliceId| if whole { taken == slice } else { past(taken) };
+        if copy.taken.is_some_and(done) {
             return Ok(());
         }
         let bytes = host.get(&slice).ok_or_else(|| bytes_are_gone(slice))?;
@@ -138,11 +128,9 @@ impl Differences {
         if whole {
             self.scratch.clear();
             self.scratch.resize(len, 0.0);
-            let decoded = codec.decode_add(&bytes, 1.0, &mut self.scratch);
-            decoded.map_err(|error| bad(error.to_string()))?;
-            quarantine(&self.scratch, RMS_MAX).map_err(|error| bad(error.to_string()))?;
+            add_decoded(codec, &bytes, 1.0, &mut self.scratch).map_err(bad)?;
         } else if copy.values.len() == len {
-            self.moved(&copy.values, (slice, &bytes), codec)
+            self.moved(&copy.values, slice, &bytes, codec)
                 .map_err(bad)?;
         } else {
             return Err(bad("there is nothing that it differs from".to_owned()));
@@ -182,12 +170,9 @@ impl Differences {
                 own.before.copy_from_slice(x);
             }
         }
-        let codecs = &mut core.codecs;
-        let state = &mut core.contributions.state;
-        let mut context = state.context(&codecs.plan, &slice, 1, &range);
-        let codec = codecs.contribution.of_mut(slice.fragment);
-        codec.encode(&self.scratch, &mut context, out);
-        let moved = self.moved(&own.values, (slice, out), codec);
+        core.encode_values(slice, &self.scratch, out);
+        let codec = core.codecs.of(&slice);
+        let moved = self.moved(&own.values, slice, out, codec);
         if moved.is_ok() {
             std::mem::swap(&mut self.scratch, &mut own.values);
         }
@@ -216,10 +201,7 @@ impl Differences {
                 own.before.extend_from_slice(x);
             }
         }
-        let codecs = &mut core.codecs;
-        let state = &mut core.contributions.state;
-        let mut context = state.context(&codecs.plan, &slice, 1, &range);
-        codecs.aggregate.encode(&own.values, &mut context, out);
+        core.encode_values(slice, &own.values, out);
         Ok(())
     }
 
@@ -255,6 +237,8 @@ impl Differences {
     }
 }
 
+// The copies stay what the neighbours hold when the anchor is replaced: the next difference leads to the new
+// one.
 impl Mixer for Differences {
     fn combine(
         &mut self,
@@ -269,7 +253,7 @@ impl Mixer for Differences {
             return Err(foreign("combine"));
         };
         let mixed = self.mix(core, *fragment, inputs, host);
-        self.mixed.set(*fragment, mixed.is_ok());
+        core.mixed[usize::from(fragment.0)] = mixed.is_ok();
         mixed.map(|()| Done::Combined)
     }
 
@@ -293,26 +277,6 @@ impl Mixer for Differences {
                 reason: format!("there are no differences in {store:?}"),
             }),
         }
-    }
-
-    fn apply(
-        &mut self,
-        core: &mut MixCore,
-        end: End,
-        _decided: &[SliceId],
-        _host: &dyn Host,
-    ) -> Result<(), WorkError> {
-        self.mixed.end(core, end.fragment, false);
-        Ok(())
-    }
-
-    fn cut(&mut self, _core: &mut MixCore) {
-        self.mixed.clear();
-    }
-
-    fn start_over(&mut self, _core: &mut MixCore) {
-        // The copies stay what the neighbours hold: the next difference leads to the new anchor.
-        self.mixed.clear();
     }
 
     fn forget(&mut self, _core: &mut MixCore, peer: PeerId) {

@@ -6,31 +6,25 @@ use crate::aggregate::{Aggregator, RMS_MAX, quarantine};
 use crate::compress::{Agreed, Bad, Contributed, Gathering};
 use crate::executor::codec_state::seeds;
 use crate::executor::codecs::{bad_slice, bytes_are_gone};
-use crate::executor::common::Common;
 use crate::executor::force::End;
-use crate::executor::held::Held;
+use crate::executor::frame::Held;
 use crate::executor::host::Host;
-use crate::executor::memory::Stores;
 use crate::executor::mix_core::MixCore;
-use crate::executor::mixer::{Mixer, foreign};
+use crate::executor::mixer::{Mixer, Stores, foreign};
 use bytes::Bytes;
 use murmurate_protocol::{Done, Order, SliceId, WorkError};
 
 /// Moves that every member computes itself.
 pub(super) struct Gathered {
     rule: Rule,
-    /// What all members keep in common; only of codecs that keep anything.
-    common: Option<Common>,
     /// Room for the move of the anchor.
     moved: Vec<f32>,
 }
 
 impl Gathered {
-    /// With `in_common`, the codec keeps something in common for each of this many fragments.
-    pub(super) fn new(rule: Option<Box<dyn Aggregator>>, in_common: Option<usize>) -> Self {
+    pub(super) fn new(rule: Option<Box<dyn Aggregator>>) -> Self {
         Self {
             rule: Rule::new(rule),
-            common: in_common.map(Common::new),
             moved: Vec::new(),
         }
     }
@@ -74,33 +68,17 @@ impl Mixer for Gathered {
             return Ok(());
         }
         let moved = &mut self.moved;
-        match &mut self.common {
-            Some(common) => gather_in_common(core, common, end, inputs, moved, host)?,
-            None => {
-                let len = core.places.of(end.fragment).len();
-                self.rule.reduce(&core.codecs, moved, len, inputs, host)?;
-            }
+        if core.contributions.common.is_some() {
+            gather_in_common(core, end, inputs, moved, host)?;
+        } else {
+            let len = core.places.of(end.fragment).len();
+            self.rule.reduce(&core.codecs, moved, len, inputs, host)?;
         }
         core.put_in_force(end, moved)
     }
 
-    fn start_over(&mut self, _core: &mut MixCore) {
-        if let Some(common) = &mut self.common {
-            common.clear();
-        }
-    }
-
-    fn common(&self) -> Option<&Common> {
-        self.common.as_ref()
-    }
-
-    fn set_common(&mut self, common: Common) {
-        self.common = Some(common);
-    }
-
     fn stores(&self) -> Stores {
         Stores {
-            codec: self.common.as_ref().map_or(0, Common::len),
             shards: self.rule.len() + self.moved.len(),
             ..Stores::default()
         }
@@ -111,7 +89,6 @@ impl Mixer for Gathered {
 /// nothing has changed.
 fn gather_in_common(
     core: &mut MixCore,
-    common: &mut Common,
     End {
         round, fragment, ..
     }: End,
@@ -119,6 +96,9 @@ fn gather_in_common(
     moved: &mut Vec<f32>,
     host: &dyn Host,
 ) -> Result<(), WorkError> {
+    let Some(common) = &core.contributions.common else {
+        return Ok(());
+    };
     let range = core.places.of(fragment);
     let total: f64 = inputs.iter().map(|(_, weight)| weight).sum();
     let bytes = inputs.iter().map(|(slice, _)| {
@@ -154,7 +134,9 @@ fn gather_in_common(
     let residual = residual.map(|residual| &mut residual[range.clone()]);
     let mut next = Vec::new();
     codec.settle(&agreed, moved, residual, &mut next);
-    common.advance(codec, inputs, &bytes, next, range.len());
+    if let Some(common) = &mut core.contributions.common {
+        common.advance(codec, inputs, &bytes, next, range.len());
+    }
     Ok(())
 }
 

@@ -1,20 +1,22 @@
 //! Gossip, push, pull and pairs: each round ends with a weighted mean of parameters. Without any
 //! exchange the mean is of this peer's parameters alone.
 
-use super::mixed::Mixed;
+use super::mixed::{mean, mean_of_parts};
+use super::rule::Rule;
 use crate::aggregate::Aggregator;
 use crate::correct::Companion;
 use crate::executor::force::End;
-use crate::executor::held::Held;
+use crate::executor::frame::Held;
 use crate::executor::host::Host;
-use crate::executor::memory::Stores;
 use crate::executor::mix_core::MixCore;
-use crate::executor::mixer::Mixer;
+use crate::executor::mixer::{Mixer, Stores};
 use murmurate_protocol::{Done, FragmentId, Order, SliceId, WorkError};
 
 /// Means of parameters.
 pub(super) struct Gossip {
-    mixed: Mixed,
+    rule: Rule,
+    /// Room for a slice, where slices are parts of the parameters.
+    part: Option<Vec<f32>>,
     anchors: Option<Anchors>,
 }
 
@@ -30,7 +32,8 @@ impl Gossip {
     pub(super) fn new(
         fragments: usize,
         companion: Companion,
-        (rule, parts): (Option<Box<dyn Aggregator>>, bool),
+        rule: Option<Box<dyn Aggregator>>,
+        parts: bool,
     ) -> Self {
         let anchors = match companion {
             Companion::Anchors { lr, pull } => Some(Anchors {
@@ -41,7 +44,8 @@ impl Gossip {
             _ => None,
         };
         Self {
-            mixed: Mixed::new(fragments).by(rule, parts),
+            rule: Rule::new(rule),
+            part: parts.then(Vec::new),
             anchors,
         }
     }
@@ -54,7 +58,14 @@ impl Mixer for Gossip {
         order: &Order,
         host: &dyn Host,
     ) -> Result<Done, WorkError> {
-        self.mixed.combine(core, order, host)
+        core.mix_by(order, |codecs, local, mix, keep, inputs| {
+            let own = Some((local, keep as f32));
+            let compared = self.rule.compare(codecs, own, mix, inputs, host);
+            compared.unwrap_or_else(|| match &mut self.part {
+                Some(part) => mean_of_parts(codecs, local, mix, keep, inputs, host, part),
+                None => mean(codecs, local, mix, keep, inputs, host),
+            })
+        })
     }
 
     fn apply(
@@ -64,7 +75,7 @@ impl Mixer for Gossip {
         _decided: &[SliceId],
         _host: &dyn Host,
     ) -> Result<(), WorkError> {
-        self.mixed.end(core, end.fragment, false);
+        core.end_mixed(end.fragment, false);
         if let Some(anchors) = &mut self.anchors {
             anchors.end(core, end.fragment);
         }
@@ -72,7 +83,6 @@ impl Mixer for Gossip {
     }
 
     fn cut(&mut self, core: &mut MixCore) {
-        self.mixed.clear();
         if let Some(anchors) = &mut self.anchors {
             // The second half of the contribution is the anchor itself.
             let parameters = core.places.parameters();
@@ -83,7 +93,6 @@ impl Mixer for Gossip {
     }
 
     fn start_over(&mut self, _core: &mut MixCore) {
-        self.mixed.clear();
         if let Some(anchors) = &mut self.anchors {
             anchors.ended.fill(false);
         }
@@ -91,7 +100,7 @@ impl Mixer for Gossip {
 
     fn stores(&self) -> Stores {
         Stores {
-            shards: self.mixed.len(),
+            shards: self.rule.len() + self.part.as_ref().map_or(0, Vec::len),
             ..Stores::default()
         }
     }

@@ -1,30 +1,17 @@
 //! Means of groups: one member sums the parameters of all, and each mixes with the mean.
 
-use super::mixed::Mixed;
-use crate::executor::force::End;
 use crate::executor::host::Host;
-use crate::executor::memory::Stores;
 use crate::executor::mix_core::MixCore;
-use crate::executor::mixer::Mixer;
+use crate::executor::mixer::{Mixer, Stores};
 use murmurate_protocol::{Done, FragmentId, Order, SliceId, StoreId, WorkError};
 
 /// Means that one member of a group makes.
+#[derive(Default)]
 pub(super) struct Grouped {
-    mixed: Mixed,
     /// Room for the mean of one fragment.
     sum: Vec<f32>,
     /// Of which fragment it is, until it is encoded.
     of: Option<FragmentId>,
-}
-
-impl Grouped {
-    pub(super) fn new(fragments: usize) -> Self {
-        Self {
-            mixed: Mixed::new(fragments),
-            sum: Vec::new(),
-            of: None,
-        }
-    }
 }
 
 impl Mixer for Grouped {
@@ -41,7 +28,7 @@ impl Mixer for Grouped {
             fragment, inputs, ..
         } = order
         else {
-            return self.mixed.combine(core, order, host);
+            return core.mix(order, host);
         };
         self.of = None;
         self.sum.resize(core.places.of(*fragment).len(), 0.0);
@@ -68,25 +55,6 @@ impl Mixer for Grouped {
         }
         core.codecs.encode_aggregate(&slice, &self.sum, None, out);
         Ok(())
-    }
-
-    fn apply(
-        &mut self,
-        core: &mut MixCore,
-        end: End,
-        _decided: &[SliceId],
-        _host: &dyn Host,
-    ) -> Result<(), WorkError> {
-        self.mixed.end(core, end.fragment, false);
-        Ok(())
-    }
-
-    fn cut(&mut self, _core: &mut MixCore) {
-        self.mixed.clear();
-    }
-
-    fn start_over(&mut self, _core: &mut MixCore) {
-        self.mixed.clear();
     }
 
     fn stores(&self) -> Stores {

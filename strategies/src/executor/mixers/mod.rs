@@ -3,9 +3,9 @@
 //! | mixer | exchanges | own stores |
 //! |---|---|---|
 //! | `agreed` | all-reduce, parameter server in step, means over cells | reductions of owned shards, what the codec left out of them |
-//! | `gathered` | gathered | what the codec keeps in common |
+//! | `gathered` | gathered | room for the move of the anchor |
 //! | `center` | parameter server without a common round | owned shards, their earlier versions |
-//! | `gossip` | none, gossip, push, pull, pairs | which fragments are mixed |
+//! | `gossip` | none, gossip, push, pull, pairs | what a rule compares |
 //! | `replicas` | replicas | copies that neighbours hold of each other |
 //! | `differences` | differences | copies of this peer and of its neighbours |
 //! | `grouped` | pull, of means of groups | room for the next mean |
@@ -59,7 +59,7 @@ pub enum Mixing {
     Gossip {
         /// How this peer's parameters, which come first, and those of others become one.
         rule: Option<Box<dyn Aggregator>>,
-        /// Whether slices are parts of the parameters: what a slice does not have stays.
+        /// Set where slices are parts of the parameters: what a slice does not have stays.
         parts: bool,
     },
     /// Parameters move towards copies of the neighbours' parameters.
@@ -79,7 +79,7 @@ pub enum Mixing {
 }
 
 impl Mixing {
-    /// Whether what members receive are whole values: a center's shards, and the first copies of a
+    /// Members receive whole values: a center's shards, and the first copies of a
     /// session between neighbours. Everything else may be encoded as a difference.
     pub(super) const fn sends_whole_values(&self) -> bool {
         matches!(
@@ -88,22 +88,32 @@ impl Mixing {
         )
     }
 
-    /// Whether what was trained is only encoded: never mixed, and kept for no later round.
+    /// What was trained is only encoded: never mixed, and kept for no later round.
     pub(crate) const fn only_encodes(&self) -> bool {
         matches!(self, Self::Agreed { .. } | Self::Gathered { .. })
     }
 
-    /// Whether every member combines all contributions itself.
+    /// Every member combines all contributions itself.
     pub(super) const fn gathers(&self) -> bool {
         matches!(self, Self::Gathered { .. })
     }
 
-    /// Whether contributions are changes of an anchor, and not parameters.
+    /// Contributions are changes of an anchor, and not parameters.
     pub(super) const fn moves_the_anchor(&self) -> bool {
         matches!(
             self,
             Self::Agreed { .. } | Self::Gathered { .. } | Self::Center { .. }
         )
+    }
+}
+
+/// Set where the codec of an exchange keeps something in common with all members: they contribute twice, or
+/// gather all contributions.
+pub(super) fn in_common(mixing: &Mixing, codec: &mut dyn Codec) -> bool {
+    match mixing {
+        Mixing::Agreed { .. } => codec.two_passes().is_some(),
+        Mixing::Gathered { .. } => codec.gathering().is_some(),
+        _ => false,
     }
 }
 
@@ -118,28 +128,21 @@ pub(super) fn build(
     match mixing {
         Mixing::Agreed { rule } => {
             let squeezes = codec.properties().reduction == Reduction::Squeezed;
-            let twice = codec.two_passes().is_some().then_some(fragments);
-            Box::new(agreed::Agreed::new(rule, squeezes, false, twice))
+            Box::new(agreed::Agreed::new(rule, squeezes, false))
         }
-        Mixing::Means => Box::new(agreed::Agreed::new(None, false, true, None)),
-        Mixing::Gathered { rule } => {
-            let in_common = codec.gathering().is_some();
-            Box::new(gathered::Gathered::new(
-                rule,
-                in_common.then_some(fragments),
-            ))
-        }
+        Mixing::Means => Box::new(agreed::Agreed::new(None, false, true)),
+        Mixing::Gathered { rule } => Box::new(gathered::Gathered::new(rule)),
         Mixing::Center { plan, rule } => Box::new(center::Center::new(plan, rule)),
         Mixing::Gossip { rule, parts } => {
-            Box::new(gossip::Gossip::new(fragments, companion, (rule, parts)))
+            Box::new(gossip::Gossip::new(fragments, companion, rule, parts))
         }
         Mixing::Replicas { rate, keeps } => {
             let flows = companion == Companion::Flows;
             let flowing = places.first_of_companion().filter(|_| flows);
-            Box::new(replicas::Replicas::new(fragments, rate, keeps, flowing))
+            Box::new(replicas::Replicas::new(rate, keeps, flowing))
         }
-        Mixing::Differences(plan) => Box::new(differences::Differences::new(fragments, plan)),
-        Mixing::Grouped => Box::new(grouped::Grouped::new(fragments)),
-        Mixing::Relayed => Box::new(relayed::Relayed::new(fragments)),
+        Mixing::Differences(plan) => Box::new(differences::Differences::new(plan)),
+        Mixing::Grouped => Box::new(grouped::Grouped::default()),
+        Mixing::Relayed => Box::new(relayed::Relayed::default()),
     }
 }

@@ -1,29 +1,19 @@
 //! Sums that are relayed along a tree: the next message to each neighbour, and the mix of a round.
 
-use super::mixed::Mixed;
-use crate::executor::codecs::Codecs;
-use crate::executor::force::End;
+use crate::executor::codecs::encoded;
 use crate::executor::host::Host;
-use crate::executor::memory::Stores;
 use crate::executor::mix_core::MixCore;
-use crate::executor::mixer::Mixer;
+use crate::executor::mixer::{Mixer, Stores};
 use murmurate_protocol::{Done, Order, SliceId, WorkError};
 
 /// Means that travel along a tree.
+#[derive(Default)]
 pub(super) struct Relayed {
-    mixed: Mixed,
     /// Room for a message before it is encoded.
     message: Vec<f32>,
 }
 
 impl Relayed {
-    pub(super) fn new(fragments: usize) -> Self {
-        Self {
-            mixed: Mixed::new(fragments),
-            message: Vec::new(),
-        }
-    }
-
     /// Encodes `(local + sum_k a_k decode(slice_k)) / (1 + sum_k a_k)`, where a_k is the number of
     /// peers whose parameters slice k is the mean of. This is the sum that RelaySum passes on,
     /// divided by its count, so that what is encoded has the size of parameters. Sums run in the
@@ -48,21 +38,9 @@ impl Relayed {
         message.resize(range.len(), 0.0);
         core.places.must_be_finite(range.start, local)?;
         core.codecs.sum_all(message, inputs, total, host, begin)?;
-        let Codecs {
-            plan, contribution, ..
-        } = &mut core.codecs;
-        let codec = contribution.of_mut(slice.fragment);
-        let bound = codec.bytes_bound().of(message.len() as u64);
-        let mut out = host.room(usize::try_from(bound).unwrap_or(0));
-        let state = &mut core.contributions.state;
-        let mut context = state.context(plan, &slice, 1, &range);
-        codec.encode(message, &mut context, &mut out);
-        let bytes = out.len() as u64;
-        host.put(slice, host.keep(out));
-        Ok(Done::Encoded {
-            bytes,
-            digest: None,
-        })
+        let mut out = core.codecs.room(&slice, message.len(), host);
+        core.encode_values(slice, message, &mut out);
+        Ok(encoded(slice, out, host))
     }
 }
 
@@ -77,27 +55,8 @@ impl Mixer for Relayed {
             Order::EncodeRelayed { slice, inputs } => {
                 self.encode_relayed(core, *slice, inputs, host)
             }
-            order => self.mixed.combine(core, order, host),
+            order => core.mix(order, host),
         }
-    }
-
-    fn apply(
-        &mut self,
-        core: &mut MixCore,
-        end: End,
-        _decided: &[SliceId],
-        _host: &dyn Host,
-    ) -> Result<(), WorkError> {
-        self.mixed.end(core, end.fragment, false);
-        Ok(())
-    }
-
-    fn cut(&mut self, _core: &mut MixCore) {
-        self.mixed.clear();
-    }
-
-    fn start_over(&mut self, _core: &mut MixCore) {
-        self.mixed.clear();
     }
 
     fn stores(&self) -> Stores {

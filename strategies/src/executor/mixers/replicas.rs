@@ -39,15 +39,12 @@
 //! residual for each neighbour. Special cases: a lossless codec and rate 1 are D-PSGD's `X W`; rate
 //! 1/2 with exact diffusion is D2 with `(I + W) / 2`.
 
-use super::mixed::Mixed;
-use crate::aggregate::{RMS_MAX, quarantine};
 use crate::compress::Codec;
-use crate::executor::codecs::{bad_slice, bytes_are_gone};
+use crate::executor::codecs::{add_decoded, bad_slice, bytes_are_gone};
 use crate::executor::force::End;
 use crate::executor::host::Host;
-use crate::executor::memory::Stores;
 use crate::executor::mix_core::MixCore;
-use crate::executor::mixer::{Mixer, foreign};
+use crate::executor::mixer::{Mixer, Stores, foreign};
 use murmurate_protocol::{Done, FragmentId, Order, Part, PeerId, SliceId, StoreId, WorkError};
 use std::collections::BTreeMap;
 
@@ -93,7 +90,6 @@ impl Copies {
 /// All replicas of one peer.
 #[derive(Debug)]
 pub(super) struct Replicas {
-    mixed: Mixed,
     rate: f32,
     keeps: Keeps,
     /// The first fragment of a companion that flows.
@@ -103,9 +99,8 @@ pub(super) struct Replicas {
 }
 
 impl Replicas {
-    pub(super) fn new(fragments: usize, rate: f32, keeps: Keeps, flowing: Option<usize>) -> Self {
+    pub(super) const fn new(rate: f32, keeps: Keeps, flowing: Option<usize>) -> Self {
         Self {
-            mixed: Mixed::new(fragments),
             rate,
             keeps,
             flowing,
@@ -121,9 +116,10 @@ impl Replicas {
 
     /// What is kept of one fragment. Of a companion that flows only the moves matter.
     fn keeps(&self, fragment: FragmentId) -> Keeps {
-        match self.flows(fragment) {
-            true => Keeps::Moves,
-            false => self.keeps,
+        if self.flows(fragment) {
+            Keeps::Moves
+        } else {
+            self.keeps
         }
     }
 
@@ -173,9 +169,7 @@ impl Replicas {
         } else {
             return Err("there is nothing that it differs from".to_owned());
         }
-        let added = codec.decode_add(bytes, 1.0, &mut self.scratch);
-        added.map_err(|error| error.to_string())?;
-        quarantine(&self.scratch, RMS_MAX).map_err(|error| error.to_string())?;
+        add_decoded(codec, bytes, 1.0, &mut self.scratch)?;
         std::mem::swap(&mut self.scratch, &mut copies.theirs);
         copies.taken = Some(slice);
         Ok(())
@@ -195,31 +189,25 @@ impl Replicas {
         core.places.must_be_finite(range.start, values)?;
         let keeps = self.keeps(slice.fragment);
         let copies = self.copies.entry((slice.fragment, peer)).or_default();
-        let state = &mut core.contributions.state;
-        let mut context = state.context(&core.codecs.plan, &slice, 1, &range);
         let begins = slice.part == Part::Aggregate;
         if begins {
             copies.begin(values.len(), keeps);
         }
         let known = &mut copies.mine;
         known.resize(values.len(), 0.0);
-        let codec: &mut dyn Codec = match begins {
-            true => core.codecs.aggregate.as_mut(),
-            false => core.codecs.contribution.of_mut(slice.fragment),
-        };
         if keeps == Keeps::Residual && !begins {
             let residual = &mut copies.residual;
             residual.resize(values.len(), 0.0);
             residual.iter_mut().zip(values).for_each(|(e, x)| *e += x);
-            codec.encode(residual, &mut context, out);
+            core.encode_values(slice, residual, out);
             known.fill(0.0);
         } else {
             let difference = &mut self.scratch;
             difference.clear();
             difference.extend(values.iter().zip(&*known).map(|(x, h)| x - h));
-            codec.encode(difference, &mut context, out);
+            core.encode_values(slice, difference, out);
         }
-        let decoded = codec.decode_add(out, 1.0, known);
+        let decoded = core.codecs.of(&slice).decode_add(out, 1.0, known);
         if keeps == Keeps::Residual && !begins {
             let left = copies.residual.iter_mut().zip(&*known);
             left.for_each(|(e, h)| *e -= h);
@@ -289,7 +277,7 @@ impl Mixer for Replicas {
             return Err(foreign("combine"));
         };
         let mixed = self.mix(core, *fragment, inputs, host);
-        self.mixed.set(*fragment, mixed.is_ok());
+        core.mixed[usize::from(fragment.0)] = mixed.is_ok();
         mixed.map(|()| Done::Combined)
     }
 
@@ -319,12 +307,11 @@ impl Mixer for Replicas {
         // A companion that flows is known from the links, whether it was mixed in this round or
         // not.
         let in_anchor = self.flows(end.fragment);
-        self.mixed.end(core, end.fragment, in_anchor);
+        core.end_mixed(end.fragment, in_anchor);
         Ok(())
     }
 
     fn cut(&mut self, core: &mut MixCore) {
-        self.mixed.clear();
         let local = core.local.values();
         let fragments = core.places.ranges().iter().enumerate();
         // The correction is of parameters; their companion has none.
@@ -335,7 +322,6 @@ impl Mixer for Replicas {
     }
 
     fn start_over(&mut self, core: &mut MixCore) {
-        self.mixed.clear();
         if self.flowing.is_some() {
             // Flows along another peer's links, or before a restart, do not count here.
             let parameters = core.places.parameters();

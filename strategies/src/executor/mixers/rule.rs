@@ -28,8 +28,7 @@ impl Rule {
     }
 
     /// `acc = sum_k a_k decode(slice_k) / sum_k a_k`, or `acc = rule(decode(slice_1), ...)`, in the
-    /// order given; `acc` becomes `len` long. Every contribution passes the quarantine before a
-    /// rule sees it.
+    /// order given; `acc` becomes `len` long.
     pub(super) fn reduce(
         &mut self,
         codecs: &Codecs,
@@ -39,19 +38,35 @@ impl Rule {
         host: &dyn Host,
     ) -> Result<(), WorkError> {
         acc.resize(len, 0.0);
-        let Some(rule) = &mut self.robust else {
-            let total: f64 = inputs.iter().map(|(_, weight)| weight).sum();
-            return codecs.sum_all(acc, inputs, total, host, |_, run| run.fill(0.0));
-        };
+        if let Some(compared) = self.compare(codecs, None, acc, inputs, host) {
+            return compared;
+        }
+        let total: f64 = inputs.iter().map(|(_, weight)| weight).sum();
+        codecs.sum_all(acc, inputs, total, host, |_, run| run.fill(0.0))
+    }
+
+    /// `acc = rule(own, decode(slice_1), ...)`; `None` where the rule is the weighted mean. Every
+    /// contribution passes the quarantine before a rule sees it.
+    pub(super) fn compare(
+        &mut self,
+        codecs: &Codecs,
+        own: Option<Input<'_>>,
+        acc: &mut [f32],
+        inputs: &[(SliceId, f64)],
+        host: &dyn Host,
+    ) -> Option<Result<(), WorkError>> {
+        let rule = self.robust.as_mut()?;
         self.decoded.resize(inputs.len(), Vec::new());
         for (values, (slice, _)) in self.decoded.iter_mut().zip(inputs) {
-            values.resize(len, 0.0);
-            codecs.set_checked(values, *slice, host)?;
+            values.resize(acc.len(), 0.0);
+            if let Err(error) = codecs.set_checked(values, *slice, host) {
+                return Some(Err(error));
+            }
         }
         let values = self.decoded.iter().map(Vec::as_slice);
         let weights = inputs.iter().map(|(_, weight)| *weight as f32);
-        let inputs: Vec<Input<'_>> = values.zip(weights).collect();
-        rule.aggregate(&inputs, acc);
-        Ok(())
+        let all: Vec<Input<'_>> = own.into_iter().chain(values.zip(weights)).collect();
+        rule.aggregate(&all, acc);
+        Some(Ok(()))
     }
 }

@@ -45,7 +45,8 @@ impl Squeezed {
     pub(super) fn encode(
         &mut self,
         codecs: &mut Codecs,
-        (slice, of): (SliceId, u16),
+        slice: SliceId,
+        of: u16,
         values: &[f32],
         out: &mut Vec<u8>,
     ) {
