@@ -24,10 +24,11 @@
 //!
 //! # Scores
 //!
-//! Contributions may be scored before they are merged ([`Scoring`](crate::Scoring)). What a member says about the others' contributions is a part of the round beside its own contribution: part
-//! n + i is what member i says, of n members. So members agree on scores as they agree on contributions: they
-//! push them, vote on them by their hash, fetch them, and leave out in a ballot what no member holds. Once
-//! both are decided, every member reads the same scores and merges the same contributions.
+//! Contributions may be scored before they are merged ([`Scoring`](crate::Scoring)). A member's scores of the
+//! others' contributions are a part of the round beside its own contribution: part n + i holds those of member i,
+//! of n members. So members agree on scores as they agree on contributions: they push them, vote on them by their
+//! hash, fetch them, and leave out in a ballot what no member holds. Once both are decided, every member reads the
+//! same scores and merges the same contributions.
 //!
 //! A member evaluates contributions one after another once all that it waits for are here, or at the deadline.
 //! The others wait for its scores as long as for contributions, and longer by what this member itself needed.

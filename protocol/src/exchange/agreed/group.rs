@@ -6,15 +6,12 @@
 //! it knows, all members use its words, and the group's tag is a hash of them. A proposer that lies about
 //! rates or sites costs time; no bit of the result depends on who reduces a shard.
 
-use super::member::Member;
+use super::member::{Member, Whereabouts};
 use super::signed_message::SignedGroup;
 use crate::core::context::Context;
 use crate::exchange::Outcome;
-use crate::limits::GROUP_MEMBERS_MAX;
 use crate::schedule::AgreedLinks;
-use crate::wire::{WireError, check};
-use crate::{Digest, GroupTag, Members, PeerId, Plan, RateClass, Round};
-use serde::{Deserialize, Serialize};
+use crate::{Digest, GroupTag, Members, PeerId, Plan, Round};
 
 /// The agreed members of one round, and who of them this peer is.
 #[derive(Clone, Debug, PartialEq)]
@@ -197,16 +194,6 @@ pub(super) enum Formed {
     Alone,
 }
 
-/// Site and line of one member of a group.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Whereabouts {
-    /// The first member of the group that is at the same site, by its place in `PeerId` order. A member
-    /// whose site is not known is a site of its own.
-    pub site: u8,
-    /// Rate class of its line, if its record has one.
-    pub rate: Option<RateClass>,
-}
-
 /// The network among the members of a group, in the proposer's words.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Surroundings {
@@ -214,42 +201,4 @@ pub(super) struct Surroundings {
     pub(super) places: Vec<Whereabouts>,
     /// The rates of their links, where the plan goes by them.
     pub(super) links: Option<AgreedLinks>,
-}
-
-/// Checks what a proposer says of this many members: one entry for each, and each site by its first member.
-pub(super) fn check_places(places: &[Whereabouts], members: usize) -> Result<(), WireError> {
-    check::ok(
-        places.len() == members && members <= GROUP_MEMBERS_MAX,
-        "places",
-    )?;
-    let first = |(index, place): (usize, &Whereabouts)| {
-        let site = usize::from(place.site);
-        site <= index && places.get(site).is_some_and(|p| p.site == place.site)
-    };
-    check::ok(places.iter().enumerate().all(first), "places.site")?;
-    let mut rates = places.iter().filter_map(|place| place.rate);
-    rates.try_for_each(RateClass::check)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_site_is_named_by_its_first_member_only() {
-        let places = |sites: &[u8]| -> Vec<Whereabouts> {
-            let place = |site: &u8| Whereabouts {
-                site: *site,
-                rate: None,
-            };
-            sites.iter().map(place).collect()
-        };
-        for good in [&[0, 0, 2, 0, 2][..], &[0, 1, 2], &[0]] {
-            assert_eq!(check_places(&places(good), good.len()), Ok(()), "{good:?}");
-        }
-        for bad in [&[1, 1][..], &[0, 0, 1], &[0, 9]] {
-            assert!(check_places(&places(bad), bad.len()).is_err(), "{bad:?}");
-        }
-        assert!(check_places(&places(&[0, 0]), 3).is_err(), "one is missing");
-    }
 }

@@ -13,10 +13,9 @@ use super::electorate::{
     Enough, Turns, ahead, allowed, common_anchor, electorate, is_away, is_enough, proposers,
     proposes, settled, signs,
 };
-use super::group::{Formed, Group, Surroundings, Whereabouts};
+use super::group::{Formed, Group, Surroundings};
 use super::meeting::Meeting;
-use super::member::Member;
-use super::member::{Said, cap, cap_of};
+use super::member::{Member, Said, Whereabouts, cap, cap_of};
 use super::message::FormingMessage;
 use super::signed_message::Seat;
 use crate::core::context::Context;

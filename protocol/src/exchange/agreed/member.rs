@@ -1,4 +1,4 @@
-//! A member of a group: what it says of its contribution, on the wire, and how much that counts.
+//! A member of a group: what it says of its contribution, on the wire, how much that counts, and where it is.
 //!
 //! Members claim their weights themselves, so a claim counts only up
 //! to a multiple of what is usual in the group:
@@ -12,7 +12,7 @@
 
 use crate::limits::GROUP_MEMBERS_MAX;
 use crate::wire::{WireError, check};
-use crate::{Loss, PeerId, Taken, Weighing};
+use crate::{Loss, PeerId, RateClass, Taken, Weighing};
 use serde::de::{Error, SeqAccess, Visitor};
 use serde::ser::SerializeTuple;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -194,6 +194,54 @@ pub(super) fn cap(members: &mut [Member], weighing: Weighing) {
     let most = cap_of(members, weighing);
     for member in members {
         member.weight = member.weight.min(most);
+    }
+}
+
+/// Site and line of one member of a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Whereabouts {
+    /// The first member of the group that is at the same site, by its place in `PeerId` order. A member
+    /// whose site is not known is a site of its own.
+    pub site: u8,
+    /// Rate class of its line, if its record has one.
+    pub rate: Option<RateClass>,
+}
+
+/// Checks what a proposer says of this many members: one entry for each, and each site by its first member.
+pub(super) fn check_places(places: &[Whereabouts], members: usize) -> Result<(), WireError> {
+    check::ok(
+        places.len() == members && members <= GROUP_MEMBERS_MAX,
+        "places",
+    )?;
+    let first = |(index, place): (usize, &Whereabouts)| {
+        let site = usize::from(place.site);
+        site <= index && places.get(site).is_some_and(|p| p.site == place.site)
+    };
+    check::ok(places.iter().enumerate().all(first), "places.site")?;
+    let mut rates = places.iter().filter_map(|place| place.rate);
+    rates.try_for_each(RateClass::check)
+}
+
+#[cfg(test)]
+mod whereabouts_tests {
+    use super::*;
+
+    #[test]
+    fn a_site_is_named_by_its_first_member_only() {
+        let places = |sites: &[u8]| -> Vec<Whereabouts> {
+            let place = |site: &u8| Whereabouts {
+                site: *site,
+                rate: None,
+            };
+            sites.iter().map(place).collect()
+        };
+        for good in [&[0, 0, 2, 0, 2][..], &[0, 1, 2], &[0]] {
+            assert_eq!(check_places(&places(good), good.len()), Ok(()), "{good:?}");
+        }
+        for bad in [&[1, 1][..], &[0, 0, 1], &[0, 9]] {
+            assert!(check_places(&places(bad), bad.len()).is_err(), "{bad:?}");
+        }
+        assert!(check_places(&places(&[0, 0]), 3).is_err(), "one is missing");
     }
 }
 

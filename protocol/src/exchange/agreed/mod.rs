@@ -58,9 +58,8 @@ pub(in crate::exchange) use early::Early;
 pub(in crate::exchange) use electorate::ahead;
 pub(in crate::exchange) use fragment::FragmentRound;
 pub(crate) use gathered::admit;
-pub use group::Whereabouts;
 pub(in crate::exchange) use history::History;
-pub use member::{Member, Said};
+pub use member::{Member, Said, Whereabouts};
 pub use message::{AgreedMessage, FormingMessage, FragmentMessage, MergeSide, Promise, Scoped};
 pub use signed_message::{Pledge, Seat, Seated, SignedGroup, SignedMessage, VoteCertificate};
 

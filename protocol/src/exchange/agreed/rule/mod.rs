@@ -31,11 +31,6 @@
 //! phases); Martin and Alvisi 2006, "Fast Byzantine Consensus" (deciding on equal votes of all);
 //! Lamport 2001, "Paxos Made Simple" (promises).
 
-#[cfg(test)]
-mod model;
-#[cfg(test)]
-mod random;
-
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Sizes of a group, of its quorum, and of the liars that it survives.
@@ -349,3 +344,8 @@ fn equal<V: Ord + Clone, S: Clone>(
         .find(|(_, equal)| equal.len() >= quorum);
     decided.map(|(value, equal)| (value.clone(), equal))
 }
+
+#[cfg(test)]
+mod model;
+#[cfg(test)]
+mod random;
