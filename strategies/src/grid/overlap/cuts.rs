@@ -1,10 +1,10 @@
 //! Where the flat parameters are cut into fragments.
 
 use super::super::StrategyError;
-use super::super::registry::{BACKWARD_MS, CUTS, LATENCY_MS, MBIT_S};
 use super::super::tables::Overlap as Table;
 use super::super::validate::{absent, choose};
 use super::merged::{Times, merge};
+use super::rules::{BACKWARD_MS, CUTS, LATENCY_MS, MBIT_S};
 use crate::Layout;
 use murmurate_protocol::ExchangeFacts;
 use murmurate_protocol::limits::FRAGMENTS_MAX;

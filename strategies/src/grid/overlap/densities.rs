@@ -1,10 +1,10 @@
 //! The share of its values that each layer sends, from the time that there is to send it: LAGS.
 
 use super::super::StrategyError;
-use super::super::registry::{DENSITIES, SELECT_MS};
 use super::super::tables::Overlap as Table;
 use super::super::validate::{absent, choose};
 use super::merged::Times;
+use super::rules::{DENSITIES, SELECT_MS};
 use crate::compress::CodecKind;
 use crate::parameter::Range as Values;
 use std::ops::Range;

@@ -1,8 +1,8 @@
 //! Which tensors are sent together to save time: the merge of MG-WFBP.
 
 use super::super::StrategyError;
-use super::super::registry::{BACKWARD_MS, LATENCY_MS, MBIT_S};
 use super::super::tables::Overlap as Table;
+use super::rules::{BACKWARD_MS, LATENCY_MS, MBIT_S};
 use crate::parameter::Range as Values;
 use std::ops::Range;
 

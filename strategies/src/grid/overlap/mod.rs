@@ -5,6 +5,7 @@ mod check;
 mod cuts;
 mod densities;
 mod merged;
+mod rules;
 mod timing;
 
 use super::StrategyError;
@@ -19,6 +20,7 @@ use cuts::{Cuts, TimesApply};
 use densities::ByLayer;
 use murmurate_protocol::limits::FRAGMENTS_MAX;
 use murmurate_protocol::{ExchangeFacts, OverlapPlan, StepBudget};
+pub use rules::{CUTS, DENSITIES, LAYERS};
 use std::ops::Range;
 
 /// The rules without a number.

@@ -2,9 +2,9 @@
 //! with the round. A method that is a whole round late (`"1/1"`) stays so if the round becomes longer.
 
 use super::super::StrategyError;
-use super::super::registry::LAYERS;
 use super::super::tables::Overlap as Table;
 use super::super::validate::choose;
+use super::rules::LAYERS;
 use murmurate_protocol::{Layers, StepBudget};
 
 const KEY: &str = "overlap.late_steps";
