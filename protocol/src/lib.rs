@@ -102,8 +102,7 @@ mod time;
 mod topology;
 
 pub use self::core::{
-    EVALUATE_NEVER, Event, FetchId, Output, PeerConfig, PeerError, Phase, Remote, View, Wait,
-    Waiting,
+    EVALUATE_NEVER, Event, FetchId, Output, PeerConfig, Phase, Remote, View, Wait, Waiting,
 };
 pub use branch::{Base, Branch, KeptSplit};
 pub use data::{Blocks, Ledger, Pool, Run, Taken, TallyEntry};
@@ -143,3 +142,4 @@ pub use statement::{Proof, Saying};
 pub use synchronization::{Grace, Pace, Quorum, Sampling, Synchronization};
 pub use time::Time;
 pub use topology::{LinkRates, Partners, SpanningTree, Topology};
+pub use wire::check::PeerError;

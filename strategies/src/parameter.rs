@@ -128,7 +128,7 @@ pub enum Range {
 /// The most that a number of the configuration may be, for ranges without an upper bound.
 const UNBOUNDED: f64 = u64::MAX as f64;
 
-/// A value as a type, or what serde says of it.
+/// A value as a type, or the reason that serde gives.
 fn typed<T: DeserializeOwned>(value: &toml::Value) -> Result<T, String> {
     let typed = value.clone().try_into();
     typed.map_err(|error| error.message().to_owned())

@@ -20,7 +20,7 @@ pub(crate) mod view;
 
 pub use event::{Event, Wait, Waiting};
 pub use held::{EVALUATE_NEVER, PeerConfig};
-pub use output::{FetchId, Output, PeerError};
+pub use output::{FetchId, Output};
 pub use phase::Phase;
 pub use remote::Remote;
 pub use view::View;

@@ -6,14 +6,14 @@
 //! either.
 
 use crate::core::timers::Timer;
-use crate::core::{Event, FetchId, Output, PeerError, Phase, Wait};
+use crate::core::{Event, FetchId, Output, Phase, Wait};
 use crate::limits::{DONORS_MAX, VOUCHERS_SOUGHT_MAX};
 use crate::peer::Peer;
 use crate::peer::lag::{CatchUp, Offer, Vouching};
 use crate::peer::life::Standing;
 use crate::peer::replay::{Helpers, Replay, STALENESS_MAX, Step, wait_for_state};
 use crate::wire::{ExchangeMessage, TransferMessage};
-use crate::{Base, Branch, Digest, Done, Order, OrderId, PeerId, Round};
+use crate::{Base, Branch, Digest, Done, Order, OrderId, PeerError, PeerId, Round};
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};
 

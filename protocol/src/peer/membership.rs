@@ -3,7 +3,7 @@
 
 use crate::core::remote::DIALS_REFUSED;
 use crate::core::timers::Timer;
-use crate::core::{Event, Output, PeerError, Phase};
+use crate::core::{Event, Output, Phase};
 use crate::exchange::{GridMessage, Signal};
 use crate::limits::{
     ABSENT_ROUNDS_MAX, ACTIVE_LINKS_MAX, ALIVE_EVERY, CLOCK_SKEW_MAX, DIAL_ATTEMPTS_MAX,
@@ -17,7 +17,9 @@ use crate::wire::{
     ExchangeMessage, Hello, MembershipMessage, Message, Muster, PeerRecord, Rates, Reason,
     RecordFields, WireError, canonical,
 };
-use crate::{Branch, Digest, FoundingMessage, Grouping, LinkRates, PeerId, Proof, Round, Time};
+use crate::{
+    Branch, Digest, FoundingMessage, Grouping, LinkRates, PeerError, PeerId, Proof, Round, Time,
+};
 use core::time::Duration;
 use rand_core::Rng;
 

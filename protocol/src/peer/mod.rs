@@ -20,13 +20,13 @@ pub use snapshot::{SNAPSHOT_VERSION, Snapshot};
 
 use crate::core::context::Context;
 use crate::core::timers::Timer;
-use crate::core::{FetchId, Output, PeerConfig, PeerError, Phase, View, Wait, Waiting};
+use crate::core::{FetchId, Output, PeerConfig, Phase, View, Wait, Waiting};
 use crate::exchange::{self, Arrived, Exchange, GridMessage, Signal, Standing};
 use crate::roll::{Founding, SharedRolls};
 use crate::wire::{ExchangeMessage, MembershipMessage, Message, Reason, TransferMessage};
 use crate::{
     Chosen, Digest, Done, FragmentId, GroupTag, Ladder, Ledger, Losses, Order, OrderId, Pace, Part,
-    PeerId, Plan, Ratings, Round, Rung, SliceId, SliceMeta, StepBudget, Time, Topology,
+    PeerError, PeerId, Plan, Ratings, Round, Rung, SliceId, SliceMeta, StepBudget, Time, Topology,
 };
 use donor::Donor;
 use lag::{CatchUp, Offer};

@@ -3,11 +3,11 @@
 
 use crate::core::context::Context;
 use crate::core::timers::Timer;
-use crate::core::{Event, FetchId, Output, PeerError, Wait};
+use crate::core::{Event, FetchId, Output, Wait};
 use crate::exchange::{admit, digests_of, inputs_of, proven, scores_of, slices_of};
 use crate::limits::{DONORS_MAX, GRID_VIEW_PEERS_MAX, VIEW_PEERS_MAX};
 use crate::wire::{AgreedMessage, ExchangeMessage, FragmentMessage, Scoped};
-use crate::{Digest, Done, FragmentId, Order, OrderId, PeerId, Scores, SliceId};
+use crate::{Digest, Done, FragmentId, Order, OrderId, PeerError, PeerId, Scores, SliceId};
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};
 

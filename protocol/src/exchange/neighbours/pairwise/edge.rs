@@ -8,7 +8,24 @@
 //! loses, whenever each of them gets to it. Exchange k + 1 needs k at this end, so at most two
 //! slices of an end are under way and at most two of the other wait.
 
-use crate::{OrderId, SliceId, SliceMeta};
+use crate::{FragmentId, OrderId, PeerId, SliceId, SliceMeta};
+
+/// How far a peer is with one neighbour and fragment. Where both ends are in the same session and
+/// have finished as many exchanges, their weights are the same to the bit; else one end has
+/// finished exactly one more.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Standing {
+    /// The neighbour.
+    pub peer: PeerId,
+    /// The fragment.
+    pub fragment: FragmentId,
+    /// Number of the session.
+    pub session: u32,
+    /// Exchanges finished in it.
+    pub exchanges: u32,
+    /// Sum of the weights that they were mixed with.
+    pub weight: f64,
+}
 
 /// How far this end's half of an exchange is.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -1,30 +1,13 @@
 //! All sessions of a peer: its halves are encoded, pushed and pushed again, those of the others
 //! arrive, and sessions end.
 
-use super::edge::{Edge, Half, Meaning, Sent, Waiting};
+use super::edge::{Edge, Half, Meaning, Sent, Standing, Waiting};
 use crate::core::context::Context;
 use crate::exchange::neighbours::rule::Encoded;
 use crate::exchange::neighbours::slices::{PushEnd, is_linked, release};
 use crate::limits::{HISTORY_ROUNDS_MAX, PUSHES_AT_ONCE_MAX};
 use crate::{Event, FragmentId, Order, PeerId, PushOutcome, SliceMeta, Tag};
 use std::collections::BTreeMap;
-
-/// How far a peer is with one neighbour and fragment. Where both ends are in the same session and
-/// have finished as many exchanges, their weights are the same to the bit; else one end has
-/// finished exactly one more.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Standing {
-    /// The neighbour.
-    pub peer: PeerId,
-    /// The fragment.
-    pub fragment: FragmentId,
-    /// Number of the session.
-    pub session: u32,
-    /// Exchanges finished in it.
-    pub exchanges: u32,
-    /// Sum of the weights that they were mixed with.
-    pub weight: f64,
-}
 
 /// One neighbour and one fragment.
 type Key = (FragmentId, PeerId);

@@ -45,8 +45,8 @@ use crate::core::context::Context;
 use crate::exchange::{Arrived, broke};
 use crate::limits::{NEIGHBOURS_MAX, PATIENCE_ROUNDS, ROUNDS_AHEAD_MAX};
 use crate::{ExchangeKind, FragmentId, Part, PeerError, PeerId, Plan, SliceId, StoreId, Topology};
+pub use edge::Standing;
 use edge::{Edge, Half, Waiting};
-pub use edges::Standing;
 use edges::{Begun, Edges};
 use rand_core::Rng;
 
