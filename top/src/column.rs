@@ -1,6 +1,7 @@
 //! The columns of the table of daemons. A new figure is a field of [`Row`] and an entry of [`COLUMNS`].
 
 use crate::row::Row;
+use crate::theme::Tone;
 use murmurate_node::api::words::{percent, rate, time};
 use std::cmp::Ordering;
 
@@ -64,7 +65,7 @@ pub(crate) const COLUMNS: [Column; 12] = [
         head: "last rounds",
         width: STRIP_MIN,
         rank: 0,
-        text: |row| row.strip.chars().map(sign).collect(),
+        text: |row| row.strip.chars().map(|letter| sign(letter).0).collect(),
         key: |row| Key::Number(row.counted() as f64),
     },
     Column {
@@ -172,16 +173,20 @@ pub(crate) fn accuracy(share: f64) -> String {
     format!("{:.1} %", 100.0 * share)
 }
 
-/// The sign of a round in a strip.
-pub(crate) const fn sign(letter: char) -> char {
-    match letter {
-        'c' => '█',
-        'p' => '▄',
-        'l' => '▁',
-        'k' => '↷',
-        'a' => '·',
-        'n' => '×',
-        'm' => '~',
-        _ => '?',
-    }
+/// The letters of a strip, each with its sign, its meaning and its tone.
+pub(crate) const LETTERS: [(char, char, &str, Tone); 8] = [
+    ('c', '█', "counted", Tone::Good),
+    ('p', '▄', "in parts", Tone::Waits),
+    ('l', '▁', "left out", Tone::Bad),
+    ('k', '↷', "kept", Tone::Waits),
+    ('a', '·', "absent", Tone::Quiet),
+    ('n', '×', "no result", Tone::Bad),
+    ('m', '~', "mixed", Tone::Good),
+    ('?', '?', "unknown", Tone::Quiet),
+];
+
+/// The sign of a round in a strip, and its tone.
+pub(crate) fn sign(letter: char) -> (char, Tone) {
+    let known = LETTERS.iter().find(|(known, ..)| *known == letter);
+    known.map_or(('?', Tone::Quiet), |(_, sign, _, tone)| (*sign, *tone))
 }

@@ -1,11 +1,11 @@
 //! Asks a running daemon over its HTTP interface, by its directory.
 
-use anyhow::{Context, anyhow};
-use murmurate_node::api::{NotedError, Swarm, noted_address};
-use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use anyhow::anyhow;
+use murmurate_node::api::{AskError, Connection, NotedError, Swarm, noted_address};
+use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
+use tokio::runtime::Builder;
 
 /// How long the daemon may take to answer.
 const ANSWER_WAIT: Duration = Duration::from_secs(5);
@@ -15,8 +15,8 @@ const ANSWER_WAIT: Duration = Duration::from_secs(5);
 pub(crate) struct Request<'a> {
     pub(crate) method: &'a str,
     pub(crate) path: &'a str,
-    /// More lines of the head, each with its end.
-    pub(crate) head: &'a str,
+    /// More fields of the head.
+    pub(crate) head: &'a [(&'a str, &'a [u8])],
     pub(crate) body: &'a str,
 }
 
@@ -26,7 +26,7 @@ impl<'a> Request<'a> {
         Self {
             method: "GET",
             path,
-            head: "",
+            head: &[],
             body: "",
         }
     }
@@ -53,37 +53,29 @@ pub(crate) fn swarm(dir: &Path) -> Option<Swarm> {
 /// Sends a request to the daemon of a directory.
 pub(crate) fn ask(dir: &Path, request: Request<'_>) -> anyhow::Result<Answer> {
     let address = address(dir)?;
-    let stream = TcpStream::connect_timeout(&address, ANSWER_WAIT);
-    let mut stream = stream.map_err(|_| NotedError::Missing {
-        dir: dir.to_owned(),
-    })?;
-    stream.set_read_timeout(Some(ANSWER_WAIT))?;
     let Request {
         method,
         path,
         head,
         body,
     } = request;
-    write!(
-        stream,
-        "{method} {path} HTTP/1.1\r\nHost: {address}\r\n{head}Content-Length: {}\r\nConnection: close\r\n\
-         \r\n{body}",
-        body.len()
-    )?;
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).with_context(|| {
-        format!(
-            "the daemon of {} does not answer: its process is stopped, or its machine is overloaded",
-            dir.display()
-        )
-    })?;
-    let (head, content) = answer
-        .split_once("\r\n\r\n")
-        .ok_or_else(|| anyhow!("{address} does not speak HTTP: restart the daemon"))?;
-    let ok = head
-        .lines()
-        .next()
-        .is_some_and(|line| line.contains(" 200 "));
-    let content = content.to_owned();
-    Ok(Answer { ok, content })
+    let runtime = Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let connection = Connection::open(address.to_string(), ANSWER_WAIT).await;
+        let mut connection = connection.map_err(|_| NotedError::Missing {
+            dir: dir.to_owned(),
+        })?;
+        let answer = connection.page(method, path, head, body).await;
+        let (status, content) = answer.map_err(|error| match error {
+            AskError::Foreign { .. } => anyhow!("{address} does not speak HTTP: restart the daemon"),
+            _ => anyhow!(
+                "the daemon of {} does not answer: its process is stopped, or its machine is overloaded",
+                dir.display()
+            ),
+        })?;
+        Ok(Answer {
+            ok: status == 200,
+            content: String::from_utf8_lossy(&content).into_owned(),
+        })
+    })
 }

@@ -241,7 +241,7 @@ fn value(rate: &str) -> Value {
 /// Sends the change, if there is one, and returns the page's content.
 fn exchange(dir: &Path, body: Option<&str>) -> anyhow::Result<String> {
     daemon_http::address(dir)?;
-    let head = match body {
+    let token = match body {
         None => String::new(),
         Some(_) => {
             let file = dir.join(TOKEN_FILE);
@@ -251,15 +251,21 @@ fn exchange(dir: &Path, body: Option<&str>) -> anyhow::Result<String> {
                     file.display()
                 )
             })?;
-            let token = token.trim();
-            format!("Authorization: Bearer {token}\r\nContent-Type: application/json\r\n")
+            format!("Bearer {}", token.trim())
         }
     };
-    let request = Request {
-        method: if body.is_some() { "PUT" } else { "GET" },
-        path: "/limits",
-        head: &head,
-        body: body.unwrap_or(""),
+    let head: [(&str, &[u8]); 2] = [
+        ("authorization", token.as_bytes()),
+        ("content-type", b"application/json"),
+    ];
+    let request = match body {
+        None => Request::get("/limits"),
+        Some(body) => Request {
+            method: "PUT",
+            path: "/limits",
+            head: &head,
+            body,
+        },
     };
     let answer = daemon_http::ask(dir, request)?;
     if !answer.ok {

@@ -2,7 +2,7 @@
 
 use super::frame::{View, flowed};
 use super::{events, table};
-use crate::column::{STRIP_MAX, accuracy, known, lag, lost, sign};
+use crate::column::{LETTERS, STRIP_MAX, accuracy, known, lag, lost};
 use crate::row::Row;
 use crate::theme::Tone;
 use murmurate_node::api::words::{percent, rate, time};
@@ -14,18 +14,6 @@ use ratatui::widgets::{Paragraph, Widget};
 
 /// Rows of the details where there is room.
 pub(super) const ROWS: u16 = 12;
-
-/// The letters of a strip with what they mean.
-const MEANINGS: [(char, &str); 8] = [
-    ('c', "counted"),
-    ('p', "in parts"),
-    ('l', "left out"),
-    ('k', "kept"),
-    ('a', "absent"),
-    ('n', "no result"),
-    ('m', "mixed"),
-    ('?', "unknown"),
-];
 
 /// The details of one daemon.
 pub(super) fn peer(view: &View<'_>, row: &Row, area: Rect, buffer: &mut Buffer) {
@@ -53,11 +41,11 @@ pub(super) fn peer(view: &View<'_>, row: &Row, area: Rect, buffer: &mut Buffer) 
     let flowed = flowed(&figures, area.width, 3);
     lines.extend(flowed.into_iter().map(Line::raw));
     let mut strip = table::strip_of(view, row, STRIP_MAX);
-    let used = MEANINGS
+    let used = LETTERS
         .iter()
-        .filter(|(letter, _)| row.strip.contains(*letter));
+        .filter(|(letter, ..)| row.strip.contains(*letter));
     let used: Vec<String> = used
-        .map(|(letter, word)| format!("{} {word}", sign(*letter)))
+        .map(|(_, sign, word, _)| format!("{sign} {word}"))
         .collect();
     strip.push_span(Span::styled(
         format!("  {}", used.join("  ")),

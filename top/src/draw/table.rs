@@ -81,13 +81,8 @@ pub(super) fn strip_of<'a>(view: &View<'_>, row: &Row, width: u16) -> Line<'a> {
     let letters: Vec<char> = row.strip.chars().collect();
     let newest = letters.len().saturating_sub(usize::from(width));
     let spans = letters[newest..].iter().map(|letter| {
-        let tone = match letter {
-            'c' | 'm' => Tone::Good,
-            'p' | 'k' => Tone::Waits,
-            'l' | 'n' => Tone::Bad,
-            _ => Tone::Quiet,
-        };
-        Span::styled(sign(*letter).to_string(), view.theme.style(tone))
+        let (sign, tone) = sign(*letter);
+        Span::styled(sign.to_string(), view.theme.style(tone))
     });
     Line::from_iter(spans)
 }

@@ -32,14 +32,10 @@ pub fn why(facts: &Facts<'_>, question: &Question) -> Answer {
 }
 
 fn answer_with_ids(facts: &Facts<'_>, question: &Question) -> Answer {
-    let peer = match question
-        .peer
-        .as_deref()
-        .map(|peer| words::find(facts, peer))
-    {
-        None => None,
-        Some(Ok(peer)) => Some(peer),
-        Some(Err(sentence)) => {
+    let asked = question.peer.as_deref();
+    let peer = match asked.map(|peer| words::find(facts, peer)).transpose() {
+        Ok(peer) => peer,
+        Err(sentence) => {
             let answer = Answer::new(question.what, facts.status.round).say(sentence);
             return answer
                 .act("Use the beginning of an id that `murmurate why` or the page shows.");
