@@ -195,8 +195,8 @@ impl<S: Spec> PartialEq for Kind<S> {
 impl<S: Spec> core::fmt::Debug for Kind<S> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         let mut entry = f.debug_struct(self.name());
-        for (parameter, value) in self.spec.keys().list.iter().zip(&self.values) {
-            entry.field(parameter.name, value);
+        for (name, value) in self.entries() {
+            entry.field(name, &value);
         }
         entry.finish()
     }

@@ -1,4 +1,5 @@
-//! Runs other programs, and says where they are and why one failed. Their output goes to the terminal unchanged, unless a step needs it.
+//! Runs other programs, and says where they are and why one failed. Their output goes to the terminal unchanged,
+//! unless a step needs it.
 
 use std::ffi::OsStr;
 use std::fmt;

@@ -323,7 +323,7 @@ impl Driver {
         }
     }
 
-    /// Finds the site of this daemon: by its public address, and by round trips to others.
+    /// Set while this daemon looks for its site, by its public address and by round trips to others.
     ///
     /// A daemon of a grid does that until it has a place in its roll, which keeps what a peer's record said when it
     /// entered. Where the schedule of an all-reduce goes by sites it goes on, because each round's proposer reads

@@ -50,6 +50,9 @@ impl Peer {
         from: PeerId,
         message: &ExchangeMessage,
     ) -> Option<Result<(), PeerError>> {
+        if !matches!(self.catch_up, CatchUp::Replaying(_)) {
+            return None;
+        }
         let liars = self.liars();
         let CatchUp::Replaying(replay) = &mut self.catch_up else {
             return None;

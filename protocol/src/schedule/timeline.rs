@@ -50,7 +50,7 @@ pub(super) struct Network<'a> {
     pub(super) tails: Vec<u64>,
     /// What each member's sends take at least, alone.
     times: Vec<u64>,
-    /// Set while a member waits for the answer to a send.
+    /// Set for a member that waits for the answer to a send.
     answers: Vec<bool>,
 }
 

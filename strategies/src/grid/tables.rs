@@ -1,5 +1,5 @@
-//! The configuration as it is written: one table for each dimension of the grid. Only names and
-//! types are checked here.
+//! The configuration as it is written: one table for each dimension of the grid. `text.rs` checks
+//! names and types.
 //!
 //! Keys that all methods have are fields of the structures below. Those of single methods (codecs,
 //! optimizers, rules, topologies, exchanges) are in the methods' lists of parameters; here they are

@@ -439,80 +439,36 @@ fn off(inner: InnerKind) -> f32 {
 
 #[test]
 fn every_optimizer_comes_near_the_optimum_of_a_quadratic() {
-    let (betas, eps, weight_decay) = (BETAS, 1e-8, 0.0);
+    let [first, second] = BETAS;
+    let adam = |lr, freeze| {
+        [
+            ("lr", lr),
+            ("betas", first),
+            ("betas", second),
+            ("eps", 1e-8),
+            ("freeze", freeze),
+            ("sends", 0.0),
+        ]
+    };
+    let momentum = |lr| [("lr", lr), ("momentum", 0.9), ("weight_decay", 0.0)];
+    let lamb = [
+        ("lr", 0.01),
+        ("betas", first),
+        ("betas", second),
+        ("eps", 1e-8),
+        ("weight_decay", 0.0),
+    ];
     // A constant rate leaves those of constant length within a few of it.
-    for (near, kind) in [
-        (
-            0.05,
-            InnerKind::new(
-                "signum",
-                &[
-                    ("lr", 0.005),
-                    ("momentum", 0.9),
-                    ("weight_decay", weight_decay),
-                ],
-            )
-            .unwrap(),
-        ),
-        (
-            0.05,
-            InnerKind::new(
-                "one-bit-adam",
-                &[
-                    ("lr", 0.02),
-                    ("betas", betas[0]),
-                    ("betas", betas[1]),
-                    ("eps", eps),
-                    ("freeze", 50.0),
-                    ("sends", 0.0),
-                ],
-            )
-            .unwrap(),
-        ),
-        (
-            0.05,
-            InnerKind::new(
-                "zero-one-adam",
-                &[
-                    ("lr", 0.02),
-                    ("betas", betas[0]),
-                    ("betas", betas[1]),
-                    ("eps", eps),
-                    ("freeze", 16.0),
-                    ("sends", 0.0),
-                ],
-            )
-            .unwrap(),
-        ),
-        (
-            0.1,
-            InnerKind::new(
-                "lamb",
-                &[
-                    ("lr", 0.01),
-                    ("betas", betas[0]),
-                    ("betas", betas[1]),
-                    ("eps", eps),
-                    ("weight_decay", weight_decay),
-                ],
-            )
-            .unwrap(),
-        ),
-        (
-            0.1,
-            InnerKind::new(
-                "muon",
-                &[
-                    ("lr", 0.02),
-                    ("momentum", 0.9),
-                    ("weight_decay", weight_decay),
-                ],
-            )
-            .unwrap(),
-        ),
-    ] {
-        let worst = off(kind);
-        assert!(worst < near, "{}: {worst} off", kind.name());
+    let cases: [(f32, &str, &[(&str, f64)]); 5] = [
+        (0.05, "signum", &momentum(0.005)),
+        (0.05, "one-bit-adam", &adam(0.02, 50.0)),
+        (0.05, "zero-one-adam", &adam(0.02, 16.0)),
+        (0.1, "lamb", &lamb),
+        (0.1, "muon", &momentum(0.02)),
+    ];
+    for (near, name, values) in cases {
+        let worst = off(InnerKind::new(name, values).unwrap());
+        assert!(worst < near, "{name}: {worst} off");
     }
 }
 

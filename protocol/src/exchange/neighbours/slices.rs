@@ -87,7 +87,7 @@ pub(super) struct PushEnd {
 /// A push under way.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Push<N> {
-    meta: SliceMeta,
+    pub(super) meta: SliceMeta,
     /// Number of pushes of the same bytes before this one.
     pub(super) again: u8,
     /// Note of the rule.

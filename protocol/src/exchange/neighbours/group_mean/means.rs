@@ -68,6 +68,18 @@ pub(super) struct Made {
     pub(super) own: Option<Round>,
 }
 
+impl Made {
+    /// What its push says of it.
+    fn meta(&self, round: Round) -> SliceMeta {
+        let (parts, own) = (self.parts, self.own);
+        SliceMeta {
+            of: 1,
+            bytes: self.bytes,
+            tag: Tag::GroupMean { round, parts, own },
+        }
+    }
+}
+
 /// All means that this peer makes or keeps.
 #[derive(Debug, Default)]
 pub(super) struct Means {
@@ -403,27 +415,21 @@ impl Means {
         if self.ledger.to(to).any(|(slice, _)| slice == made.slice) {
             return;
         }
-        let meta = SliceMeta {
-            of: 1,
-            bytes: made.bytes,
-            tag: Tag::GroupMean {
-                round: key.1,
-                parts: made.parts,
-                own: made.own,
-            },
-        };
-        self.ledger.push(cx, to, made.slice, meta, ());
+        self.ledger.push(cx, to, made.slice, made.meta(key.1), ());
     }
 
     /// The push of a mean ended. One that was lost is pushed once more; after that its member asks
     /// again.
     pub(super) fn pushed(&mut self, cx: &mut Context, end: PushEnd) {
         let PushEnd { to, slice, outcome } = end;
-        let Some(push) = self.ledger.ended(&end) else {
+        let Some(mut push) = self.ledger.ended(&end) else {
             return;
         };
-        let kept = self.made((slice.fragment, slice.round), to).is_some();
-        if outcome == PushOutcome::Lost && kept && push.again < AGAIN_MAX {
+        let made = self.made((slice.fragment, slice.round), to);
+        let again = outcome == PushOutcome::Lost && push.again < AGAIN_MAX;
+        if let Some(made) = made.filter(|_| again) {
+            // It may have been forgotten and made of other parts meanwhile.
+            push.meta = made.meta(slice.round);
             self.ledger.push_again(cx, &end, push);
         }
         self.ledger.release(cx, |_| false);
