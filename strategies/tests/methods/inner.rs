@@ -42,6 +42,9 @@ fn gradient(step: usize, len: usize) -> Vec<f32> {
 }
 
 const BETAS: [f64; 2] = [0.9, 0.99];
+
+/// Parameters by name.
+type Values<'a> = &'a [(&'a str, f64)];
 const EPS: f64 = 1e-6;
 const STEPS: usize = 30;
 
@@ -459,7 +462,7 @@ fn every_optimizer_comes_near_the_optimum_of_a_quadratic() {
         ("weight_decay", 0.0),
     ];
     // A constant rate leaves those of constant length within a few of it.
-    let cases: [(f32, &str, &[(&str, f64)]); 5] = [
+    let cases: [(f32, &str, Values<'_>); 5] = [
         (0.05, "signum", &momentum(0.005)),
         (0.05, "one-bit-adam", &adam(0.02, 50.0)),
         (0.05, "zero-one-adam", &adam(0.02, 16.0)),
