@@ -11,6 +11,7 @@ mod dialect;
 mod files;
 mod imports;
 mod layers;
+mod pages;
 mod rust_text;
 mod sources;
 mod structs;
