@@ -103,7 +103,9 @@ impl Fragments {
                 self.lost |= fragment.scope.group.all().without(fragment.hopeful);
             }
             let lost = self.lost;
-            let hopes = |f: &&mut FragmentRound| !f.over() && !(f.hopeful & lost).is_empty();
+            // No fragment gives up this peer itself: to wait for that would be without end.
+            let others = |f: &FragmentRound| lost.without(Members::one(f.scope.group.me));
+            let hopes = |f: &&mut FragmentRound| !f.over() && !(f.hopeful & others(f)).is_empty();
             let mut hopeful = self.all.iter_mut().filter(hopes).peekable();
             if hopeful.peek().is_none() {
                 return;
