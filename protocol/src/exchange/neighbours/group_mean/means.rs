@@ -69,7 +69,7 @@ pub(super) struct Made {
 }
 
 impl Made {
-    /// What its push says of it.
+    /// The meta of its push.
     fn meta(&self, round: Round) -> SliceMeta {
         let (parts, own) = (self.parts, self.own);
         SliceMeta {
