@@ -1,5 +1,6 @@
 //! Signatures as bytes. Hosts make and check them; a peer only carries them.
 
+use crate::id::words;
 use crate::limits::{SEALS_CHECKED_MAX, SEALS_MADE_MAX};
 use crate::{Digest, PeerId};
 use core::fmt;
@@ -8,25 +9,28 @@ use std::collections::{BTreeSet, VecDeque};
 
 /// A signature of 64 bytes, of whatever kind the hosts of a run use (Ed25519 between daemons).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Signature([[u8; 32]; 2]);
+pub struct Signature(
+    #[serde(with = "words")] [u8; 32],
+    #[serde(with = "words")] [u8; 32],
+);
 
 impl Signature {
     /// The place of a signature that the sender's host fills in.
-    pub const BLANK: Self = Self([[0; 32]; 2]);
+    pub const BLANK: Self = Self([0; 32], [0; 32]);
 
     /// Wraps 64 raw bytes.
     pub fn from_bytes(bytes: [u8; 64]) -> Self {
         let (mut first, mut second) = ([0; 32], [0; 32]);
         first.copy_from_slice(&bytes[..32]);
         second.copy_from_slice(&bytes[32..]);
-        Self([first, second])
+        Self(first, second)
     }
 
     /// The raw bytes.
     pub fn to_bytes(self) -> [u8; 64] {
         let mut bytes = [0; 64];
-        bytes[..32].copy_from_slice(&self.0[0]);
-        bytes[32..].copy_from_slice(&self.0[1]);
+        bytes[..32].copy_from_slice(&self.0);
+        bytes[32..].copy_from_slice(&self.1);
         bytes
     }
 
@@ -38,7 +42,7 @@ impl Signature {
 
 impl fmt::Debug for Signature {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let first = &self.0[0];
+        let first = &self.0;
         write!(f, "Signature({:02x}{:02x}..)", first[0], first[1])
     }
 }

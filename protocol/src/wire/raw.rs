@@ -1,8 +1,23 @@
 //! Long lists of bytes, copied at once. Their encoding is that of any list.
 
 use core::fmt;
-use serde::de::{Deserializer, Error, Visitor};
-use serde::ser::Serializer;
+use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Visitor};
+use serde::ser::{Serialize, Serializer};
+
+/// One list of bytes among other values.
+pub(crate) struct RawBytes<B>(pub(crate) B);
+
+impl<B: AsRef<[u8]>> Serialize for RawBytes<B> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serialize(self.0.as_ref(), serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for RawBytes<Vec<u8>> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserialize(deserializer).map(Self)
+    }
+}
 
 pub(crate) fn serialize<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_bytes(bytes)
@@ -14,7 +29,7 @@ pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<
 
 struct Raw;
 
-impl Visitor<'_> for Raw {
+impl<'de> Visitor<'de> for Raw {
     type Value = Vec<u8>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -26,6 +41,15 @@ impl Visitor<'_> for Raw {
     }
 
     fn visit_byte_buf<E: Error>(self, bytes: Vec<u8>) -> Result<Vec<u8>, E> {
+        Ok(bytes)
+    }
+
+    /// Formats for people have no bytes but lists of numbers.
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Vec<u8>, A::Error> {
+        let mut bytes = Vec::new();
+        while let Some(byte) = list.next_element()? {
+            bytes.push(byte);
+        }
         Ok(bytes)
     }
 }

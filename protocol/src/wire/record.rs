@@ -3,6 +3,7 @@
 use crate::limits::{ADDRESS_BYTES_MAX, RECORD_ADDRESSES_MAX, SIGNATURE_BYTES_MAX};
 use crate::wire::WireError;
 use crate::wire::check::ok;
+use crate::wire::raw::RawBytes;
 use crate::{Locality, PeerId, RunId, Time};
 use core::fmt;
 use core::ops::{Deref, DerefMut};
@@ -79,8 +80,9 @@ impl Serialize for PeerRecord {
         fields.serialize_element(&self.run)?;
         fields.serialize_element(&(self.sequence & !LOCATED | flag))?;
         fields.serialize_element(&self.expires)?;
-        fields.serialize_element(&self.addresses)?;
-        fields.serialize_element(&self.signature)?;
+        let addresses: Vec<_> = self.addresses.iter().map(RawBytes).collect();
+        fields.serialize_element(&addresses)?;
+        fields.serialize_element(&RawBytes(&self.signature))?;
         if located {
             fields.serialize_element(&self.locality)?;
         }
@@ -114,8 +116,10 @@ impl<'de> Visitor<'de> for Fields {
         }
         let (peer, run, sequence): (_, _, u64) =
             (next(&mut seq)?, next(&mut seq)?, next(&mut seq)?);
-        let (expires, addresses) = (next(&mut seq)?, next(&mut seq)?);
-        let signature = next(&mut seq)?;
+        let expires = next(&mut seq)?;
+        let addresses: Vec<RawBytes<Vec<u8>>> = next(&mut seq)?;
+        let addresses = addresses.into_iter().map(|RawBytes(bytes)| bytes).collect();
+        let RawBytes(signature) = next(&mut seq)?;
         let locality = match sequence & LOCATED {
             0 => Locality::default(),
             _ => next(&mut seq)?,
