@@ -4,11 +4,9 @@
 use crate::cli::Cli;
 use clap::CommandFactory;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use murmurate_strategies::names::meant;
 use std::error::Error;
 use std::num::{IntErrorKind, ParseFloatError, ParseIntError};
-
-/// Typing mistakes in the name of a command that is still recognized.
-const MISTAKES_MAX: usize = 2;
 
 /// A message that takes the place of clap's, where there is a better one.
 pub(crate) fn explained(answer: &clap::Error) -> Option<String> {
@@ -71,9 +69,7 @@ fn of_number(error: &(dyn Error + 'static)) -> Option<String> {
 fn nearest(given: &str) -> Option<String> {
     let cli = Cli::command();
     let names = cli.get_subcommands().map(|command| command.get_name());
-    let distances = names.map(|name| (strsim::damerau_levenshtein(given, name), name));
-    let (distance, name) = distances.min()?;
-    (distance <= MISTAKES_MAX && distance < given.chars().count()).then(|| name.to_owned())
+    meant(given, &names.collect::<Vec<_>>()).map(str::to_owned)
 }
 
 #[cfg(test)]

@@ -41,6 +41,7 @@ pub mod toy;
 mod block_feed;
 mod data_report;
 mod layout;
+pub mod names;
 pub mod parameter;
 mod trainer;
 

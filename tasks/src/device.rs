@@ -2,10 +2,11 @@
 //! its names are known but refused.
 
 use burn::tensor::Device;
+use murmurate_strategies::names::hint;
 use std::fmt;
 use std::str::FromStr;
 
-const NAMES: [&str; 4] = ["flex", "cpu", "wgpu", "cuda"];
+const NAMES: [&str; 6] = ["flex", "cpu", "wgpu", "wgpu:N", "cuda", "cuda:N"];
 
 /// A device by name.
 ///
@@ -33,14 +34,12 @@ pub enum DeviceChoice {
 #[non_exhaustive]
 pub enum DeviceError {
     /// No device has this name.
-    #[error(
-        "there is no device `{name}`, the nearest is `{nearest}` (flex, cpu, wgpu, wgpu:N, cuda, cuda:N)"
-    )]
+    #[error("there is no device `{name}`; {hint}")]
     Unknown {
         /// The name.
         name: String,
-        /// The nearest known one.
-        nearest: &'static str,
+        /// The devices that there are.
+        hint: String,
     },
     /// The text after the colon is not an index, or the device takes none.
     #[error("device `{0}` has a bad index (write `cuda:0` or `wgpu:0`; the others take none)")]
@@ -79,7 +78,7 @@ impl FromStr for DeviceChoice {
             ("flex" | "cpu", Some(_)) => Err(bad_index()),
             _ => Err(DeviceError::Unknown {
                 name: text.to_owned(),
-                nearest: crate::config::nearest(name, &NAMES),
+                hint: hint(text, &NAMES),
             }),
         }
     }

@@ -193,7 +193,7 @@ fn a_table_is_learned_and_wrong_cells_are_named() {
     configure(dir, &task.replace("\"price\"", "\"prise\""));
     let line = failure(dir, &["run", "--config", "node.toml", "--dir", "b"]);
     assert!(
-        line.contains("no column `prise` (`task.target`); the nearest is `price`"),
+        line.contains("no column `prise` (`task.target`); did you mean `price`?"),
         "{line}"
     );
 }

@@ -1,5 +1,6 @@
 //! Errors of the configuration. Each is one line that names the file or flag and says what to do.
 
+use murmurate_strategies::names::hint;
 use std::path::{Path, PathBuf};
 
 /// Why a configuration cannot be used.
@@ -128,17 +129,7 @@ fn suggest(what: &str, rest: &str) -> String {
     let mut quoted = rest.split('`').step_by(2);
     let name = quoted.next().unwrap_or_default();
     let known: Vec<&str> = rest.split('`').skip(2).step_by(2).collect();
-    let nearest = known
-        .iter()
-        .map(|candidate| (strsim::damerau_levenshtein(name, candidate), *candidate))
-        .min();
-    match nearest {
-        Some((distance, candidate)) if distance <= 1 + candidate.len() / 3 => {
-            format!("{what} `{name}`; did you mean `{candidate}`?")
-        }
-        Some(_) => format!("{what} `{name}`; known here: {}", known.join(", ")),
-        None => format!("{what} `{name}`; nothing may stand here"),
-    }
+    format!("{what} `{name}`; {}", hint(name, &known))
 }
 
 /// A value that is not allowed.
@@ -213,15 +204,15 @@ mod tests {
         let cases = [
             (
                 "unknown field `rouds`, expected one of `name`, `seed`, `rounds`",
-                "unknown key `rouds`; did you mean `rounds`?",
+                "unknown key `rouds`; did you mean `rounds`? There are: name, seed, rounds",
             ),
             (
                 "unknown field `zzzzzz`, expected `name` or `seed`",
-                "unknown key `zzzzzz`; known here: name, seed",
+                "unknown key `zzzzzz`; there are: name, seed",
             ),
             (
                 "unknown variant `by-lable`, expected `iid` or `by-label`",
-                "unknown value `by-lable`; did you mean `by-label`?",
+                "unknown value `by-lable`; did you mean `by-label`? There are: iid, by-label",
             ),
             (
                 "unknown field `a`, there are no fields",

@@ -23,7 +23,7 @@ pub enum ScenarioError {
         reason: String,
     },
     /// An unknown key.
-    #[error("{file}:{line}: unknown key `{key}`{}", suggestion(.nearest.as_deref()))]
+    #[error("{file}:{line}: unknown key `{key}`; {hint}")]
     UnknownKey {
         /// The file.
         file: String,
@@ -31,8 +31,8 @@ pub enum ScenarioError {
         line: usize,
         /// The key.
         key: String,
-        /// The most similar known key.
-        nearest: Option<String>,
+        /// The known key that was meant, and the known keys.
+        hint: String,
     },
     /// An invalid value.
     #[error("{file}:{line}: `{key}` {reason}")]
@@ -46,10 +46,4 @@ pub enum ScenarioError {
         /// The reason, and the valid values.
         reason: String,
     },
-}
-
-fn suggestion(nearest: Option<&str>) -> String {
-    nearest.map_or_else(String::new, |nearest| {
-        format!(" (did you mean `{nearest}`?)")
-    })
 }

@@ -4,6 +4,7 @@ use super::check::{Checker, SECONDS_MAX};
 use super::network::{RawNetwork, network};
 use super::{ComputeSpec, DataSpec, Limits, PEERS_MAX, Scenario, ScenarioError, TaskSpec};
 use crate::fault::RawFault;
+use murmurate_strategies::names::hint;
 use murmurate_strategies::toy::ToyTask;
 use serde::Deserialize;
 
@@ -228,19 +229,12 @@ pub(crate) fn explain(error: &toml::de::Error, text: &str, file: &str) -> Scenar
         text.lines().position(holds).map_or(1, |index| index + 1)
     });
     // The names are between the quotes of "expected one of `a`, `b`".
-    let nearest = known
-        .split('`')
-        .skip(1)
-        .step_by(2)
-        .map(|name| (strsim::damerau_levenshtein(key, name), name))
-        .min()
-        .filter(|(distance, name)| *distance <= (name.len() / 2).max(2))
-        .map(|(_, name)| name.to_owned());
+    let known: Vec<&str> = known.split('`').skip(1).step_by(2).collect();
     ScenarioError::UnknownKey {
         file,
         line,
         key: key.to_owned(),
-        nearest,
+        hint: hint(key, &known),
     }
 }
 
@@ -266,18 +260,23 @@ mod tests {
 
     #[test]
     fn an_unknown_key_names_the_nearest_and_its_line() {
-        assert_eq!(
-            refusal("[network]\nlatncy_ms = 3.0\n"),
-            "s.toml:8: unknown key `latncy_ms` (did you mean `latency_ms`?)"
-        );
-        assert_eq!(
-            refusal("nois = 3\n"),
-            "s.toml:7: unknown key `nois` (did you mean `noise`?)"
-        );
-        assert_eq!(
-            refusal("[[fault]]\nkind = \"crash\"\npear = 1\nat_s = 1.0\n"),
-            "s.toml:9: unknown key `pear` (did you mean `peer`?)"
-        );
+        for (text, start) in [
+            (
+                "[network]\nlatncy_ms = 3.0\n",
+                "s.toml:8: unknown key `latncy_ms`; did you mean `latency_ms`?",
+            ),
+            (
+                "nois = 3\n",
+                "s.toml:7: unknown key `nois`; did you mean `noise`?",
+            ),
+            (
+                "[[fault]]\nkind = \"crash\"\npear = 1\nat_s = 1.0\n",
+                "s.toml:9: unknown key `pear`; did you mean `peer`?",
+            ),
+        ] {
+            let message = refusal(text);
+            assert!(message.starts_with(start), "{message}");
+        }
     }
 
     /// Each error names the key and its line.

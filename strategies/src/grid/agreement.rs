@@ -1,10 +1,10 @@
 //! How many lying members a group survives: from the table of the configuration to the plan.
 
 use super::StrategyError;
-use super::entry::hint;
 use super::methods::{self, LIARS};
 use super::tables::{Agreement, Liars};
 use super::validate::{absent, range};
+use crate::names::hint;
 use murmurate_protocol::limits::GROUP_MEMBERS_MAX;
 use murmurate_protocol::{ExchangeKind, Grouping};
 

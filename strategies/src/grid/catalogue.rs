@@ -2,7 +2,7 @@
 //! strategies` prints it, and `docs/coverage.md` is checked against it. A configuration is a
 //! [`Strategy`] instead.
 
-use super::entry::{Entry, nearest};
+use super::entry::Entry;
 use super::presets::HEADER;
 use super::registry;
 use super::strategy::{HELD, HELD_MEMBERS};
@@ -10,6 +10,7 @@ use super::{LATER, Later, Strategy, StrategyError, preset};
 use crate::compress::{self, CodecKind, CodecSpec, Reduction};
 use crate::correct::CorrectionKind;
 use crate::inner::InnerKind;
+use crate::names::nearest;
 use crate::outer::OuterKind;
 use crate::parameter::Parameter;
 use serde::Serialize;

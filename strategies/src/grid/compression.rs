@@ -1,7 +1,6 @@
 //! How contributions are encoded, and from which codecs rounds choose: from the table of the configuration to
 //! the plan.
 
-use super::entry::hint;
 use super::error::refuse;
 use super::registry::{CHOICES, CHOOSE_EVERY, CHOOSE_FROM, CODECS, FROM_RANGE, TRAIN_SHARE};
 use super::strategy::{Choice, Compression};
@@ -9,6 +8,7 @@ use super::tables::Compression as Table;
 use super::validate::{choose, refuse_foreign};
 use super::{Strategy, StrategyError, methods};
 use crate::compress::{self, CodecKind, by_tag, may_replace};
+use crate::names::hint;
 use murmurate_protocol::limits::RUNGS_MAX;
 use murmurate_protocol::{ExchangeFacts, Ladder, Layers, Pace, Rung, StepBudget};
 

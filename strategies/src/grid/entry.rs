@@ -1,5 +1,4 @@
-//! A method as shown to people (name, line, equation, source and keys), and hints for names that do
-//! not exist.
+//! A method as shown to people (name, line, equation, source and keys).
 
 use super::StrategyError;
 use crate::parameter::Parameter;
@@ -111,27 +110,4 @@ pub fn names(entries: &[Entry]) -> Vec<&'static str> {
 /// Names as a list.
 pub(super) fn names_of(names: impl Iterator<Item = &'static str>) -> Vec<&'static str> {
     names.collect()
-}
-
-/// The names nearest to an unknown one, the nearest first.
-pub(super) fn nearest<'a>(found: &str, known: &[&'a str], count: usize) -> Vec<&'a str> {
-    let far = |name: &str| strsim::damerau_levenshtein(found, name);
-    let mut near: Vec<_> = known.iter().map(|name| (far(name), *name)).collect();
-    near.sort_unstable();
-    near.dedup();
-    near.truncate(count);
-    near.into_iter().map(|(_, name)| name).collect()
-}
-
-/// The hint for an unknown name: the nearest one, and all names.
-pub(super) fn hint(found: &str, known: &[&str]) -> String {
-    let list = known.join(", ");
-    let close = |name: &&&str| {
-        let bound = name.len().max(found.len()).div_ceil(2);
-        strsim::damerau_levenshtein(found, name) <= bound
-    };
-    match nearest(found, known, 1).first().filter(close) {
-        Some(name) => format!("did you mean `{name}`? There are: {list}"),
-        None => format!("there are: {list}"),
-    }
 }

@@ -1,12 +1,12 @@
 //! Which peers wait for which in a round: from the table of the configuration to the plan. The bounds of a center are in the file of its exchange.
 
-use super::entry::hint;
 use super::error::refuse;
 use super::methods::{ENOUGH, FRACTION, GRACE, GRACE_MS};
 use super::tables::{Synchronization as Table, Tables};
 use super::validate::absent;
 use super::{Strategy, StrategyError, methods, paces};
 use crate::correct::{Companion, Needs};
+use crate::names::hint;
 use core::time::Duration;
 use murmurate_protocol::limits::GROUP_MEMBERS_MAX;
 use murmurate_protocol::{

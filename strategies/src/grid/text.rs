@@ -1,7 +1,6 @@
 //! A configuration from text to tables and back. The keys of a table are the fields of its structure, and
 //! the parameters of the methods that are chosen there; there is no second list.
 
-use super::entry::hint;
 use super::paces::{PACES, PaceSpec};
 use super::tables::{
     Aggregation, Agreement, Architecture, Compression, Deadlines, Inner, Outer, Overlap,
@@ -12,6 +11,7 @@ use crate::aggregate::AggregationSpec;
 use crate::correct::CorrectionSpec;
 use crate::inner::InnerSpec;
 use crate::kind::Spec;
+use crate::names::hint;
 use crate::outer::OuterSpec;
 use crate::parameter::Parameter;
 use crate::{compress, topology};

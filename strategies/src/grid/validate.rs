@@ -1,11 +1,12 @@
 //! Checks of single values: names become kinds, defaults are filled in, ranges are checked.
 //! `refuse` checks whether methods work together.
 
-use super::entry::{Entry, hint, names};
+use super::entry::{Entry, names};
 use super::error::refuse;
 use super::tables::{Deadlines, Synchronization};
 use super::{StrategyError, later};
 use crate::kind::{Kind, Spec};
+use crate::names::hint;
 use crate::parameter::Range;
 use core::time::Duration;
 use murmurate_protocol::{DeadlinePlan, StepBudget};

@@ -1,11 +1,13 @@
 //! Errors in a task's configuration, each in one line.
 
+use murmurate_strategies::names::hint;
+
 /// An invalid configuration, in one line.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigError {
     /// Unknown key.
-    #[error("`{table}.{key}` is no key of kind = \"{kind}\", the nearest is `{nearest}`")]
+    #[error("`{table}.{key}` is no key of kind = \"{kind}\"; {hint}")]
     Key {
         /// The table.
         table: &'static str,
@@ -13,11 +15,11 @@ pub enum ConfigError {
         key: String,
         /// The kind of task.
         kind: &'static str,
-        /// The most similar known key.
-        nearest: &'static str,
+        /// The known key that was meant, and the known keys.
+        hint: String,
     },
     /// Unknown name.
-    #[error("`{table}.{key}` = \"{name}\" is not known, the nearest is \"{nearest}\"")]
+    #[error("`{table}.{key}` = \"{name}\" is not known; {hint}")]
     Name {
         /// The table.
         table: &'static str,
@@ -25,8 +27,8 @@ pub enum ConfigError {
         key: &'static str,
         /// The name.
         name: String,
-        /// The most similar known name.
-        nearest: &'static str,
+        /// The known name that was meant, and the known names.
+        hint: String,
     },
     /// A required key is missing.
     #[error("`{table}.{key}` is missing ({hint})")]
@@ -115,12 +117,12 @@ pub enum ConfigError {
     #[error("`task.lora_alpha` is {0}, it must be a number above 0 and at most 1e6")]
     LoraAlpha(f64),
     /// A layer that the model does not have.
-    #[error("`task.lora_targets`: the model has no layer \"{name}\", the nearest is \"{nearest}\"")]
+    #[error("`task.lora_targets`: the model has no layer \"{name}\"; {hint}")]
     LoraTarget {
         /// The name.
         name: String,
-        /// The nearest that it has.
-        nearest: &'static str,
+        /// The layers that it has.
+        hint: String,
     },
     /// The size of a model that is read from a folder.
     #[error(
@@ -166,16 +168,6 @@ pub(super) fn unknown(
         table,
         key,
         name: name.to_owned(),
-        nearest: nearest(name, names),
+        hint: hint(name, names),
     }
-}
-
-/// The known name that is most similar to a wrong one.
-pub(crate) fn nearest(name: &str, names: &[&'static str]) -> &'static str {
-    let likeness = |known: &&&str| (strsim::jaro_winkler(name, known) * 1e6) as u64;
-    names
-        .iter()
-        .max_by_key(likeness)
-        .copied()
-        .unwrap_or_default()
 }

@@ -17,7 +17,6 @@ mod values;
 pub use attached::AttachedConfig;
 pub use causal::{BYTES, CausalConfig, CausalModel, FreshModel, LoraConfig};
 pub use error::ConfigError;
-pub(crate) use error::nearest;
 pub use image::ImageConfig;
 pub use language::LanguageConfig;
 pub(crate) use shards::RawShards;
@@ -123,15 +122,15 @@ mod tests {
         let cases = [
             (
                 "kind = \"image-clasifier\"",
-                "the nearest is \"image-classifier\"",
+                "did you mean `image-classifier`?",
             ),
             (
                 "kind = \"image-classifier\"\nmodel = \"mpl\"",
-                "the nearest is \"mlp\"",
+                "did you mean `mlp`?",
             ),
             (
                 "kind = \"image-classifier\"\nhiden = 3",
-                "the nearest is `hidden`",
+                "did you mean `hidden`?",
             ),
             (
                 "kind = \"image-classifier\"\ncontext = 3",
@@ -165,7 +164,7 @@ mod tests {
             ),
             (
                 "kind = \"causal-lm\"\ndata = \"x\"\narchitecture = \"lama\"",
-                "the nearest is \"llama\"",
+                "did you mean `llama`?",
             ),
             (
                 "kind = \"causal-lm\"\ndata = \"x\"\nmodel = \"dir\"\nwidth = 8",
@@ -240,7 +239,7 @@ mod tests {
             (table(""), "`task.objective` is missing"),
             (
                 table("objective = \"regresion\""),
-                "the nearest is \"regression\"",
+                "did you mean `regression`?",
             ),
             (
                 table("objective = \"regression\""),

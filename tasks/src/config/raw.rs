@@ -1,7 +1,8 @@
 //! The `[task]` table as it is written, with the keys of every kind.
 
-use super::error::{ConfigError, nearest};
+use super::error::ConfigError;
 use super::values::{Classes, DataSource};
+use murmurate_strategies::names::hint;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use std::collections::BTreeMap;
@@ -69,7 +70,7 @@ impl RawTask {
     /// Refuses keys of other kinds and unknown keys.
     ///
     /// # Errors
-    /// Names the first such key, and the known key that is nearest to it.
+    /// Names the first such key, and the known keys.
     pub(super) fn only(
         &self,
         kind: &'static str,
@@ -81,7 +82,7 @@ impl RawTask {
                 table: "task",
                 key: key.to_owned(),
                 kind,
-                nearest: nearest(key, keys),
+                hint: hint(key, keys),
             }),
         }
     }

@@ -1,9 +1,10 @@
 //! The `[shards]` table as written.
 
+use super::ConfigError;
 use super::error::unknown;
-use super::{ConfigError, nearest};
 use crate::TaskError;
 use crate::data::{ShardKind, Shards};
+use murmurate_strategies::names::hint;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use std::collections::BTreeMap;
@@ -35,7 +36,7 @@ impl TryFrom<RawShards> for Shards {
             table: "shards",
             key: key.to_owned(),
             kind,
-            nearest: nearest(key, keys),
+            hint: hint(key, keys),
         };
         let kind = match (name, raw.alpha) {
             ("dealt", None) => ShardKind::Dealt,
@@ -121,13 +122,13 @@ mod tests {
     #[test]
     fn wrong_keys_and_names_are_one_line() {
         let cases = [
-            ("kind = \"by-lable\"", "the nearest is \"by-label\""),
+            ("kind = \"by-lable\"", "did you mean `by-label`?"),
             ("kind = \"dirichlet\"", "`shards.alpha` is missing"),
             (
                 "alpha = 0.5",
                 "`shards.alpha` is no key of kind = \"dealt\"",
             ),
-            ("indx = 1", "the nearest is `index`"),
+            ("indx = 1", "did you mean `index`?"),
             ("index = 3\nof = 3", "`shards.index` is 3"),
             (
                 "kind = \"dealt\"\nindex = 1\nof = 3",

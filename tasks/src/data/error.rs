@@ -246,8 +246,8 @@ pub(crate) enum Problem {
     #[error("no image of this class is in it (files that end in .png, .jpg or .jpeg are read)")]
     EmptyClass,
     /// A folder whose name is not one of the classes.
-    #[error("its name is none of the {classes} classes, of which `{nearest}` is the nearest")]
-    OtherClass { classes: usize, nearest: String },
+    #[error("its name is none of the {classes} classes; {hint}")]
+    OtherClass { classes: usize, hint: String },
     /// More folders than classes.
     #[error("it has label {label}, but `task.classes` is {classes} (labels count from 0)")]
     MoreClasses { label: usize, classes: usize },
@@ -305,11 +305,11 @@ pub(crate) enum Problem {
     #[error("{0}")]
     Malformed(String),
     /// A column of the configuration is not in the header.
-    #[error("it has no column `{name}` (`task.{key}`); the nearest is `{nearest}`")]
+    #[error("it has no column `{name}` (`task.{key}`); {hint}")]
     NotInHeader {
         key: &'static str,
         name: String,
-        nearest: String,
+        hint: String,
     },
     /// Two columns have one name.
     #[error("two columns are called `{0}` (rename one)")]

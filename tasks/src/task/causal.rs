@@ -2,7 +2,7 @@
 
 use super::{Score, Task};
 use crate::config::{
-    Architecture, BYTES, CausalConfig, CausalModel, ConfigError, FreshModel, NO_TEXT, nearest,
+    Architecture, BYTES, CausalConfig, CausalModel, ConfigError, FreshModel, NO_TEXT,
 };
 use crate::data::{BadRecords, Dataset, Feed, Reading, Shards, Tokens};
 use crate::model::{
@@ -12,6 +12,7 @@ use crate::model::{
 use crate::weights::load_module;
 use crate::{Segments, TaskError, loss};
 use burn::tensor::{Device, Int, Tensor, TensorData};
+use murmurate_strategies::names::hint;
 use murmurate_strategies::{DataReport, TensorSpec};
 use rand_chacha::ChaCha8Rng;
 use std::path::{Path, PathBuf};
@@ -161,7 +162,7 @@ fn lora(config: &CausalConfig, shape: &CausalShape) -> Result<Option<Lora>, Conf
     match unknown {
         Some(name) => Err(ConfigError::LoraTarget {
             name: name.clone(),
-            nearest: nearest(name, layers),
+            hint: hint(name, layers),
         }),
         None => Ok(Some(Lora {
             rank: lora.rank as usize,

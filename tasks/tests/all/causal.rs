@@ -360,7 +360,7 @@ fn what_does_not_fit_is_refused_in_one_line() {
             },
             "a window is 17",
         ),
-        (targets, "no layer \"q_prj\", the nearest is \"q_proj\""),
+        (targets, "no layer \"q_prj\"; did you mean `q_proj`?"),
     ];
     for (config, expected) in cases {
         let task = TaskConfig::CausalLm(config);

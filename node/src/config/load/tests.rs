@@ -86,17 +86,17 @@ fn wrong_files_are_named_by_line() {
         ),
         (
             "[task]\nkind = \"image-classifier\"\nhiden = 3\n",
-            "node.toml:3: `task.hiden` is no key of kind = \"image-classifier\", \
-             the nearest is `hidden`",
+            "node.toml:3: `task.hiden` is no key of kind = \"image-classifier\"; \
+             did you mean `hidden`?",
         ),
         (
             "[shards]\nkind = \"by-lable\"\n",
-            "node.toml:2: `shards.kind` = \"by-lable\" is not known, the nearest is \"by-label\"",
+            "node.toml:2: `shards.kind` = \"by-lable\" is not known; did you mean `by-label`?",
         ),
         (
             "[daemon]\ndevice = \"cpux\"\n",
-            "node.toml:2: there is no device `cpux`, the nearest is `cpu` \
-             (flex, cpu, wgpu, wgpu:N, cuda, cuda:N)",
+            "node.toml:2: there is no device `cpux`; did you mean `cpu`? \
+             There are: flex, cpu, wgpu, wgpu:N, cuda, cuda:N",
         ),
         (
             "[daemon]\nname = \"a/b\"\n",
@@ -118,7 +118,8 @@ fn wrong_files_are_named_by_line() {
                  There are: none, ";
     assert!(preset.starts_with(start), "{preset}");
     for (text, expected) in cases {
-        assert_eq!(line(text, &Overrides::default()), expected);
+        let said = line(text, &Overrides::default());
+        assert!(said.starts_with(expected), "{said}");
     }
     let broken = line("[run\n", &Overrides::default());
     assert!(

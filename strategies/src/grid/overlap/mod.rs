@@ -9,12 +9,12 @@ mod rules;
 mod timing;
 
 use super::StrategyError;
-use super::entry::hint;
 use super::tables::{self, Overlap as Table};
 use super::validate::{absent, count, range};
 use crate::Layout;
 use crate::compress::CodecKind;
 use crate::executor::Blend;
+use crate::names::hint;
 pub(super) use check::check;
 use cuts::{Cuts, TimesApply};
 use densities::ByLayer;

@@ -2,8 +2,9 @@
 //! defaults. Its first lines are what it does, its rule and where it comes from; the comment after them says
 //! how it differs from its paper.
 
-use super::entry::{Entry, hint};
+use super::entry::Entry;
 use super::{StrategyError, later};
+use crate::names::hint;
 
 /// The preset of a configuration that names none.
 pub const DEFAULT_PRESET: &str = "diloco";

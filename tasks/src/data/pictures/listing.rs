@@ -3,6 +3,7 @@
 use super::place::{Pack, Place, Row};
 use crate::data::error::{DEPTH_MAX, DataError, Problem, at};
 use crate::rng;
+use murmurate_strategies::names::hint;
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -202,14 +203,10 @@ fn known(dir: &Path, found: &[OsString], names: &[OsString]) -> Result<(), DataE
     let Some(other) = found.iter().find(|name| !names.contains(name)) else {
         return Ok(());
     };
-    let likeness = |name: &&OsString| {
-        let likeness = strsim::jaro_winkler(&name.to_string_lossy(), &other.to_string_lossy());
-        (likeness * 1e6) as u64
-    };
-    let nearest = names.iter().max_by_key(likeness).cloned();
+    let names: Vec<_> = names.iter().map(|name| name.to_string_lossy()).collect();
     Err(at(&dir.join(other))(Problem::OtherClass {
         classes: names.len(),
-        nearest: nearest.unwrap_or_default().to_string_lossy().into_owned(),
+        hint: hint(&other.to_string_lossy(), &names),
     }))
 }
 
@@ -415,7 +412,7 @@ mod tests {
         touch(dir.path(), &["cats/1.png"]);
         let error = line(Some(3), Some(&names)).unwrap_err();
         assert!(error.contains("cats: its name is none of the 3"), "{error}");
-        assert!(error.contains("`cat` is the nearest"), "{error}");
+        assert!(error.contains("did you mean `cat`?"), "{error}");
         touch(dir.path(), &["eel/notes.txt"]);
         let error = line(None, None).unwrap_err();
         assert!(error.contains("eel: no image of this class"), "{error}");

@@ -1,6 +1,7 @@
 //! The cells of a target, and from their values to labels.
 
 use crate::data::error::{DataError, Problem, at};
+use murmurate_strategies::names::hint;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -136,8 +137,5 @@ impl Values {
 }
 
 fn none_of(text: &str, names: &[String]) -> String {
-    let likeness = |name: &&String| (strsim::jaro_winkler(name, text) * 1e6) as u64;
-    let nearest = names.iter().max_by_key(likeness);
-    let nearest = nearest.map_or("", String::as_str);
-    format!("it is none of `task.classes`, of which `{nearest}` is the nearest")
+    format!("it is none of `task.classes`; {}", hint(text, names))
 }

@@ -7,6 +7,7 @@ use crate::data::first_bytes::{foreign_format, without_mark};
 use crate::data::text::files_of;
 use csv::{ErrorKind, ReaderBuilder, StringRecord};
 use murmurate_protocol::Digest;
+use murmurate_strategies::names::hint;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -276,12 +277,10 @@ fn inputs(
             .iter()
             .find(|name| !header.iter().any(|h| h == *name))
         {
-            let likeness = |known: &&String| (strsim::jaro_winkler(name, known) * 1e6) as u64;
-            let nearest = header.iter().max_by_key(likeness).cloned();
             return Err(at(file)(Problem::NotInHeader {
                 key,
                 name: (*name).to_owned(),
-                nearest: nearest.unwrap_or_default(),
+                hint: hint(name, &header),
             }));
         }
     }

@@ -186,7 +186,7 @@ fn wrong_cells_name_file_line_column_and_value() {
         ),
         (
             "x,klass\n1,a\n",
-            "people.csv: it has no column `class` (`task.target`); the nearest is `klass`",
+            "people.csv: it has no column `class` (`task.target`); did you mean `klass`? There are: x, klass",
         ),
         (
             "x,x,class\n1,2,a\n",
@@ -218,7 +218,7 @@ fn values_that_do_not_fit_the_configuration_are_named() {
         named.contains("has `nope`: it is none of `task.classes`"),
         "{named}"
     );
-    assert!(named.contains("`no` is the nearest"), "{named}");
+    assert!(named.contains("did you mean `no`?"), "{named}");
     let number = line("x,class\n1,3\n2,many\n", &|wants| wants.numbers = true);
     assert!(
         number.contains("has `many`: it is no number (for classes"),
