@@ -59,8 +59,9 @@ impl MixCore {
         let len = self.places.of(end.fragment).len();
         let room = self.local.at_hand.as_mut().map(|at_hand| at_hand.room(len));
         let mut room = room.unwrap_or_default();
-        let decoded = self.decode(end.fragment, aggregates, &mut room, host);
-        let applied = decoded.and_then(|()| self.put_in_force(end, &mut room));
+        let aggregate = &mut room[..len];
+        let decoded = self.decode(end.fragment, aggregates, aggregate, host);
+        let applied = decoded.and_then(|()| self.put_in_force(end, aggregate));
         if let Some(at_hand) = &mut self.local.at_hand {
             at_hand.give_back(room);
         }

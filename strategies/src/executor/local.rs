@@ -183,11 +183,12 @@ impl AtHand {
         self.room.capacity()
     }
 
-    /// Room for this many values, which [`AtHand::give_back`] takes back.
+    /// Room for at least this many values, which [`AtHand::give_back`] takes back. It never shrinks: what
+    /// is cut off would be filled with zeros again in each round.
     pub(super) fn room(&mut self, len: usize) -> Vec<f32> {
-        let mut room = std::mem::take(&mut self.room);
-        room.resize(len, 0.0);
-        room
+        let len = len.max(self.room.len());
+        self.room.resize(len, 0.0);
+        std::mem::take(&mut self.room)
     }
 
     /// Takes room back.
@@ -207,13 +208,17 @@ impl AtHand {
         anchor: &[f32],
     ) -> Result<&[f32], WorkError> {
         let trainer = self.trainer.as_mut().ok_or_else(ended)?;
-        self.room.resize(range.len(), 0.0);
-        trainer.read(range.start, &mut self.room);
+        let len = range.len();
+        if self.room.len() < len {
+            self.room.resize(len, 0.0);
+        }
+        let delta = &mut self.room[..len];
+        trainer.read(range.start, delta);
         // A delta that is kept lies where the parameters were.
         if held != Held::KeepDelta {
-            self.room.iter_mut().zip(anchor).for_each(|(d, a)| *d -= a);
+            delta.iter_mut().zip(anchor).for_each(|(d, a)| *d -= a);
         }
-        Ok(&self.room)
+        Ok(delta)
     }
 
     /// The anchor moves below what was trained: keeps the delta where the parameters were, until [`stand_on`].
