@@ -208,11 +208,8 @@ impl AtHand {
         anchor: &[f32],
     ) -> Result<&[f32], WorkError> {
         let trainer = self.trainer.as_mut().ok_or_else(ended)?;
-        let len = range.len();
-        if self.room.len() < len {
-            self.room.resize(len, 0.0);
-        }
-        let delta = &mut self.room[..len];
+        self.room.resize(self.room.len().max(range.len()), 0.0);
+        let delta = &mut self.room[..range.len()];
         trainer.read(range.start, delta);
         // A delta that is kept lies where the parameters were.
         if held != Held::KeepDelta {

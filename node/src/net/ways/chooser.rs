@@ -200,11 +200,8 @@ impl Chooser {
             (false, true) => FASTER,
             (false, false) => AS_FAST,
         };
-        let rates = format!(
-            "measured: tls {:.0} MB/s, quic {:.0} MB/s",
-            tls / 1e6,
-            quic / 1e6
-        );
+        let [tls_mb, quic_mb] = [tls, quic].map(|rate| rate / 1e6);
+        let rates = format!("measured: tls {tls_mb:.0} MB/s, quic {quic_mb:.0} MB/s");
         self.reason = Some(rates);
         self.had_tls = false;
         if tls >= need * quic {
