@@ -53,4 +53,4 @@ pub use token::{TOKEN_FILE, Token};
 pub use trouble::{Trouble, TroubleKind};
 pub use v1::{ContributionsPage, HistoryPage};
 pub use why::{Answer, Facts, Question, Topic, why, words};
-pub(crate) use why::{SAME_DATA_ACTION, trains_the_same};
+pub(crate) use why::{ELSEWHERE, ONE_IDENTITY, SAME_DATA_ACTION, trains_the_same};

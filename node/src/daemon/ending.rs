@@ -251,11 +251,6 @@ const LAST_WORDS: Duration = Duration::from_secs(8);
 /// The other one is gone if it was not heard for this long.
 const GONE: Duration = Duration::from_secs(60);
 
-/// What the daemon says that stays.
-pub(super) const STAYS: &str = "this identity runs elsewhere: another daemon has the same identity.key, as a copied directory \
-                     has, and the others take the two for one; stop one of them (a copy enters the run as a new \
-                     member in a new directory: `murmurate run --dir NEW --invite FILE`)";
-
 /// Another daemon with this one's identity, as in a copied directory: both say so, and one of them stops.
 ///
 /// The others take the two for one peer: the newer link to either counts, and the other one trains on without any.
@@ -306,6 +301,11 @@ impl Elsewhere {
     /// True while another one is there.
     pub(super) const fn is_there(&self) -> bool {
         self.since.is_some()
+    }
+
+    /// The phase to say: one that gives way says so until it stops, or the other one would give way too.
+    pub(super) fn said(&self, phase: Phase) -> Phase {
+        self.stops.map_or(phase, |_| Phase::Leaving)
     }
 
     /// What to do about what was heard of another one, in this daemon's round.
@@ -451,7 +451,9 @@ mod tests {
         let now = now + Duration::from_secs(5);
         assert_eq!(copy.judge(Some(&of_old), round, now), Verdict::Nothing);
         let of_old = seen(now, 9, Phase::Train);
+        assert_eq!(copy.said(Phase::Train), Phase::Train);
         assert_eq!(copy.judge(Some(&of_old), round, now), Verdict::Leaves);
+        assert_eq!(copy.said(Phase::Train), Phase::Leaving);
         let of_copy = seen(now, 9, Phase::Leaving);
         assert_eq!(old.judge(Some(&of_copy), round, now), Verdict::Says);
         let now = now + LAST_WORDS / 2;

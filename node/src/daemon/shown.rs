@@ -4,11 +4,11 @@
 use super::DaemonError;
 use super::alarms::Told;
 use super::driver::Driver;
-use super::ending::{STAYS, Verdict};
+use super::ending::Verdict;
 use super::recording::Recording;
 use crate::api::{
-    Clock, ControlStatus, Facts, LinkStatus, SAME_DATA_ACTION, Traffic, TransferStatus,
-    trains_the_same,
+    Clock, ControlStatus, ELSEWHERE, Facts, LinkStatus, ONE_IDENTITY, SAME_DATA_ACTION, Traffic,
+    TransferStatus, trains_the_same,
 };
 use crate::events::Kind;
 use crate::metrics::Metrics;
@@ -213,25 +213,22 @@ impl Driver {
         let seen = self.net.vitals().elsewhere();
         let (round, at) = (self.peer.round(), Instant::now());
         let verdict = self.ending.elsewhere.judge(seen.as_ref(), round, at);
-        let there = self.ending.elsewhere.is_there();
-        let now = self.clock.now();
+        let (there, now) = (self.ending.elsewhere.is_there(), self.clock.now());
         self.console.status.with(|o| o.elsewhere(now, there));
+        let ends = DaemonError::Elsewhere;
         match verdict {
             Verdict::Nothing => {}
-            Verdict::Says => self.tell_elsewhere(STAYS, self.peer.phase()),
-            Verdict::Leaves => {
-                let line = format!("{}; it ends in a moment", DaemonError::Elsewhere);
-                self.tell_elsewhere(&line, Phase::Leaving);
-            }
-            Verdict::Stops => self.ending.fail(DaemonError::Elsewhere),
+            Verdict::Says => self.tell_elsewhere(&format!("{ELSEWHERE} {ONE_IDENTITY}")),
+            Verdict::Leaves => self.tell_elsewhere(&format!("{ends}; it ends in a moment")),
+            Verdict::Stops => self.ending.fail(ends),
         }
     }
 
     /// Tells the operator, the log and the other one.
-    fn tell_elsewhere(&mut self, line: &str, phase: Phase) {
+    fn tell_elsewhere(&mut self, line: &str) {
         self.note(line);
         self.log(Kind::Elsewhere);
-        let vitals = self.vitals_in(phase, &[]);
+        let vitals = self.own_vitals(&[]);
         self.net.vitals().say_to_the_other(vitals);
     }
 
@@ -240,14 +237,14 @@ impl Driver {
         if !self.console.voice.is_due(Instant::now()) {
             return;
         }
-        let vitals = self.vitals_in(self.peer.phase(), waits);
+        let vitals = self.own_vitals(waits);
         self.net.vitals().say(vitals);
     }
 
-    /// How this daemon is, in this phase.
-    fn vitals_in(&self, phase: Phase, waits: &[Waiting]) -> Vitals {
-        let round = self.peer.round();
-        let name = self.console.voice.name.clone();
+    /// How this daemon is.
+    fn own_vitals(&self, waits: &[Waiting]) -> Vitals {
+        let phase = self.ending.elsewhere.said(self.peer.phase());
+        let (round, name) = (self.peer.round(), self.console.voice.name.clone());
         let look = |facts: &Facts<'_>| vitals(facts, name, round, phase, waits);
         self.console.status.look(look)
     }

@@ -14,7 +14,9 @@ use super::Trouble;
 use super::{Insight, Status};
 pub use answer::{Answer, Facts, Question, Topic};
 use answer::{FASTER, NOTHING};
-pub(crate) use troubles::{SAME_DATA_ACTION, state, trains_the_same, troubles};
+pub(crate) use troubles::{
+    ELSEWHERE, ONE_IDENTITY, SAME_DATA_ACTION, state, trains_the_same, troubles,
+};
 
 /// Answers a question. Daemons that have a name appear by it, and where something is to be done with the
 /// beginning of the id behind it.

@@ -22,8 +22,10 @@ const NAMED_MAX: usize = 4;
 const NEW_INVITE: &str = "Ask the owner of the run, or a member with the role admit, for a new invite, and enter \
                           with it in a new directory: `murmurate run --dir NEW --invite FILE`.";
 
-/// Remedy for two daemons with one identity.
-const ONE_IDENTITY: &str = "Stop one of the two; a copied directory enters the run as a new member in a new \
+/// That another daemon has this one's identity, and the remedy.
+pub(crate) const ELSEWHERE: &str = "This identity runs elsewhere: another daemon has the same identity.key, and the others \
+                                    take the two for one.";
+pub(crate) const ONE_IDENTITY: &str = "Stop one of the two; a copied directory enters the run as a new member in a new \
                             directory: `murmurate run --dir NEW --invite FILE`.";
 
 /// Remedy where this daemon's own work fails.
@@ -47,9 +49,10 @@ pub(crate) fn trains_the_same(peer: &str, [first, second]: [u64; 2]) -> String {
 pub(crate) fn troubles(facts: &Facts<'_>) -> Vec<Trouble> {
     let single = [
         refused(facts),
-        // One that misses all daemons misses each of them.
-        isolated(facts).or_else(|| lost(facts)),
-        elsewhere(facts),
+        // Two with one identity take each other's links, and one that misses all daemons misses each of them.
+        elsewhere(facts)
+            .or_else(|| isolated(facts))
+            .or_else(|| lost(facts)),
         failing(facts),
         unsaved(facts),
         no_result(facts),
@@ -166,9 +169,7 @@ fn isolated(facts: &Facts<'_>) -> Option<Trouble> {
 
 fn elsewhere(facts: &Facts<'_>) -> Option<Trouble> {
     let at = facts.insight.outages.elsewhere?;
-    let text = "This identity runs elsewhere: another daemon has the same identity.key, and the others take the two \
-                for one.";
-    Some(Trouble::new(TroubleKind::Elsewhere, text, ONE_IDENTITY).since(at))
+    Some(Trouble::new(TroubleKind::Elsewhere, ELSEWHERE, ONE_IDENTITY).since(at))
 }
 
 fn failing(facts: &Facts<'_>) -> Option<Trouble> {

@@ -121,6 +121,13 @@ impl Connection {
             proven: endpoint.is_dialer(),
         }
     }
+
+    /// Where the peer dialled from over QUIC: one port, so two ports are those of two lives, or of two daemons.
+    fn port(&self) -> Option<&Multiaddr> {
+        let quic = self.remote.iter().any(|part| part == Protocol::QuicV1);
+        let dialled = self.inbound && self.path == Path::Direct && quic;
+        dialled.then_some(&self.remote)
+    }
 }
 
 /// Conclusion from a control stream that a peer opened on a connection.
@@ -192,16 +199,19 @@ impl Connections {
     /// Evaluates that the peer opened its control stream on this connection.
     ///
     /// A connected peer dials again only if both ends dialled at once, or to replace a relayed
-    /// connection by a direct one. Otherwise it has restarted.
+    /// connection by a direct one. Otherwise it has restarted, or another daemon has its identity: then each of the
+    /// two gets the link in turn, and with it the words of the other one.
     pub(in crate::net) fn controlled(&mut self, id: ConnectionId) -> Sign {
         let relayed = self.carrier().is_none_or(|c| c.path.is_relayed());
+        let before = self.carrier().and_then(Connection::port).cloned();
         let since = self.since;
         let Some(connection) = self.all.iter_mut().find(|connection| connection.id == id) else {
             return Sign::Usual;
         };
         let upgrade = relayed && !connection.path.is_relayed();
         let late = connection.since.saturating_duration_since(since) > SIMULTANEOUS;
-        if !connection.proven && late && !upgrade {
+        let apart = before.is_some_and(|port| connection.port().is_some_and(|now| *now != port));
+        if !connection.proven && (late || apart) && !upgrade {
             return Sign::Restarted;
         }
         connection.proven = true;
@@ -337,6 +347,26 @@ mod tests {
         link.add(connection(4, true, true, later));
         assert_eq!(link.controlled(id(4)), Sign::Restarted);
         assert_eq!(link.controlled(id(1)), Sign::Usual);
+    }
+
+    #[test]
+    fn a_peer_that_dials_from_two_ports_is_two_daemons_or_two_lives() {
+        let now = Instant::now();
+        let from = |id, port| Connection {
+            remote: format!("/ip4/127.0.0.1/udp/{port}/quic-v1")
+                .parse()
+                .unwrap(),
+            ..connection(id, false, true, now)
+        };
+        let mut link = Connections::new(from(1, 4001));
+        link.add(from(2, 4001));
+        assert_eq!(
+            link.controlled(id(2)),
+            Sign::Usual,
+            "it dialled two of our addresses"
+        );
+        link.add(from(3, 4002));
+        assert_eq!(link.controlled(id(3)), Sign::Restarted);
     }
 
     #[test]

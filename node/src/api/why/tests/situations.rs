@@ -348,6 +348,7 @@ const OF_ITSELF: &[Situation] = &[
     (From::Round9, &[Saved(8), SaveFails], "unsaved", &[Kind::Unsaved], "that of round 8 is intact", true),
     (From::Round9, &[SaveFails, Saved(9)], "training", &[], TRAINS, false),
     (From::Round9, &[Elsewhere(true)], "elsewhere", &[Kind::Elsewhere], "This identity runs elsewhere", true),
+    (From::Round9, &[Elsewhere(true), Down(BOB), Down(CAROL)], "elsewhere", &[Kind::Elsewhere], "This identity runs elsewhere", true),
     (From::Round9, &[Elsewhere(true), Elsewhere(false)], "training", &[], TRAINS, false),
     (From::Round9, &[Altered(None), In(90, Phase::Train)], "training", &[Kind::Altered], "a/votes was gone", true),
     (From::Round9, &[Altered(Some(10)), In(10, Phase::Train)], "training", &[Kind::Altered], "a/votes was gone", true),
@@ -439,7 +440,7 @@ fn leads_with_what_is_grave(facts: &Facts<'_>, name: &str) {
 #[test]
 fn every_view_says_the_same_of_each_situation() {
     let all = [OF_PHASES, OF_WAITS, OF_OTHERS, OF_ITSELF].concat();
-    assert_eq!(all.len(), 61);
+    assert_eq!(all.len(), 62);
     all.iter().for_each(check);
 }
 
