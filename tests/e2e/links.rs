@@ -126,12 +126,12 @@ fn two_daemons_behind_symmetric_routers_exchange_bulk_through_the_relay() {
     same_digest(&nodes.iter().collect::<Vec<_>>());
 }
 
-/// Runs a swarm of four in which daemons 2 and 3 cannot reach each other. They end with one model, and
-/// their link goes through a daemon that both can reach.
-fn with_a_missing_link(preset: &str) {
+/// Runs a swarm of four in which daemons 2 and 3 cannot reach each other, or one of them not the other. They end with
+/// one model, and their link goes through a daemon that both can reach.
+fn with_a_missing_link(preset: &str, cut: &str) {
     let turn = quiet_turn();
     let args = ["--nodes", "4", "--rounds", "12", "--preset", preset];
-    let report = local(&turn, &[&args[..], &["--cut", "2-3"]].concat());
+    let report = local(&turn, &[&args[..], &["--cut", cut]].concat());
     let nodes = nodes(&report);
     for node in nodes {
         assert_eq!(node["status"], "finished", "{node}");
@@ -153,10 +153,15 @@ fn with_a_missing_link(preset: &str) {
 
 #[test]
 fn a_missing_link_goes_through_another_daemon() {
-    with_a_missing_link("diloco");
+    with_a_missing_link("diloco", "2-3");
 }
 
 #[test]
 fn a_missing_link_goes_through_another_daemon_where_members_may_lie() {
-    with_a_missing_link("guarded");
+    with_a_missing_link("guarded", "2-3");
+}
+
+#[test]
+fn a_link_that_loses_one_direction_goes_through_another_daemon_where_members_may_lie() {
+    with_a_missing_link("guarded", "2>3");
 }

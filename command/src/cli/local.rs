@@ -113,7 +113,8 @@ pub(crate) struct LocalArgs {
     #[arg(long, value_name = "@round:S")]
     pub(crate) heal: Option<HealAt>,
     /// Let daemons A and B not reach each other: A-B for the whole run, or A-B@START+LENGTH such as
-    /// 2-3@5s+10s. Their link then goes through another daemon. May be given several times
+    /// 2-3@5s+10s. With A>B only what A sends to B is lost. Their link then goes through another daemon. May
+    /// be given several times
     #[arg(long, value_name = "A-B")]
     pub(crate) cut: Vec<Cut>,
     /// Record the inputs of daemon N's peer in DIR/N.rec, for `murmurate sim --replay`

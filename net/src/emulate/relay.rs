@@ -143,7 +143,13 @@ impl Relay {
     /// Nothing arrives between two daemons during this time, counted from the start of the network:
     /// datagrams are lost, and connections over TCP get no answer or end.
     pub fn cut(&self, a: Seat, b: Seat, during: Range<Duration>) {
-        self.shared.lock().fabric.cuts.add(a.id, b.id, during);
+        self.mute(a, b, during.clone());
+        self.mute(b, a, during);
+    }
+
+    /// As [`Self::cut`], and only what `from` sends to `to` is lost. Connections over TCP need both directions.
+    pub fn mute(&self, from: Seat, to: Seat, during: Range<Duration>) {
+        self.shared.lock().fabric.cuts.add(from.id, to.id, during);
     }
 
     /// All daemons can reach each other again.

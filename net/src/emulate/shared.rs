@@ -82,10 +82,11 @@ impl Shared {
         }
     }
 
-    /// True while nothing arrives between two daemons.
+    /// True while two daemons have no connection over TCP, which needs both directions.
     pub(super) fn parts(&self, a: SeatId, b: SeatId) -> bool {
         let now = self.now();
-        self.lock().fabric.cuts.parts(a, b, now)
+        let cuts = &self.lock().fabric.cuts;
+        cuts.parts(a, b, now) || cuts.parts(b, a, now)
     }
 
     /// Counts a connection to a port, or from an address, that no daemon has.

@@ -167,16 +167,20 @@ impl PartitionAt {
     }
 }
 
-/// `--cut A-B`, or `--cut A-B@START+LENGTH` in seconds from the start of the swarm.
+/// `--cut A-B` or, where only what A sends to B is lost, `--cut A>B`; either with `@START+LENGTH` in seconds from the
+/// start of the swarm.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cut {
     /// The two daemons, by index from zero.
     pub between: [usize; 2],
+    /// Only what the first one sends to the second one is lost.
+    pub one_way: bool,
     /// From when and until when nothing arrives between them.
     pub during: Range<Duration>,
 }
 
-const FORM: &str = "two daemons, and a time if it is not the whole run: 2-3, or 2-3@5s+10s";
+const FORM: &str =
+    "two daemons, and a time if it is not the whole run: 2-3, 2>3 for one direction, or 2-3@5s+10s";
 
 impl FromStr for Cut {
     type Err = FaultError;
@@ -187,7 +191,8 @@ impl FromStr for Cut {
             Some((pair, time)) => (pair, Some(time)),
             None => (text, None),
         };
-        let (a, b) = pair.split_once('-').ok_or_else(bad)?;
+        let one_way = pair.contains('>');
+        let (a, b) = pair.split_once(['-', '>']).ok_or_else(bad)?;
         let number = |text: &str| text.trim().parse::<usize>().map_err(|_| bad());
         let between = [number(a)?, number(b)?];
         let during = match time {
@@ -197,7 +202,11 @@ impl FromStr for Cut {
         if between[0] == between[1] || during.is_empty() {
             return Err(bad());
         }
-        Ok(Self { between, during })
+        Ok(Self {
+            between,
+            one_way,
+            during,
+        })
     }
 }
 
@@ -381,6 +390,7 @@ mod tests {
         let cut: Cut = "2-3".parse().unwrap();
         assert_eq!(cut.between, [2, 3]);
         assert_eq!(cut.during, Duration::ZERO..Duration::MAX);
+        assert!(!cut.one_way && "2>3".parse::<Cut>().unwrap().one_way);
         let cut: Cut = "1-0@5s+2.5s".parse().unwrap();
         assert_eq!(cut.between, [1, 0]);
         let during = Duration::from_secs(5)..Duration::from_millis(7_500);

@@ -69,7 +69,8 @@ impl LocalNetwork {
             let [a, b] = cut.between.map(|index| network.relay.seats().get(index));
             // The flags are checked later, so an index may be that of no daemon.
             if let (Some(a), Some(b)) = (a, b) {
-                network.relay.cut(*a, *b, cut.during.clone());
+                let lose = if cut.one_way { Relay::mute } else { Relay::cut };
+                lose(&network.relay, *a, *b, cut.during.clone());
             }
         }
         Ok(Some(network))

@@ -128,52 +128,40 @@ impl LocalOptions {
     pub(super) fn check(&self) -> Result<(), LocalError> {
         let wrong = |flag, message| Err(LocalError::Flag { flag, message });
         if !(1..=NODES_MAX).contains(&self.nodes) {
-            return wrong(
-                "--nodes",
-                format!("{} daemons; give 1 to {NODES_MAX}", self.nodes),
-            );
+            let message = format!("{} daemons; give 1 to {NODES_MAX}", self.nodes);
+            return wrong("--nodes", message);
         }
         let accuracy = self.until_accuracy;
         if let Some(given) = accuracy.filter(|share| !(0.0..=1.0).contains(share)) {
-            let meant = as_share(given);
-            return wrong(
-                "--until-accuracy",
-                format!("give a share from 0 to 1{meant}"),
-            );
+            let message = format!("give a share from 0 to 1{}", as_share(given));
+            return wrong("--until-accuracy", message);
         }
         if self.until_loss.is_some_and(|loss| !loss.is_finite()) {
             return wrong("--until-loss", "give a number: the loss in nats".to_owned());
         }
+        let nodes = |most: Option<usize>| ("daemon", most.map(|n| n as u64), self.nodes as u64);
+        // Without an end all rounds come.
+        let rounds = self.rounds.filter(|rounds| *rounds > 0);
+        let rounds = |most| ("round", most, rounds.unwrap_or(u64::MAX));
+        let cut = self.cuts.iter().flat_map(|c| c.between).max();
+        let split = self.partition.as_ref().map(|p| p.round);
         let named = [
-            ("--kill", self.kills.iter().map(|k| k.node).max()),
-            ("--stop", self.stops.iter().map(|s| s.node).max()),
-            ("--late", self.lates.iter().map(|l| l.node).max()),
-            ("--liar", self.liars.iter().map(|l| l.node).max()),
-            ("--cut", self.cuts.iter().flat_map(|c| c.between).max()),
+            ("--kill", nodes(self.kills.iter().map(|k| k.node).max())),
+            ("--stop", nodes(self.stops.iter().map(|s| s.node).max())),
+            ("--late", nodes(self.lates.iter().map(|l| l.node).max())),
+            ("--liar", nodes(self.liars.iter().map(|l| l.node).max())),
+            ("--cut", nodes(cut)),
+            ("--kill", rounds(self.kills.iter().map(|k| k.round).max())),
+            ("--stop", rounds(self.stops.iter().map(|s| s.round).max())),
+            ("--late", rounds(self.lates.iter().map(|l| l.round).max())),
+            ("--partition", rounds(split)),
+            ("--heal", rounds(self.heal.map(|h| h.round))),
         ];
-        for (flag, node) in named {
-            if let Some(node) = node.filter(|n| *n >= self.nodes) {
-                let last = self.nodes - 1;
-                return wrong(
-                    flag,
-                    format!("there is no daemon {node}; they are 0 to {last}"),
-                );
-            }
-        }
-        let rounds = [
-            ("--kill", self.kills.iter().map(|k| k.round).max()),
-            ("--stop", self.stops.iter().map(|s| s.round).max()),
-            ("--late", self.lates.iter().map(|l| l.round).max()),
-            ("--partition", self.partition.as_ref().map(|p| p.round)),
-            ("--heal", self.heal.map(|h| h.round)),
-        ];
-        for (flag, round) in rounds {
-            let last = self.rounds.unwrap_or(u64::MAX);
-            if let Some(round) = round.filter(|round| last > 0 && *round >= last) {
-                return wrong(
-                    flag,
-                    format!("there is no round {round}; they are 0 to {}", last - 1),
-                );
+        for (flag, (what, most, all)) in named {
+            if let Some(number) = most.filter(|number| *number >= all) {
+                let last = all - 1;
+                let message = format!("there is no {what} {number}; they are 0 to {last}");
+                return wrong(flag, message);
             }
         }
         if (0..self.nodes).all(|node| !self.lies_of(node).is_empty()) {
@@ -183,17 +171,14 @@ impl LocalOptions {
             return wrong("--partition", message);
         }
         if let Some(heal) = self.heal {
-            let from = self.partition.as_ref().map(|partition| partition.round);
-            if from.is_none_or(|from| from >= heal.round) {
+            if split.is_none_or(|from| from >= heal.round) {
                 let message = "give --partition too, with an earlier round".to_owned();
                 return wrong("--heal", message);
             }
         }
         if self.lates.iter().any(|l| l.node == 0) {
-            return wrong(
-                "--late",
-                "daemon 0 is the one that others join first".to_owned(),
-            );
+            let message = "daemon 0 is the one that others join first".to_owned();
+            return wrong("--late", message);
         }
         Ok(())
     }

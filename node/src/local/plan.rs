@@ -330,12 +330,8 @@ impl Base {
         // from. So all of them stay, and this program ends them.
         set(&mut table, "daemon", "stay", true);
         if !self.says_when_to_evaluate {
-            set(
-                &mut table,
-                "daemon",
-                "evaluate_every",
-                count(self.evaluate_every()),
-            );
+            let every = count(self.evaluate_every());
+            set(&mut table, "daemon", "evaluate_every", every);
         }
         match shards {
             None => {}
@@ -355,21 +351,13 @@ impl Base {
             set(&mut table, "shards", "index", count(index));
             set(&mut table, "shards", "of", count(options.nodes));
         }
-        set(
-            &mut table,
-            "network",
-            "listen",
-            place.map_or(own, |p| p.listen.clone()),
-        );
+        let listen = place.map_or(own, |p| p.listen.clone());
+        set(&mut table, "network", "listen", listen);
         if let Some(place) = place {
             set(&mut table, "network", "announce", place.announce.clone());
             set(&mut table, "network", "relay", place.relay);
-            set(
-                &mut table,
-                "network",
-                "payload_max",
-                count(place.payload_max),
-            );
+            let payload = count(place.payload_max);
+            set(&mut table, "network", "payload_max", payload);
             if let Some(port) = place.bulk_port {
                 set(&mut table, "network", "bulk_port", count(port));
             }

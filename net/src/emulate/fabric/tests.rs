@@ -248,8 +248,11 @@ fn a_sender_of_a_stream_is_told_to_wait_while_the_queue_is_full() {
 fn between_daemons_without_a_link_everything_is_lost_and_counted() {
     let mut world = World::new("unlimited/0ms/0%", &[NatKind::None; 3]);
     let at = |index: usize| SocketAddrV4::new(public(index), 9);
-    let during = Duration::from_secs(5)..Duration::from_secs(15);
-    world.fabric.cuts.add(SeatId(1), SeatId(2), during);
+    let during = || Duration::from_secs(5)..Duration::from_secs(15);
+    let cuts = &mut world.fabric.cuts;
+    cuts.add(SeatId(1), SeatId(2), during());
+    cuts.add(SeatId(2), SeatId(1), during());
+    cuts.add(SeatId(0), SeatId(1), Duration::ZERO..Duration::MAX);
     let mut arrive = |from: usize, to: usize| {
         assert!(world.send(from, at(to), b"hello"));
         world.wait(LONG / 2).len()
@@ -259,6 +262,11 @@ fn between_daemons_without_a_link_everything_is_lost_and_counted() {
     assert_eq!(arrive(2, 1), 0, "at 10 s");
     assert_eq!(arrive(2, 1), 1, "at 15 s");
     assert_eq!(arrive(0, 2), 1);
+    assert_eq!(
+        (arrive(0, 1), arrive(1, 0)),
+        (0, 1),
+        "one direction is lost"
+    );
     let up = world.fabric.counters(SeatId(1)).up;
-    assert_eq!((up.offered.packets, up.dropped_loss.packets), (2, 1));
+    assert_eq!((up.offered.packets, up.dropped_loss.packets), (3, 1));
 }
