@@ -84,6 +84,18 @@ fn a_guarded_group_goes_on_beside_a_member_that_wants_to_stop_it() {
     agree(&survived(&turn(), &["ballot", "slot", "rare"], &flags));
 }
 
+/// A member that gives states and slices at 9 kB/s: who starts late asks the others for what it owes. It breaks no rule.
+#[test]
+fn a_daemon_that_starts_late_catches_up_beside_a_donor_that_is_slow() {
+    let turn = turn();
+    for preset in ["diloco", "guarded"] {
+        let flags = ["--preset", preset, "--late", "2@round:4"];
+        let report = survived(&turn, &["slow-donor"], &flags);
+        agree(&report);
+        assert!(nodes(&report)[2]["catch_ups"].as_u64() > Some(0));
+    }
+}
+
 /// Runs the preset guarded with a liar, for some rounds.
 fn signed(_turn: &Turn, dir: &Path, lie: &str, exchange: &str) -> Value {
     let config = dir.join("signed.toml");

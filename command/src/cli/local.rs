@@ -101,8 +101,8 @@ pub(crate) struct LocalArgs {
     pub(crate) late: Vec<LateAt>,
     /// Let daemon N break the protocol, from round ROUND if one is given: `N@MODE[:ROUND]` with weight,
     /// poison, sign-flip, owner-lie, equivocate, propose, decided, behind, state, slot, withhold,
-    /// silent, flood, random, ballot, void or rare; may be given several times. The results are those of the honest
-    /// daemons
+    /// silent, flood, random, ballot, void, rare or slow-donor; may be given several times. The results are
+    /// those of the honest daemons
     #[arg(long, value_name = "N@MODE")]
     pub(crate) liar: Vec<LiarAt>,
     /// Split the swarm in round R: cut all links between the sides. Each side goes on, and after --heal

@@ -175,10 +175,11 @@ async fn give(
         let bytes = blob.len() as u64;
         (Reply::Blob { bytes }, blob)
     };
-    let wanted = match &request {
-        Request::Slice(slice) => Some(slice),
-        Request::Manifest(_) | Request::Chunk { .. } | Request::Push { .. } => None,
+    let (wanted, round) = match &request {
+        Request::Slice(slice) | Request::Push { slice, .. } => (Some(slice), slice.round),
+        Request::Manifest(state) | Request::Chunk { state, .. } => (None, state.round),
     };
+    let pace = core.store.pace(round);
     let found = match request {
         _ if !core.store.may_read(remote.peer, wanted) => None,
         Request::Slice(slice) => {
@@ -195,7 +196,7 @@ async fn give(
         Request::Push { .. } => None,
     };
     let (reply, bytes) = found.unwrap_or((Reply::Absent, Bytes::new()));
-    let (limits, throttle) = (&core.limits, &remote.throttle);
+    let (limits, throttle) = (&core.limits, pace.as_ref().unwrap_or(&remote.throttle));
     let left = |bytes| remote.tally.bulk_out(bytes);
     to.set_urgency(match request {
         // A peer that requests a slice waits for it in its round.

@@ -1,7 +1,8 @@
 //! The store of slices and states between the network and the Executor.
 
 use bytes::Bytes;
-use murmurate_protocol::{PeerId, SliceId, SliceMeta, StateId};
+use murmurate_net::congestion::Throttle;
+use murmurate_protocol::{PeerId, Round, SliceId, SliceMeta, StateId};
 
 /// Why the store refuses bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -35,6 +36,11 @@ pub trait BulkStore: Send + Sync {
     /// What the peer `to` is pushed or served of a slice.
     fn for_peer(&self, _to: PeerId, slice: &SliceId) -> Option<(SliceMeta, Bytes)> {
         self.get(slice)
+    }
+
+    /// Limits what others fetch of this round, in place of the limit of the daemon: a liar may be slow.
+    fn pace(&self, _round: Round) -> Option<Throttle> {
+        None
     }
 
     /// True where `from` may push this slice by itself. Any peer that has it may serve it.

@@ -5,21 +5,33 @@ use super::lie::LieMode;
 use crate::bulk::{BulkStore, Refusal};
 use crate::depot::Depot;
 use bytes::Bytes;
-use murmurate_protocol::{PeerId, SliceId, SliceMeta, StateId};
+use murmurate_net::congestion::{Limits, MaxRate, Throttle};
+use murmurate_protocol::{PeerId, Round, SliceId, SliceMeta, StateId};
 use std::sync::Arc;
 
-/// A depot that gives different bytes to different peers, or none.
+/// Bytes per second of a slow donor: a little more than the least with which a transfer is not given up.
+const SLOW_RATE: u64 = 9_000;
+
+/// A depot that gives different bytes to different peers, or none, or slowly.
 #[derive(Debug)]
 pub struct LyingStore {
     depot: Arc<Depot>,
     forger: Arc<Forger>,
     me: PeerId,
+    slow: Throttle,
 }
 
 impl LyingStore {
     /// A depot of the peer `me` with the lies of `forger`.
     pub fn new(depot: Arc<Depot>, forger: Arc<Forger>, me: PeerId) -> Self {
-        Self { depot, forger, me }
+        let peer = Some(SLOW_RATE);
+        let limits = Limits { peer, daemon: None };
+        Self {
+            depot,
+            forger,
+            me,
+            slow: MaxRate::new(limits).throttle(),
+        }
     }
 }
 
@@ -38,6 +50,11 @@ impl BulkStore for LyingStore {
             return Some((meta, bytes));
         }
         Some((meta, self.forger.variant(to, slice, &meta, &bytes)))
+    }
+
+    fn pace(&self, round: Round) -> Option<Throttle> {
+        let slow = self.forger.tells(LieMode::SlowDonor, round.0);
+        slow.then(|| self.slow.clone())
     }
 
     fn may_push(&self, from: PeerId, slice: &SliceId) -> bool {
