@@ -27,15 +27,94 @@ fn forming(one: &One) -> Vec<FormingMessage> {
     one.outputs.iter().filter_map(said).collect()
 }
 
-/// A peer in a group of four whose members sign, with its contribution encoded.
-fn in_a_group() -> (One, GroupTag) {
+/// A peer of four whose members sign, which has trained.
+fn of_four(me: u8) -> One {
     let mut plan = plan(ExchangeKind::Gathered, 1);
     plan.agreement.liars = 1;
-    let mut settings = config(peer(0));
+    let mut settings = config(peer(me));
     settings.start_with = 4;
     let mut one = One::with(settings, plan);
-    (1..4).for_each(|id| one.meet(peer(id)));
+    let others = (0..4).filter(|id| *id != me);
+    others.for_each(|id| one.meet(peer(id)));
     one.work(honest);
+    one
+}
+
+/// The peer and three others are ready, another one proposes, and its group fails. Gives the term in which the
+/// peer proposes, if it is its turn before that.
+fn failed_attempt(one: &mut One, others: &[u8]) -> Option<u8> {
+    let own = forming(one).into_iter().rev().find_map(|said| match said {
+        FormingMessage::SignedReady { anchor, seat, .. } => Some((anchor, seat)),
+        _ => None,
+    });
+    let (anchor, own) = own.expect("it says that it is ready");
+    one.outputs.clear();
+    let (round, proposes) = (Round(0), true);
+    let of = |id: &u8| Seat {
+        peer: peer(*id),
+        ..own
+    };
+    for id in others {
+        let seat = of(id);
+        let ready = FormingMessage::SignedReady {
+            round,
+            anchor,
+            proposes,
+            seat,
+        };
+        one.hear(peer(*id), ready);
+    }
+    let proposed = forming(one).into_iter().find_map(|said| match said {
+        FormingMessage::SignedPropose { term, .. } => Some(term),
+        _ => None,
+    });
+    if proposed.is_some() {
+        return proposed;
+    }
+    let mut members: Vec<Seat> = others.iter().map(of).chain([own]).collect();
+    members.sort_by_key(|seat| seat.peer);
+    for id in others {
+        let proposal = FormingMessage::SignedPropose {
+            round,
+            term: 0,
+            seats: 4,
+            anchor,
+            members: members.clone(),
+        };
+        one.hear(peer(*id), proposal);
+    }
+    let joined = forming(one).into_iter().find_map(|said| match said {
+        FormingMessage::Joined { group, .. } => Some(group),
+        _ => None,
+    });
+    let (group, ready) = (joined.expect("it joins the group that is due"), false);
+    for id in &others[..2] {
+        let left = FormingMessage::Left {
+            round,
+            group,
+            ready,
+        };
+        one.hear(peer(*id), left);
+    }
+    (0..4).for_each(|_| one.work(honest));
+    None
+}
+
+/// Others may not have been asked by those that were tried before, because they trained: they go by the term.
+#[test]
+fn a_proposal_counts_those_that_were_tried_in_an_earlier_attempt() {
+    let proposed = (0..4u8).filter_map(|me| {
+        let others: Vec<u8> = (0..4).filter(|id| *id != me).collect();
+        let mut one = of_four(me);
+        (0..2).find_map(|tried| Some((tried, failed_attempt(&mut one, &others)?)))
+    });
+    let proposed: BTreeSet<(u8, u8)> = proposed.collect();
+    assert_eq!(proposed, BTreeSet::from([(0, 0), (1, 1)]));
+}
+
+/// A peer in a group of four whose members sign, with its contribution encoded.
+fn in_a_group() -> (One, GroupTag) {
+    let mut one = of_four(0);
     let own = forming(&one).into_iter().find_map(|said| match said {
         FormingMessage::SignedReady { anchor, seat, .. } => Some((anchor, seat)),
         _ => None,

@@ -236,7 +236,7 @@ impl Enough {
 #[derive(Debug, Default)]
 pub(super) struct Turns {
     /// Members whose turn is over: in this attempt, and in this round where members sign.
-    over: BTreeSet<PeerId>,
+    pub(super) over: BTreeSet<PeerId>,
     /// Before then no group is formed, because attempts failed.
     pause: Time,
     /// Time at which those that are missing are given up.

@@ -271,8 +271,7 @@ impl Grouping {
 
     /// Live peers that are not ready; newcomers are welcome but not waited for.
     fn missing(&self, cx: &Context) -> Vec<PeerId> {
-        let here = |id: &PeerId| self.ready.get(id).is_some_and(|r| r.round == cx.round);
-        settled(cx).filter(|id| !here(id)).collect()
+        settled(cx).filter(|id| !self.is_ready(cx, *id)).collect()
     }
 
     /// Live peers that are not ready; once no more are waited for, the proposer.
@@ -407,21 +406,15 @@ impl Grouping {
         anchor: Digest,
     ) -> Formed {
         let (me, round, term) = (cx.me(), cx.round, self.term);
-        let present = |id: &PeerId| !is_away(cx, *id);
-        let there = all
-            .iter()
-            .filter(|(id, (_, theirs))| present(id) && *theirs == anchor);
-        let there: Vec<PeerId> = there.map(|(id, _)| *id).collect();
-        let without = self.enough_for_a_group(cx, &there);
-        let left_out: BTreeSet<PeerId> = if without {
-            all.keys().copied().filter(|id| !present(id)).collect()
-        } else {
-            BTreeSet::new()
-        };
-        let invited = all
-            .iter()
-            .filter(|(id, (_, theirs))| *theirs == anchor && !left_out.contains(id));
-        let invited = seated(cx, invited.map(|(id, _)| *id).collect());
+        let shared = all.iter().filter(|(_, (_, theirs))| *theirs == anchor);
+        let mut invited: Vec<PeerId> = shared.map(|(id, _)| *id).collect();
+        let mut present = invited.clone();
+        present.retain(|id| !is_away(cx, *id));
+        // Those that are away are left out where the others are enough.
+        if self.enough_for_a_group(cx, &present) {
+            invited = present;
+        }
+        let invited = seated(cx, invited);
         let mut members = Vec::new();
         let mut seats = Vec::new();
         for (peer, (weight, theirs)) in all {
@@ -442,13 +435,8 @@ impl Grouping {
                 seats.extend(seat.or((*peer == me).then(|| self.own_seat(cx))));
             } else {
                 let resync = !cx.starts_from(cx.anchor(), round, *theirs);
-                cx.send(
-                    *peer,
-                    FormingMessage::Behind {
-                        round: round.next(),
-                        resync,
-                    },
-                );
+                let round = round.next();
+                cx.send(*peer, FormingMessage::Behind { round, resync });
             }
         }
         if signs(cx) {

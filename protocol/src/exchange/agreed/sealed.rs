@@ -100,6 +100,8 @@ impl Grouping {
     ) -> Formed {
         members.truncate(GROUP_MEMBERS_MAX);
         let seats = seats_with(cx, &members);
+        // Others may not have heard who was tried in earlier attempts, because they trained.
+        let term = term.max(self.turns.over.len() as u8);
         // A peer that has forgotten what it signed waits for the next round, unless too few have not
         // forgotten.
         let remember = members.iter().filter(|seat| !seat.forgets).count();
@@ -190,7 +192,7 @@ impl Grouping {
     }
 
     /// A peer has said that it is ready for this round.
-    fn is_ready(&self, cx: &Context, peer: PeerId) -> bool {
+    pub(super) fn is_ready(&self, cx: &Context, peer: PeerId) -> bool {
         let ready = self.ready.get(&peer);
         ready.is_some_and(|ready| ready.round == cx.round)
     }
