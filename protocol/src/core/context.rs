@@ -177,7 +177,7 @@ impl Context {
     /// What a peer says of its branch, or what this peer knows of its own, has changed.
     pub(crate) fn sort_sides(&mut self) {
         if self.plan.merges() {
-            self.view.sort_sides();
+            self.view.sort_sides(self.anchor());
         }
     }
 

@@ -7,7 +7,7 @@ use crate::core::seats::Seats;
 use crate::core::split::Split;
 use crate::limits::{DIAL_ATTEMPTS_MAX, GRID_STRANGERS_MAX, GRID_VIEW_PEERS_MAX, VIEW_PEERS_MAX};
 use crate::wire::PeerRecord;
-use crate::{Base, PeerId, Round, Time};
+use crate::{Base, Digest, PeerId, Round, Time};
 use core::time::Duration;
 use std::collections::BTreeMap;
 
@@ -109,14 +109,16 @@ impl View {
         self.get(peer).is_some_and(|r| r.contact.apart)
     }
 
-    /// Finds out again which peers are of another branch.
-    pub(crate) fn sort_sides(&mut self) {
+    /// Finds out again which peers are of another branch. One that holds what this peer holds, or began the
+    /// round that it is in as this peer did, is not: links were missing, but there is nothing to merge.
+    pub(crate) fn sort_sides(&mut self, anchor: Digest) {
         let mine = self.split.mergeable();
         for (id, remote) in &mut self.remotes {
             let theirs = remote.contact.branch.as_deref();
             remote.contact.apart = mine.zip(theirs).is_some_and(|(mine, theirs)| {
-                let credible = self.split.credible(theirs, remote.round);
-                self.split.misses(*id) && theirs.meets(&mine) && credible
+                let same = [Some(anchor), self.split.began_with(remote.round)];
+                let missing = self.split.misses(*id) && !same.contains(&remote.anchor);
+                missing && theirs.meets(&mine) && self.split.credible(theirs, remote.round)
             });
         }
     }
@@ -446,7 +448,7 @@ mod tests {
         let all = [0, 1].map(peer);
         let together = Base {
             round: Round(4),
-            anchor: crate::Digest::of(b"together"),
+            anchor: Digest::of(b"together"),
         };
         view.grouped(together, all.map(|id| (id, 8.0)).into_iter());
         let alone = Base {
@@ -461,6 +463,36 @@ mod tests {
         assert_eq!(dialled[..6], [0, 2, 6, 14, 30, 46]);
         assert!(dialled.windows(2).all(|pair| pair[1] - pair[0] <= 16));
         assert_eq!(dialled.last(), Some(&286));
+    }
+
+    #[test]
+    fn one_with_missing_links_is_of_another_branch_only_if_it_holds_something_else() {
+        let mut view = View::default();
+        let base = |round, held: &[u8]| Base {
+            round: Round(round),
+            anchor: Digest::of(held),
+        };
+        view.grouped(
+            base(4, b"all"),
+            [0, 1].map(|id| (peer(id), 8.0)).into_iter(),
+        );
+        // Its link is gone, and rounds without it have no result until the sixth.
+        for at in [base(5, b"all"), base(6, b"all"), base(7, b"new")] {
+            view.grouped(at, [(peer(0), 8.0)].into_iter());
+        }
+        let branch = view.split.mergeable().expect("a peer is missing");
+        let remote = view.entry(peer(1)).expect("room");
+        (remote.linked, remote.greeted) = (true, true);
+        remote.contact.branch = Some(Box::new(branch));
+        let mut is_apart = |said: Base| {
+            let remote = view.get_mut(peer(1)).expect("known");
+            (remote.round, remote.anchor) = (said.round, Some(said.anchor));
+            view.sort_sides(Digest::of(b"new"));
+            view.is_apart(peer(1))
+        };
+        assert!(!is_apart(base(9, b"new")), "it holds the same");
+        assert!(!is_apart(base(6, b"all")), "it is late, or its word is old");
+        assert!(is_apart(base(7, b"all")) && is_apart(base(6, b"other")));
     }
 
     #[test]

@@ -420,7 +420,15 @@ impl Agreed {
                 true
             }
             FormingMessage::Decline { .. } => false,
-            FormingMessage::Ready { round, .. } => {
+            FormingMessage::Ready { round, anchor, .. } => {
+                let same = cx.anchor();
+                if cx.view.is_apart(from)
+                    && cx.starts_from(same, *round, *anchor)
+                    && let Some(remote) = cx.view.get_mut(from)
+                {
+                    remote.anchor = Some(same);
+                    cx.sort_sides();
+                }
                 // It goes on with rounds of its branch.
                 if *round >= cx.round || cx.view.is_apart(from) {
                     let formed = self.grouping.meeting.goes_on(cx, from);
