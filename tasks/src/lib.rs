@@ -78,6 +78,7 @@ pub mod model;
 mod build;
 mod device;
 mod error;
+mod fused;
 mod generate;
 mod hub;
 mod rng;

@@ -1,8 +1,8 @@
 //! A small convolutional network.
 
 use super::perceptron::zeros;
-use crate::Segments;
-use burn::module::{Initializer, Module};
+use crate::{Segments, fused};
+use burn::module::{Initializer, Module, Param};
 use burn::nn::conv::{Conv2d, Conv2dConfig};
 use burn::nn::{Linear, PaddingConfig2d};
 use burn::tensor::activation::relu;
@@ -63,16 +63,21 @@ impl Cnn {
     pub fn segmented(&self, images: Tensor<2>, segments: &mut Segments) -> Tensor<2> {
         let [n, _] = images.dims();
         let x = images.reshape([n, self.channels, self.height, self.width]);
-        let x = pool(relu(self.conv1.forward(x)));
+        let x = layer(&self.conv1, x);
         let dims = x.dims();
         let x = segments.boundary(x.flatten(1, 3)).reshape(dims);
-        let x = pool(relu(self.conv2.forward(x)));
+        let x = layer(&self.conv2, x);
         let x = segments.boundary(x.flatten(1, 3));
         let x = segments.boundary(relu(self.hidden.forward(x)));
         self.output.forward(x)
     }
 }
 
-fn pool(x: Tensor<4>) -> Tensor<4> {
-    max_pool2d(x, MaxPoolOptions::new([2, 2]).with_stride([2, 2]))
+/// A convolution, relu and pooling.
+fn layer(conv: &Conv2d, x: Tensor<4>) -> Tensor<4> {
+    let bias = conv.bias.as_ref().map(Param::val);
+    let x =
+        fused::conv(&x, &conv.weight.val(), bias.as_ref(), 1, 1).unwrap_or_else(|| conv.forward(x));
+    let pool = || MaxPoolOptions::new([2, 2]).with_stride([2, 2]);
+    fused::relu_pool(&x).unwrap_or_else(|| max_pool2d(relu(x), pool()))
 }

@@ -1,7 +1,7 @@
 //! A residual network of eighteen layers. Its fields have the names of torchvision's `resnet18`, so that
 //! the names and shapes of the tensors are those of its files.
 
-use crate::Segments;
+use crate::{Segments, fused};
 use burn::module::{Initializer, Module, Param};
 use burn::nn::PaddingConfig2d;
 use burn::nn::conv::{Conv2d, Conv2dConfig};
@@ -131,7 +131,7 @@ impl ResNet18 {
     pub fn segmented(&self, images: Tensor<2>, segments: &mut Segments) -> Tensor<2> {
         let [n, _] = images.dims();
         let x = images.reshape([n, self.channels, self.height, self.width]);
-        let mut x = relu(self.bn1.forward(self.conv1.forward(x)));
+        let mut x = relu(self.bn1.forward(convolve(&self.conv1, x)));
         if !self.small {
             let pool = MaxPoolOptions::new([3, 3]);
             x = max_pool2d(x, pool.with_stride([2, 2]).with_padding([1, 1]));
@@ -163,10 +163,10 @@ impl Block {
     }
 
     fn forward(&self, x: Tensor<4>) -> Tensor<4> {
-        let y = relu(self.bn1.forward(self.conv1.forward(x.clone())));
-        let y = self.bn2.forward(self.conv2.forward(y));
+        let y = relu(self.bn1.forward(convolve(&self.conv1, x.clone())));
+        let y = self.bn2.forward(convolve(&self.conv2, y));
         let x = match &self.downsample {
-            Some((conv, norm)) => norm.forward(conv.forward(x)),
+            Some((conv, norm)) => norm.forward(convolve(conv, x)),
             None => x,
         };
         relu(x + y)
@@ -211,6 +211,11 @@ fn conv([input, output]: [usize; 2], side: usize, stride: usize, device: &Device
         .with_bias(false)
         .with_initializer(Initializer::Zeros)
         .init(device)
+}
+
+fn convolve(conv: &Conv2d, x: Tensor<4>) -> Tensor<4> {
+    let (stride, pad) = (conv.stride[0], conv.kernel_size[0] / 2);
+    fused::conv(&x, &conv.weight.val(), None, stride, pad).unwrap_or_else(|| conv.forward(x))
 }
 
 #[cfg(test)]

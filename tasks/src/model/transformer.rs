@@ -1,8 +1,7 @@
 //! A byte-level transformer. Its inner step on a processor is mostly matrix products: it has no
-//! biases, no scales in the norms, relu, flat `[batch * context, width]` activations, and an
-//! attention that reads its scores four times per inner step instead of a dozen times.
+//! biases, no scales in the norms, relu and flat `[batch * context, width]` activations.
 
-use super::attention::{attention, causal_mask};
+use super::attention::attention;
 use crate::Segments;
 use burn::module::{Initializer, Module, Param};
 use burn::nn::{Linear, LinearConfig};
@@ -109,9 +108,8 @@ impl Transformer {
         let position = self.position.val().narrow(0, 0, context);
         let x = x.reshape([batch, context, width]) + position.unsqueeze();
         let mut x = x.reshape([batch * context, width]);
-        let mask = causal_mask(context, &x.device().inner());
         for block in &self.blocks {
-            x = block.forward(segments.boundary(x), batch, &mask);
+            x = block.forward(segments.boundary(x), batch);
         }
         self.output.forward(norm(segments.boundary(x)))
     }
@@ -130,7 +128,7 @@ impl Block {
         }
     }
 
-    fn forward(&self, x: Tensor<2>, batch: usize, mask: &Tensor<2>) -> Tensor<2> {
+    fn forward(&self, x: Tensor<2>, batch: usize) -> Tensor<2> {
         let [rows, width] = x.dims();
         let split = |x: Tensor<2>| {
             x.reshape([batch, rows / batch, self.heads, width / self.heads])
@@ -141,9 +139,7 @@ impl Block {
         let q = split(self.query.forward(h.clone()) * scale);
         let k = split(self.key.forward(h.clone()));
         let v = split(self.value.forward(h));
-        let mixed = attention(q, k, v, mask)
-            .swap_dims(1, 2)
-            .reshape([rows, width]);
+        let mixed = attention(q, k, v).swap_dims(1, 2).reshape([rows, width]);
         let x = x + self.join.forward(mixed);
         let h = relu(self.widen.forward(norm(x.clone())));
         x + self.narrow.forward(h)

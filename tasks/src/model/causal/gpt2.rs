@@ -2,8 +2,8 @@
 
 use super::parts::{LayerNorm, Maker, Projection, Table};
 use super::shape::Gpt2Shape;
-use crate::Segments;
-use crate::model::attention::{attention, causal_mask};
+use crate::model::attention::attention;
+use crate::{Segments, fused};
 use burn::module::Module;
 use burn::tensor::activation::gelu_approximate;
 use burn::tensor::{Int, Tensor};
@@ -75,9 +75,8 @@ impl Gpt2 {
         let position = self.transformer.wpe.weight.val().narrow(0, 0, context);
         let x = x.reshape([batch, context, width]) + position.unsqueeze();
         let mut x = x.reshape([rows, width]);
-        let mask = causal_mask(context, &x.device().inner());
         for block in &self.transformer.h {
-            x = block.forward(segments.boundary(x), batch, &mask);
+            x = block.forward(segments.boundary(x), batch);
         }
         let x = self.transformer.ln_f.forward(segments.boundary(x));
         match &self.lm_head {
@@ -105,16 +104,17 @@ impl Gpt2Block {
         }
     }
 
-    fn forward(&self, x: Tensor<2>, batch: usize, mask: &Tensor<2>) -> Tensor<2> {
-        let mixed = self.attn.forward(self.ln_1.forward(x.clone()), batch, mask);
+    fn forward(&self, x: Tensor<2>, batch: usize) -> Tensor<2> {
+        let mixed = self.attn.forward(self.ln_1.forward(x.clone()), batch);
         let x = x + mixed;
         let h = self.mlp.c_fc.forward(self.ln_2.forward(x.clone()));
-        x + self.mlp.c_proj.forward(gelu_approximate(h))
+        let h = fused::gelu(&h).unwrap_or_else(|| gelu_approximate(h));
+        x + self.mlp.c_proj.forward(h)
     }
 }
 
 impl JointAttention {
-    fn forward(&self, x: Tensor<2>, batch: usize, mask: &Tensor<2>) -> Tensor<2> {
+    fn forward(&self, x: Tensor<2>, batch: usize) -> Tensor<2> {
         let [rows, width] = x.dims();
         let (heads, d) = (self.heads, width / self.heads);
         let joint = self.c_attn.forward(x);
@@ -124,7 +124,7 @@ impl JointAttention {
                 .swap_dims(1, 2)
         };
         let q = part(0) * (d as f64).sqrt().recip();
-        let mixed = attention(q, part(1), part(2), mask)
+        let mixed = attention(q, part(1), part(2))
             .swap_dims(1, 2)
             .reshape([rows, width]);
         self.c_proj.forward(mixed)

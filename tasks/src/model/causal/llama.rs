@@ -4,7 +4,7 @@ use super::parts::{Maker, Projection, RmsNorm, Table};
 use super::rope::{Rope, rotate};
 use super::shape::LlamaShape;
 use crate::Segments;
-use crate::model::attention::{attention, causal_mask};
+use crate::model::attention::attention;
 use burn::module::Module;
 use burn::tensor::activation::silu;
 use burn::tensor::{Int, Tensor};
@@ -62,8 +62,6 @@ struct GatedFeed {
 struct Pass {
     batch: usize,
     angles: [Tensor<2>; 2],
-    /// `[groups * context, context]`: the mask once for each query head of a group.
-    mask: Tensor<2>,
 }
 
 impl Llama {
@@ -142,12 +140,9 @@ impl GroupedAttention {
     fn pass(&self, rope: &Rope, batch: usize, x: &Tensor<2>) -> Pass {
         let device = x.device();
         let context = x.dims()[0] / batch;
-        let groups = self.q_proj.output() / (self.kv_heads * self.head_width);
-        let mask = causal_mask(context, &device.clone().inner());
         Pass {
             batch,
             angles: rope.tables(context, self.head_width, &device),
-            mask: mask.repeat_dim(0, groups),
         }
     }
 
@@ -166,7 +161,7 @@ impl GroupedAttention {
         // which saves copies of keys and values.
         let heads = q.dims()[1];
         let stacked = [batch, self.kv_heads, heads / self.kv_heads * context, d];
-        let mixed = attention(q.reshape(stacked), k, v, &pass.mask)
+        let mixed = attention(q.reshape(stacked), k, v)
             .reshape([batch, heads, context, d])
             .swap_dims(1, 2)
             .reshape([rows, heads * d]);

@@ -104,12 +104,6 @@ pub(super) struct Projection {
 }
 
 impl Projection {
-    /// Length of a row of the output.
-    pub(super) fn output(&self) -> usize {
-        let [first, last] = self.weight.lazy_shape().dims();
-        if self.input_first { last } else { first }
-    }
-
     /// x: `[rows, input]`; result: `[rows, output]`.
     pub(super) fn forward(&self, x: Tensor<2>) -> Tensor<2> {
         let weight = self.weight.val();

@@ -1,0 +1,281 @@
+//! Convolutions as products of matrices, and pooling.
+
+use super::{Input, Op, add_up, apply, product, tensor, transposed, values};
+use burn::tensor::Tensor;
+use burn_flex::FlexTensor;
+use rayon::prelude::*;
+
+/// Fewest columns of a product. Small images share one.
+const COLUMNS: usize = 512;
+
+/// The place of a result that is zero.
+const NONE: u32 = u32::MAX;
+
+/// A convolution in two dimensions, without dilation or groups.
+///
+/// x: `[n, in, height, width]`; weight: `[out, in, kernel, kernel]`; bias: `[out]`.
+///
+/// **Source:** Chellapilla, Puri and Simard, High performance convolutional neural networks for document
+/// processing, 2006, section 3.
+pub(crate) fn conv(
+    x: &Tensor<4>,
+    weight: &Tensor<4>,
+    bias: Option<&Tensor<1>>,
+    stride: usize,
+    padding: usize,
+) -> Option<Tensor<4>> {
+    let (conv, x, weight) = (Conv { stride, padding }, Input::of(x)?, Input::of(weight)?);
+    Some(match bias {
+        Some(bias) => apply(conv, [x, weight, Input::of(bias)?]),
+        None => apply(conv, [x, weight]),
+    })
+}
+
+/// `max(0, x)` and then the largest of each 2 x 2 places. A last row or column without a partner is left out.
+///
+/// x: `[n, channels, height, width]`; result: `[n, channels, height / 2, width / 2]`.
+pub(crate) fn relu_pool(x: &Tensor<4>) -> Option<Tensor<4>> {
+    Some(apply(ReluPool, [Input::of(x)?]))
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Conv {
+    stride: usize,
+    padding: usize,
+}
+
+/// The sizes of a convolution.
+#[derive(Clone, Copy)]
+struct Sizes {
+    n: usize,
+    /// Channels, rows and columns of an image.
+    image: [usize; 3],
+    out: usize,
+    /// Rows and columns of a result.
+    size: [usize; 2],
+    kernel: usize,
+    conv: Conv,
+    /// Images of one product.
+    group: usize,
+}
+
+impl Sizes {
+    fn of(conv: Conv, x: &FlexTensor, weight: &FlexTensor) -> Self {
+        let [n, input, height, width] = shape(x);
+        let [out, _, kernel, _] = shape(weight);
+        let side = |side: usize| (side + 2 * conv.padding - kernel) / conv.stride + 1;
+        let size = [side(height), side(width)];
+        Self {
+            n,
+            image: [input, height, width],
+            out,
+            size,
+            kernel,
+            conv,
+            group: COLUMNS.div_ceil((size[0] * size[1]).max(1)).min(n.max(1)),
+        }
+    }
+
+    /// Values of an image, of a result, places of a result, and weights of an output.
+    fn lengths(&self) -> [usize; 4] {
+        let [input, height, width] = self.image;
+        let places = self.size[0] * self.size[1];
+        let weights = input * self.kernel * self.kernel;
+        [input * height * width, self.out * places, places, weights]
+    }
+
+    /// Calls `f(row of an image, range of its columns, row of the unfolded matrix)` for each row of places under
+    /// each weight; the ranges have the stride.
+    #[inline]
+    fn each(&self, mut f: impl FnMut(usize, usize, usize, usize)) {
+        let [input, height, width] = self.image;
+        let (kernel, Conv { stride, padding }) = (self.kernel, self.conv);
+        for weight in 0..input * kernel * kernel {
+            let (line, dx) = (weight / kernel, weight % kernel);
+            let (channel, dy) = (line / kernel, line % kernel);
+            // The places whose column lies in the image.
+            let first = padding.saturating_sub(dx).div_ceil(stride);
+            let last = (width + padding).saturating_sub(dx).div_ceil(stride);
+            let last = last.min(self.size[1]);
+            for row in 0..self.size[0] {
+                let y = row * stride + dy;
+                if y < padding || y - padding >= height || first >= last {
+                    continue;
+                }
+                let from = (channel * height + y - padding) * width + first * stride + dx - padding;
+                f(from, weight, row * self.size[1] + first, last - first);
+            }
+        }
+    }
+
+    /// The values under each weight `[weights, images * places]`, zeros outside.
+    fn unfold(&self, images: &[f32]) -> FlexTensor {
+        let [length, _, places, weights] = self.lengths();
+        let columns = images.len() / length * places;
+        let mut matrix = vec![0.0; weights * columns];
+        for (index, image) in images.chunks_exact(length).enumerate() {
+            self.each(|from, weight, place, count| {
+                let to = &mut matrix[weight * columns + index * places + place..][..count];
+                if self.conv.stride == 1 {
+                    to.copy_from_slice(&image[from..from + count]);
+                } else {
+                    let from = image[from..].iter().step_by(self.conv.stride);
+                    to.iter_mut().zip(from).for_each(|(to, from)| *to = *from);
+                }
+            });
+        }
+        tensor(matrix, [weights, columns])
+    }
+
+    /// The images whose values are the sums of those that came from them.
+    fn fold(&self, matrix: &FlexTensor) -> Vec<f32> {
+        let [length, _, places, _] = self.lengths();
+        let (columns, matrix) = (matrix.layout().shape()[1], values(matrix));
+        let mut images = vec![0.0; columns / places * length];
+        for (index, image) in images.chunks_exact_mut(length).enumerate() {
+            self.each(|to, weight, place, count| {
+                let from = &matrix[weight * columns + index * places + place..][..count];
+                if self.conv.stride == 1 {
+                    let to = &mut image[to..to + count];
+                    to.iter_mut().zip(from).for_each(|(to, from)| *to += from);
+                } else {
+                    let to = image[to..].iter_mut().step_by(self.conv.stride);
+                    to.zip(from).for_each(|(to, from)| *to += from);
+                }
+            });
+        }
+        images
+    }
+
+    /// `[images, out, places]` as `[out, images * places]`.
+    fn by_output(&self, images: &[f32]) -> FlexTensor {
+        let [_, length, places, _] = self.lengths();
+        let count = images.len() / length;
+        let rows = (0..self.out).flat_map(|out| {
+            let rows = images.chunks_exact(length);
+            rows.flat_map(move |image| &image[out * places..(out + 1) * places])
+        });
+        let values = rows.copied().collect();
+        tensor(values, [self.out, count * places])
+    }
+}
+
+impl<const N: usize> Op<N> for Conv {
+    /// x and weight.
+    type Kept = [FlexTensor; 2];
+
+    fn forward(&self, inputs: [FlexTensor; N]) -> (FlexTensor, Self::Kept) {
+        let sizes = Sizes::of(*self, &inputs[0], &inputs[1]);
+        let [length, out_length, places, weights] = sizes.lengths();
+        let weight = tensor(values(&inputs[1]).to_vec(), [sizes.out, weights]);
+        let bias = inputs.get(2).map(values);
+        let mut out = vec![0.0; sizes.n * out_length];
+        let groups = values(&inputs[0]).par_chunks(sizes.group * length);
+        let outs = out.par_chunks_mut(sizes.group * out_length);
+        groups.zip(outs).for_each(|(images, outs)| {
+            let found = product(&weight, &sizes.unfold(images));
+            let columns = found.layout().shape()[1];
+            for (index, out) in outs.chunks_exact_mut(out_length).enumerate() {
+                for (output, out) in out.chunks_exact_mut(places).enumerate() {
+                    let bias = bias.map_or(0.0, |bias| bias[output]);
+                    let row = &values(&found)[output * columns + index * places..][..places];
+                    out.iter_mut().zip(row).for_each(|(out, x)| *out = x + bias);
+                }
+            }
+        });
+        let [height, width] = sizes.size;
+        let out = tensor(out, [sizes.n, sizes.out, height, width]);
+        (out, [inputs[0].clone(), inputs[1].clone()])
+    }
+
+    fn backward(
+        &self,
+        [x, weight]: Self::Kept,
+        gradient: FlexTensor,
+        wanted: [bool; N],
+    ) -> [Option<FlexTensor>; N] {
+        let sizes = Sizes::of(*self, &x, &weight);
+        let [length, out_length, _, weights] = sizes.lengths();
+        let matrix = tensor(values(&weight).to_vec(), [sizes.out, weights]);
+        let groups = values(&x).par_chunks(sizes.group * length);
+        let ups = values(&gradient).par_chunks(sizes.group * out_length);
+        let parts = groups.zip(ups).map(|(images, up)| {
+            let up = sizes.by_output(up);
+            let dx = wanted[0].then(|| sizes.fold(&product(&transposed(&matrix), &up)));
+            let by_weight = product(&up, &transposed(&sizes.unfold(images)));
+            let rows = values(&up).chunks_exact(up.layout().shape()[1]);
+            let by_bias: Vec<f32> = rows.map(|row| row.iter().sum()).collect();
+            (dx, (values(&by_weight).to_vec(), by_bias))
+        });
+        let parts: Vec<_> = parts.collect();
+        let (dx, sums): (Vec<_>, Vec<_>) = parts.into_iter().unzip();
+        let (by_weight, by_bias): (Vec<_>, Vec<_>) = sums.into_iter().unzip();
+        let mut all = [const { None }; N];
+        let dx: Option<Vec<_>> = dx.into_iter().collect();
+        all[0] = dx.map(|parts| tensor(parts.concat(), shape(&x)));
+        all[1] = Some(tensor(add_up(by_weight), shape(&weight)));
+        if N == 3 {
+            all[2] = Some(tensor(add_up(by_bias), [sizes.out]));
+        }
+        all
+    }
+}
+
+#[derive(Clone, Debug)]
+struct ReluPool;
+
+impl Op<1> for ReluPool {
+    /// The shape of the input, and for each result its place in its map, or `NONE` where it is zero.
+    type Kept = ([usize; 4], Vec<u32>);
+
+    fn forward(&self, [x]: [FlexTensor; 1]) -> (FlexTensor, Self::Kept) {
+        let shape = shape(&x);
+        let [n, channels, height, width] = shape;
+        let (rows, columns) = (height / 2, width / 2);
+        let mut out = vec![0.0; n * channels * rows * columns];
+        let mut places = vec![NONE; out.len()];
+        let outs = out
+            .par_chunks_mut(rows * columns)
+            .zip(places.par_chunks_mut(rows * columns));
+        let maps = values(&x).par_chunks(height * width);
+        maps.zip(outs)
+            .with_min_len(32)
+            .for_each(|(map, (out, places))| {
+                for (index, (out, place)) in out.iter_mut().zip(places).enumerate() {
+                    let corner = index / columns * 2 * width + index % columns * 2;
+                    for at in [corner, corner + 1, corner + width, corner + width + 1] {
+                        // NaN is more, so that the loss shows it.
+                        let more = map[at] > *out || map[at].is_nan();
+                        *out = if more { map[at] } else { *out };
+                        *place = if more { at as u32 } else { *place };
+                    }
+                }
+            });
+        (tensor(out, [n, channels, rows, columns]), (shape, places))
+    }
+
+    fn backward(
+        &self,
+        (shape, places): Self::Kept,
+        up: FlexTensor,
+        _: [bool; 1],
+    ) -> [Option<FlexTensor>; 1] {
+        let [_, _, height, width] = shape;
+        let (area, pooled) = (height * width, (height / 2) * (width / 2));
+        let mut dx = vec![0.0; shape.iter().product()];
+        let ups = values(&up)
+            .par_chunks(pooled)
+            .zip(places.par_chunks(pooled));
+        let maps = dx.par_chunks_mut(area).zip(ups).with_min_len(32);
+        maps.for_each(|(map, (up, places))| {
+            for (up, &place) in up.iter().zip(places).filter(|(_, place)| **place != NONE) {
+                map[place as usize] = *up;
+            }
+        });
+        [Some(tensor(dx, shape))]
+    }
+}
+
+fn shape(x: &FlexTensor) -> [usize; 4] {
+    std::array::from_fn(|axis| x.layout().shape()[axis])
+}

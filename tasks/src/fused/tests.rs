@@ -1,0 +1,229 @@
+//! Results and gradients against those of burn's operations, and gradients against differences.
+
+use super::*;
+use burn::tensor::Device;
+use burn::tensor::activation::{gelu_approximate, relu, softmax};
+use burn::tensor::module::{conv2d, max_pool2d};
+use burn::tensor::ops::{ConvOptions, MaxPoolOptions};
+
+/// Values in (-2, 2) by a generator of their own.
+fn noise(seed: u64, count: usize) -> Vec<f32> {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let next = || {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (state >> 40) as f32 / 4_194_304.0 - 2.0
+    };
+    std::iter::repeat_with(next).take(count).collect()
+}
+
+fn fixed<const D: usize>(seed: u64, shape: [usize; D]) -> Tensor<D> {
+    let data = TensorData::new(noise(seed, shape.iter().product()), shape);
+    Tensor::from_data(data, &Device::flex().autodiff())
+}
+
+fn leaf<const D: usize>(seed: u64, shape: [usize; D]) -> Tensor<D> {
+    fixed(seed, shape).require_grad()
+}
+
+fn list<const D: usize>(x: Tensor<D>) -> Vec<f32> {
+    x.into_data().iter::<f32>().collect()
+}
+
+/// A result and the gradients of these leaves, by a loss with a weight of its own for each value.
+macro_rules! outcome {
+    ($out:expr, $($leaf:expr),*) => {{
+        let out = $out;
+        let weight = fixed(99, out.dims());
+        let gradients = (out.clone() * weight).sum().backward();
+        vec![list(out), $(list($leaf.grad(&gradients).unwrap())),*]
+    }};
+}
+
+fn close(name: &str, ours: &[Vec<f32>], theirs: &[Vec<f32>], tolerance: f32) {
+    for (index, (a, b)) in ours.iter().zip(theirs).enumerate() {
+        assert_eq!(a.len(), b.len(), "{name} {index}");
+        let size = b.iter().fold(1.0_f32, |size, x| size.max(x.abs()));
+        let pairs = a.iter().zip(b);
+        let gap = pairs.fold(0.0_f32, |gap, (x, y)| gap.max((x - y).abs()));
+        assert!(gap <= tolerance * size, "{name} {index}: {gap} of {size}");
+    }
+}
+
+/// Compares the gradient of x with central differences, which f32 gives within a percent.
+fn differences<const D: usize, const E: usize>(
+    name: &str,
+    shape: [usize; D],
+    f: impl Fn(Tensor<D>) -> Tensor<E>,
+) {
+    let x = leaf(5, shape);
+    let found = outcome!(f(x.clone()), x).remove(1);
+    let start = noise(5, found.len());
+    let loss = |values: Vec<f32>| {
+        let x = Tensor::from_data(TensorData::new(values, shape), &Device::flex().autodiff());
+        let out = f(x);
+        let pairs = list(out.clone())
+            .into_iter()
+            .zip(list(fixed(99, out.dims())));
+        pairs.map(|(a, b)| f64::from(a) * f64::from(b)).sum::<f64>()
+    };
+    for place in (0..start.len()).step_by(start.len().div_ceil(40)) {
+        let moved = |by: f32| {
+            let mut values = start.clone();
+            values[place] += by;
+            loss(values)
+        };
+        let step = 4e-3;
+        let slope = ((moved(step) - moved(-step)) / f64::from(2.0 * step)) as f32;
+        let gap = (slope - found[place]).abs();
+        assert!(
+            gap < 0.01 * slope.abs().max(1.0),
+            "{name} {place}: {slope} {}",
+            found[place]
+        );
+    }
+}
+
+#[test]
+fn activations() {
+    for shape in [[1, 1], [3, 37], [90, 200]] {
+        let x = leaf(1, shape);
+        let wide = || x.clone() * 4.0;
+        let ours = outcome!(gelu(&wide()).unwrap(), x);
+        let theirs = outcome!(gelu_approximate(wide()), x);
+        close("gelu", &ours, &theirs, 2e-6);
+    }
+    differences("gelu", [3, 8], |x| gelu(&x).unwrap());
+}
+
+#[test]
+fn what_is_not_finite_stays_so() {
+    let device = Device::flex().autodiff();
+    for bad in [f32::NAN, f32::INFINITY] {
+        let x = Tensor::<4>::from_data([[[[0.5, bad], [0.0, 0.1]]]], &device);
+        let all = [
+            list(relu_pool(&x).unwrap()),
+            list(attention(&x, &x, &x).unwrap()),
+            list(gelu(&x.clone().reshape([2, 2])).unwrap()),
+        ];
+        assert!(
+            all.iter().all(|out| out.iter().any(|x| !x.is_finite())),
+            "{bad} {all:?}"
+        );
+    }
+}
+
+/// Attention by burn's operations.
+fn by_burn(q: &Tensor<4>, k: &Tensor<4>, v: &Tensor<4>) -> Tensor<4> {
+    let ([_, _, rows, _], [_, _, context, _]) = (q.dims(), k.dims());
+    let later = Tensor::<2>::full([context, context], -1e9, &q.device()).triu(1);
+    let mask = later.repeat_dim(0, rows / context).unsqueeze();
+    softmax(q.clone().matmul(k.clone().swap_dims(2, 3)) + mask, 3).matmul(v.clone())
+}
+
+#[test]
+fn attentions() {
+    let cases = [
+        [1, 1, 1, 1, 2],
+        [2, 2, 1, 5, 6],
+        [2, 3, 2, 64, 8],
+        [3, 1, 4, 130, 3],
+    ];
+    for [batch, heads, groups, context, d] in cases {
+        let q = leaf(1, [batch, heads, groups * context, d]);
+        let [k, v] = [2, 3].map(|seed| leaf(seed, [batch, heads, context, d]));
+        let ours = outcome!(attention(&q, &k, &v).unwrap(), q, k, v);
+        let theirs = outcome!(by_burn(&q, &k, &v), q, k, v);
+        close(&format!("{groups} {context}"), &ours, &theirs, 1e-5);
+        // Heads that lie behind one another in a row, as models have them.
+        let apart = |x: &Tensor<4>| x.clone().swap_dims(1, 2).clone() * 1.0;
+        let back = |x: Tensor<4>| x.swap_dims(1, 2);
+        let [q2, k2, v2] = [&q, &k, &v].map(|x| back(apart(x)));
+        let ours = outcome!(attention(&q2, &k2, &v2).unwrap(), q, k, v);
+        close("strided", &ours, &theirs, 1e-5);
+    }
+    let [q, k] = [fixed(8, [1, 2, 6, 4]), fixed(9, [1, 2, 3, 4])];
+    differences("queries", [1, 2, 6, 4], |q| attention(&q, &k, &k).unwrap());
+    differences("keys", [1, 2, 3, 4], |x| attention(&q, &x, &k).unwrap());
+    differences("values", [1, 2, 3, 4], |x| attention(&q, &k, &x).unwrap());
+}
+
+#[test]
+fn convolutions() {
+    let cases = [
+        ([1, 1, 1, 1], [1, 1, 1], 1, 0),
+        ([3, 1, 6, 7], [4, 3, 1], 1, 1),
+        ([5, 3, 9, 8], [6, 3, 2], 2, 1),
+        ([2, 4, 28, 28], [3, 3, 1], 1, 1),
+        ([4, 3, 15, 11], [5, 7, 2], 2, 3),
+        ([70, 2, 4, 4], [3, 1, 2], 2, 0),
+    ];
+    for (shape, [out, side, _], stride, padding) in cases {
+        let x = leaf(1, shape);
+        let (weight, bias) = (leaf(2, [out, shape[1], side, side]), leaf(3, [out]));
+        let options = || ConvOptions::new([stride, stride], [padding, padding], [1, 1], 1);
+        let ours = conv(&x, &weight, Some(&bias), stride, padding).unwrap();
+        let ours = outcome!(ours, x, weight, bias);
+        let theirs = conv2d(x.clone(), weight.clone(), Some(bias.clone()), options());
+        close("conv", &ours, &outcome!(theirs, x, weight, bias), 2e-5);
+        let plain = conv(&x.clone().detach(), &weight, None, stride, padding).unwrap();
+        let theirs = conv2d(x.clone(), weight.clone(), None, options());
+        close(
+            "weights",
+            &outcome!(plain, weight),
+            &outcome!(theirs, weight),
+            2e-5,
+        );
+    }
+    let weight = fixed(1, [2, 2, 3, 3]);
+    differences("images", [2, 2, 5, 4], |x| {
+        conv(&x, &weight, None, 2, 1).unwrap()
+    });
+    differences("weights", [2, 2, 3, 3], |w| {
+        conv(&fixed(2, [2, 2, 5, 4]), &w, None, 1, 1).unwrap()
+    });
+}
+
+#[test]
+fn poolings() {
+    for shape in [[1, 1, 2, 2], [2, 3, 5, 7], [40, 8, 28, 28]] {
+        let x = leaf(1, shape);
+        let ours = outcome!(relu_pool(&x).unwrap(), x);
+        let options = MaxPoolOptions::new([2, 2]).with_stride([2, 2]);
+        let theirs = outcome!(max_pool2d(relu(x.clone()), options), x);
+        close("pool", &ours, &theirs, 0.0);
+    }
+}
+
+#[test]
+fn results_do_not_depend_on_the_number_of_threads() {
+    let all = || {
+        let [q, k, v] = [1, 2, 3].map(|seed| leaf(seed, [2, 4, 130, 16]));
+        let mut all = outcome!(attention(&q, &k, &v).unwrap(), q, k, v);
+        let (x, weight) = (leaf(6, [30, 3, 28, 28]), leaf(7, [8, 3, 3, 3]));
+        all.extend(outcome!(conv(&x, &weight, None, 1, 1).unwrap(), x, weight));
+        all
+    };
+    let with = |threads| {
+        let pool = rayon::ThreadPoolBuilder::new()
+            .num_threads(threads)
+            .build()
+            .unwrap();
+        pool.install(all)
+    };
+    assert_eq!(with(1), with(3));
+}
+
+#[test]
+fn evaluation_without_a_tape_gives_the_same() {
+    let device = Device::flex();
+    let x = Tensor::<2>::from_data(TensorData::new(noise(1, 60), [6, 10]), &device);
+    let ours = gelu(&x).unwrap();
+    close(
+        "plain",
+        &[list(ours)],
+        &[list(gelu(&leaf(1, [6, 10])).unwrap())],
+        0.0,
+    );
+}
