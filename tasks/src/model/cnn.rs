@@ -75,9 +75,8 @@ impl Cnn {
 
 /// A convolution, relu and pooling.
 fn layer(conv: &Conv2d, x: Tensor<4>) -> Tensor<4> {
-    let bias = conv.bias.as_ref().map(Param::val);
-    let x =
-        fused::conv(&x, &conv.weight.val(), bias.as_ref(), 1, 1).unwrap_or_else(|| conv.forward(x));
+    let (weight, bias) = (conv.weight.val(), conv.bias.as_ref().map(Param::val));
+    let x = fused::conv(&x, &weight, bias.as_ref(), 1, 1).unwrap_or_else(|| conv.forward(x));
     let pool = || MaxPoolOptions::new([2, 2]).with_stride([2, 2]);
     fused::relu_pool(&x).unwrap_or_else(|| max_pool2d(relu(x), pool()))
 }
