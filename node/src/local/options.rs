@@ -170,11 +170,11 @@ impl LocalOptions {
         if let Some(message) = self.partition.as_ref().and_then(|p| p.wrong(self.nodes)) {
             return wrong("--partition", message);
         }
-        if let Some(heal) = self.heal {
-            if split.is_none_or(|from| from >= heal.round) {
-                let message = "give --partition too, with an earlier round".to_owned();
-                return wrong("--heal", message);
-            }
+        if let Some(heal) = self.heal
+            && split.is_none_or(|from| from >= heal.round)
+        {
+            let message = "give --partition too, with an earlier round".to_owned();
+            return wrong("--heal", message);
         }
         if self.lates.iter().any(|l| l.node == 0) {
             let message = "daemon 0 is the one that others join first".to_owned();

@@ -280,7 +280,7 @@ fn inputs(
             return Err(at(file)(Problem::NotInHeader {
                 key,
                 name: (*name).to_owned(),
-                hint: hint(name, &header),
+                hint: hint(name, header),
             }));
         }
     }
