@@ -27,10 +27,6 @@ const SEGMENTS_MIN: u32 = 1000;
 /// QUIC with packets of this size needs as little CPU time as TLS.
 const LARGE_PACKET: u16 = 6000;
 
-/// QUIC with packets of this size, which only loopback carries, needs clearly less of it than TLS, so TLS is not
-/// tried: on a busy machine its rate may look better for as long as it is measured.
-const LOOPBACK_PACKET: u16 = 16 << 10;
-
 /// Rate of the other way, as a multiple of that in use, for which the way in use is left.
 const CLEARLY: f64 = 1.15;
 
@@ -149,8 +145,8 @@ impl Chooser {
         let Phase::Quic { meter } = self.phase else {
             return true;
         };
-        let suits = |path: QuicPath| path.min_rtt < RTT_MAX && path.packet < LOOPBACK_PACKET;
-        self.path.is_some_and(suits) && meter.rate().is_some()
+        let short = self.path.is_some_and(|path| path.min_rtt < RTT_MAX);
+        short && meter.rate().is_some()
     }
 
     /// A connection over TCP is open, so TLS can be measured.
@@ -316,19 +312,16 @@ mod tests {
     }
 
     #[test]
-    fn a_long_path_stays_on_quic_and_so_does_loopback() {
-        let long = QuicPath {
+    fn a_long_path_stays_on_quic() {
+        let (mut chooser, now) = (Chooser::new(BulkChoice::Auto), Instant::now());
+        chooser.sees(QuicPath {
             min_rtt: RTT_MAX,
             packet: 1452,
-        };
-        for path in [long, short(65_487)] {
-            let (mut chooser, now) = (Chooser::new(BulkChoice::Auto), Instant::now());
-            chooser.sees(path);
-            push(&mut chooser, now, Way::Quic, 10.0);
-            assert!(!chooser.wants_tls(now));
-            chooser.is_open(now);
-            assert_eq!(chooser.way(), Way::Quic);
-        }
+        });
+        push(&mut chooser, now, Way::Quic, 10.0);
+        assert!(!chooser.wants_tls(now));
+        chooser.is_open(now);
+        assert_eq!(chooser.way(), Way::Quic);
     }
 
     #[test]

@@ -20,9 +20,8 @@ pub(super) struct Agreed {
     squeezed: Option<Squeezed>,
     /// Reductions of owned shards that are not encoded yet.
     shards: BTreeMap<(FragmentId, u16), Vec<f32>>,
-    /// Rooms of reductions that were encoded, for the next ones. A window of fragments is reduced at a time, and
-    /// these are as many as were ever needed together: one alone left all others to fresh pages in each round.
-    spares: Vec<Vec<f32>>,
+    /// Room of the last reduction that was encoded, for the next one.
+    spare: Vec<f32>,
     /// In a grid: means of a row's contributions, each with the shard that it is of.
     rows: BTreeMap<FragmentId, (Range<usize>, Vec<f32>)>,
     /// Set where reductions are of parameters, and take the place of this peer's.
@@ -35,7 +34,7 @@ impl Agreed {
             rule: Rule::new(rule),
             squeezed: squeezes.then(Squeezed::default),
             shards: BTreeMap::new(),
-            spares: Vec::new(),
+            spare: Vec::new(),
             rows: BTreeMap::new(),
             replaces,
         }
@@ -52,7 +51,7 @@ impl Agreed {
         host: &dyn Host,
     ) -> Result<Done, WorkError> {
         let range = core.places.shard(fragment, shard, of);
-        let mut acc = self.spares.pop().unwrap_or_default();
+        let mut acc = std::mem::take(&mut self.spare);
         let summed = self
             .rule
             .reduce(&core.codecs, &mut acc, range.len(), inputs, host);
@@ -95,7 +94,7 @@ impl Mixer for Agreed {
         };
         let len = core.places.shard(*fragment, *shard, *of).len();
         let kept = self.shards.remove(&(*fragment, *shard));
-        let mut acc = kept.or_else(|| self.spares.pop()).unwrap_or_default();
+        let mut acc = kept.unwrap_or_else(|| std::mem::take(&mut self.spare));
         let reduced = self.rule.reduce(&core.codecs, &mut acc, len, inputs, host);
         self.shards.insert((*fragment, *shard), acc);
         reduced.map(|()| Done::Combined)
@@ -127,8 +126,8 @@ impl Mixer for Agreed {
             None => core.codecs.encode_aggregate(&slice, &reduced, None, out),
         }
         // All members, the owner included, continue with the encoded bytes. Kept until the end of the
-        // round, the reductions would be a second model: the next ones take the room.
-        self.spares.push(reduced);
+        // round, the reductions would be a second model: the next reduction takes the room.
+        self.spare = reduced;
         Ok(())
     }
 
@@ -178,7 +177,6 @@ impl Mixer for Agreed {
 
     fn stores(&self) -> Stores {
         let reduced = self.shards.values().map(Vec::len).sum::<usize>();
-        let spares = self.spares.iter().map(Vec::len).sum::<usize>();
         let squeezed = self.squeezed.as_ref().map_or(0, Squeezed::len);
         let rows = self
             .rows
@@ -186,7 +184,7 @@ impl Mixer for Agreed {
             .map(|(_, mean)| mean.len())
             .sum::<usize>();
         Stores {
-            shards: self.rule.len() + reduced + squeezed + spares + rows,
+            shards: self.rule.len() + reduced + squeezed + self.spare.len() + rows,
             ..Stores::default()
         }
     }
