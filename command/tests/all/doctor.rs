@@ -95,7 +95,8 @@ fn wrong_settings_data_and_devices_are_found() {
             "[run]\nrouns = 3\n",
             (
                 "M001",
-                "node.toml:2: unknown key `rouns`; did you mean `rounds`?",
+                "node.toml:2: unknown key `rouns`; did you mean `rounds`? There are: name, seed, rounds, start_with, \
+                 start_wait_s, init, open, key",
                 lists,
             ),
         ),

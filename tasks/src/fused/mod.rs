@@ -21,7 +21,7 @@ use burn::tensor::{DType, Tensor, TensorData};
 use burn_flex::FlexTensor;
 use std::fmt::Debug;
 
-/// Values in one task of a loop over threads. Waking a thread costs as much as about so many.
+/// Values in one task of a loop over threads. Waking a thread costs about as much as computing these.
 const GRAIN: usize = 1 << 14;
 
 type Recorded = <Autodiff<Flex> as BackendTypes>::FloatTensorPrimitive;

@@ -42,7 +42,7 @@ fn islands_that_cannot_be_are_named_by_line() {
         ),
         (
             "[island]\nrank = 4\n",
-            "node.toml:2: unknown key `rank`; did you mean `ranks`?",
+            "node.toml:2: unknown key `rank`; did you mean `ranks`? There are: ranks",
         ),
     ];
     for (text, expected) in cases {
