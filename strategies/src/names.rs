@@ -1,10 +1,12 @@
-//! Unknown names in files and commands, and the known names that were probably meant.
+//! Unknown names in files and commands, and the known names that were probably meant: those at the least
+//! Damerau-Levenshtein distance, the number of letters that are more, less, changed or exchanged.
+//!
+//! **Source:** Damerau, A technique for computer detection and correction of spelling errors, CACM 7(3), 1964.
 
 /// Known names that a message lists.
 const LISTED_MAX: usize = 100;
 
-/// The known names nearest to an unknown one, the nearest first: by the number of letters that are more, less,
-/// changed or exchanged.
+/// The known names nearest to an unknown one, the nearest first; names at one distance in alphabetical order.
 pub fn nearest<'a, S: AsRef<str>>(found: &str, known: &'a [S], count: usize) -> Vec<&'a str> {
     let far = |name: &'a str| (strsim::damerau_levenshtein(found, name), name);
     let mut near: Vec<_> = known.iter().map(|name| far(name.as_ref())).collect();
@@ -14,7 +16,8 @@ pub fn nearest<'a, S: AsRef<str>>(found: &str, known: &'a [S], count: usize) -> 
     near.into_iter().map(|(_, name)| name).collect()
 }
 
-/// The known name that an unknown one was probably meant to be: at most half of its letters differ.
+/// The known name that an unknown one was probably meant to be: at most half of its letters differ. Further away
+/// it would be a guess, and a list of the names helps more.
 pub fn meant<'a, S: AsRef<str>>(found: &str, known: &'a [S]) -> Option<&'a str> {
     let name = nearest(found, known, 1).first().copied()?;
     let longest = name.chars().count().max(found.chars().count());

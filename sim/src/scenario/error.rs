@@ -31,7 +31,8 @@ pub enum ScenarioError {
         line: usize,
         /// The key.
         key: String,
-        /// The known key that was meant, and the known keys.
+        /// The known key that was meant, if one is close, and the keys that may stand there. Both are as in the
+        /// messages of the daemon.
         hint: String,
     },
     /// An invalid value.
