@@ -40,9 +40,9 @@ fn of_four(me: u8) -> One {
     one
 }
 
-/// The peer and three others are ready, another one proposes, and its group fails. Gives the term in which the
-/// peer proposes, if it is its turn before that.
-fn failed_attempt(one: &mut One, others: &[u8]) -> Option<u8> {
+/// The peer and three others are ready, one of them proposes, and the peer joins the group. Gives the term in which
+/// the peer proposes instead, if it is its turn before that.
+fn join(one: &mut One, others: [u8; 3]) -> Result<GroupTag, u8> {
     let own = forming(one).into_iter().rev().find_map(|said| match said {
         FormingMessage::SignedReady { anchor, seat, .. } => Some((anchor, seat)),
         _ => None,
@@ -50,28 +50,28 @@ fn failed_attempt(one: &mut One, others: &[u8]) -> Option<u8> {
     let (anchor, own) = own.expect("it says that it is ready");
     one.outputs.clear();
     let (round, proposes) = (Round(0), true);
-    let of = |id: &u8| Seat {
-        peer: peer(*id),
+    let of = |id: u8| Seat {
+        peer: peer(id),
         ..own
     };
     for id in others {
-        let seat = of(id);
         let ready = FormingMessage::SignedReady {
             round,
             anchor,
             proposes,
-            seat,
+            seat: of(id),
         };
-        one.hear(peer(*id), ready);
+        one.hear(peer(id), ready);
     }
     let proposed = forming(one).into_iter().find_map(|said| match said {
         FormingMessage::SignedPropose { term, .. } => Some(term),
         _ => None,
     });
-    if proposed.is_some() {
-        return proposed;
+    if let Some(term) = proposed {
+        return Err(term);
     }
-    let mut members: Vec<Seat> = others.iter().map(of).chain([own]).collect();
+    // Whose turn it is, this peer knows.
+    let mut members: Vec<Seat> = others.map(of).into_iter().chain([own]).collect();
     members.sort_by_key(|seat| seat.peer);
     for id in others {
         let proposal = FormingMessage::SignedPropose {
@@ -81,13 +81,22 @@ fn failed_attempt(one: &mut One, others: &[u8]) -> Option<u8> {
             anchor,
             members: members.clone(),
         };
-        one.hear(peer(*id), proposal);
+        one.hear(peer(id), proposal);
     }
     let joined = forming(one).into_iter().find_map(|said| match said {
         FormingMessage::Joined { group, .. } => Some(group),
         _ => None,
     });
-    let (group, ready) = (joined.expect("it joins the group that is due"), false);
+    Ok(joined.expect("it joins the group that is due"))
+}
+
+/// The group of the peer and three others fails. Gives the term in which the peer proposes, if it is its turn before.
+fn failed_attempt(one: &mut One, others: [u8; 3]) -> Option<u8> {
+    let group = match join(one, others) {
+        Ok(group) => group,
+        Err(term) => return Some(term),
+    };
+    let (round, ready) = (Round(0), false);
     for id in &others[..2] {
         let left = FormingMessage::Left {
             round,
@@ -104,9 +113,9 @@ fn failed_attempt(one: &mut One, others: &[u8]) -> Option<u8> {
 #[test]
 fn a_proposal_counts_those_that_were_tried_in_an_earlier_attempt() {
     let proposed = (0..4u8).filter_map(|me| {
-        let others: Vec<u8> = (0..4).filter(|id| *id != me).collect();
+        let others = core::array::from_fn(|n| (me + 1 + n as u8) % 4);
         let mut one = of_four(me);
-        (0..2).find_map(|tried| Some((tried, failed_attempt(&mut one, &others)?)))
+        (0..2).find_map(|tried| Some((tried, failed_attempt(&mut one, others)?)))
     });
     let proposed: BTreeSet<(u8, u8)> = proposed.collect();
     assert_eq!(proposed, BTreeSet::from([(0, 0), (1, 1)]));
@@ -115,46 +124,8 @@ fn a_proposal_counts_those_that_were_tried_in_an_earlier_attempt() {
 /// A peer in a group of four whose members sign, with its contribution encoded.
 fn in_a_group() -> (One, GroupTag) {
     let mut one = of_four(0);
-    let own = forming(&one).into_iter().find_map(|said| match said {
-        FormingMessage::SignedReady { anchor, seat, .. } => Some((anchor, seat)),
-        _ => None,
-    });
-    let (anchor, own) = own.expect("it says that it is ready");
-    let of = |id: u8| Seat {
-        peer: peer(id),
-        ..own
-    };
+    let group = join(&mut one, [1, 2, 3]).expect("another one proposes");
     let round = Round(0);
-    for id in 1..4 {
-        let (proposes, seat) = (true, of(id));
-        one.hear(
-            peer(id),
-            FormingMessage::SignedReady {
-                round,
-                anchor,
-                proposes,
-                seat,
-            },
-        );
-    }
-    // Whose turn it is, this peer knows.
-    let mut members: Vec<Seat> = (0..4).map(of).collect();
-    members.sort_by_key(|seat| seat.peer);
-    for id in 1..4 {
-        let proposal = FormingMessage::SignedPropose {
-            round,
-            term: 0,
-            seats: 4,
-            anchor,
-            members: members.clone(),
-        };
-        one.hear(peer(id), proposal);
-    }
-    let joined = forming(&one).into_iter().find_map(|said| match said {
-        FormingMessage::Joined { group, .. } => Some(group),
-        _ => None,
-    });
-    let group = joined.expect("it joins the group that is due");
     for id in 1..4 {
         one.hear(peer(id), FormingMessage::Joined { round, group });
     }
