@@ -59,9 +59,8 @@ impl MixCore {
         let len = self.places.of(end.fragment).len();
         let room = self.local.at_hand.as_mut().map(|at_hand| at_hand.room(len));
         let mut room = room.unwrap_or_default();
-        let aggregate = &mut room[..len];
-        let decoded = self.decode(end.fragment, aggregates, aggregate, host);
-        let applied = decoded.and_then(|()| self.put_in_force(end, aggregate));
+        let decoded = self.decode(end.fragment, aggregates, &mut room, host);
+        let applied = decoded.and_then(|()| self.put_in_force(end, &mut room));
         if let Some(at_hand) = &mut self.local.at_hand {
             at_hand.give_back(room);
         }

@@ -183,12 +183,11 @@ impl AtHand {
         self.room.capacity()
     }
 
-    /// Room for at least this many values, which [`AtHand::give_back`] takes back. It never shrinks: what
-    /// is cut off would be filled with zeros again in each round.
+    /// Room for this many values, which [`AtHand::give_back`] takes back.
     pub(super) fn room(&mut self, len: usize) -> Vec<f32> {
-        let len = len.max(self.room.len());
-        self.room.resize(len, 0.0);
-        std::mem::take(&mut self.room)
+        let mut room = std::mem::take(&mut self.room);
+        room.resize(len, 0.0);
+        room
     }
 
     /// Takes room back.
@@ -208,14 +207,13 @@ impl AtHand {
         anchor: &[f32],
     ) -> Result<&[f32], WorkError> {
         let trainer = self.trainer.as_mut().ok_or_else(ended)?;
-        self.room.resize(self.room.len().max(range.len()), 0.0);
-        let delta = &mut self.room[..range.len()];
-        trainer.read(range.start, delta);
+        self.room.resize(range.len(), 0.0);
+        trainer.read(range.start, &mut self.room);
         // A delta that is kept lies where the parameters were.
         if held != Held::KeepDelta {
-            delta.iter_mut().zip(anchor).for_each(|(d, a)| *d -= a);
+            self.room.iter_mut().zip(anchor).for_each(|(d, a)| *d -= a);
         }
-        Ok(delta)
+        Ok(&self.room)
     }
 
     /// The anchor moves below what was trained: keeps the delta where the parameters were, until [`stand_on`].
