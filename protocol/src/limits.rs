@@ -162,10 +162,6 @@ pub const PROOF_BYTES_MAX: usize = 1024;
 /// The least time for which a member with a quorum of votes waits for the votes of all others.
 pub const LOCK_AFTER_MIN: Duration = Duration::from_millis(20);
 
-/// Attempts at a round after which members that have forgotten what they voted for in it are in its
-/// groups, however many they are.
-pub const FORGETFUL_ATTEMPTS: u64 = 3;
-
 /// Proposers tried for one round before it is void.
 pub const TERMS_MAX: u8 = 4;
 

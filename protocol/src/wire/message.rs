@@ -57,12 +57,12 @@ impl Message {
         }
     }
 
-    /// The round in which its signature binds the sender, which must remember that it signed: a
-    /// readiness may be said again, a vote may not.
+    /// The round in which its signature binds the sender, which must remember that it signed: it may be part of a
+    /// decision.
     pub const fn binds(&self) -> Option<Round> {
         match self {
             Self::Exchange(ExchangeMessage::Agreed(AgreedMessage::Fragment(scoped)))
-                if scoped.body.is_signed() =>
+                if scoped.body.binds() =>
             {
                 Some(scoped.round)
             }

@@ -13,6 +13,7 @@ pub(crate) use raw::RawFault;
 
 use crate::random::{Purpose, Random};
 use core::time::Duration;
+use murmurate_protocol::limits::LOST_MEMBER_WAIT;
 use murmurate_protocol::{Directive, Phase, Round, Time};
 use serde::Deserialize;
 
@@ -110,17 +111,18 @@ pub enum Effect {
 }
 
 impl Fault {
-    /// Set if machines that go on may be without others that come back: two groups of one round may then
-    /// end with different bits, until one of them takes over the other's.
-    pub(crate) fn parts(&self) -> bool {
+    /// Set if machines may be gone for longer than those that sign wait for them: the others may then decide
+    /// without them what these have decided, until one side takes over the other's.
+    pub(crate) fn parts_for_long(&self) -> bool {
         match self.effect {
-            Effect::Crash { restart_after } => restart_after.is_some(),
-            Effect::Partition { .. }
-            | Effect::MissingLinks { .. }
-            | Effect::Pause { .. }
+            Effect::Crash { restart_after } => {
+                restart_after.is_some_and(|after| after >= LOST_MEMBER_WAIT)
+            }
+            Effect::Partition { lasts, .. } | Effect::Pause { lasts } => lasts >= LOST_MEMBER_WAIT,
+            Effect::MissingLinks { .. }
             | Effect::RandomCrashes { .. }
-            | Effect::Join => true,
-            Effect::Leave
+            | Effect::Join
+            | Effect::Leave
             | Effect::Straggler { .. }
             | Effect::Byzantine { .. }
             | Effect::Directive(_)

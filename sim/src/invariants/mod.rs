@@ -53,7 +53,10 @@ impl Checks {
     /// The checks that apply to a scenario's exchange.
     pub(crate) fn new(scenario: &Scenario, recipe: &Recipe<'_>) -> Self {
         let exchange = recipe.plan().exchange;
-        let together = !scenario.faults.iter().any(Fault::parts);
+        let signed = recipe.plan().agreement.signs();
+        let together = signed && !scenario.faults.iter().any(Fault::parts_for_long);
+        let joins = |fault: &&Fault| matches!(fault.effect, Effect::Join);
+        let at_first = scenario.peers - scenario.faults.iter().filter(joins).count();
         Self {
             rounds: RoundsMonotonic::new(scenario.peers),
             pauses: paused(scenario),
@@ -63,7 +66,7 @@ impl Checks {
                 .then(|| MassConserved::new(scenario.peers)),
             bits: exchange
                 .agrees()
-                .then(|| SameBits::new(recipe.plan().agreement.signs() && together)),
+                .then(|| SameBits::new(together.then_some(at_first))),
             steps: follows_measures(recipe.plan()).then(SameSteps::default),
             ratings: recipe.plan().scores().then(SameRatings::default),
             lead: exchange.lead().map(|lead| LeadBounded::new(lead.most)),

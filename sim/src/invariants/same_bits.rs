@@ -1,12 +1,14 @@
 //! All-reduce: all members of a group that apply its decision hold the same bits.
 //!
-//! Two groups of one round are compared separately: if links were down or messages lost, both sides
-//! continue and settle the difference when they meet, which the end of a run checks. A peer whose
+//! Where members do not sign, two groups of one round are compared separately: if links were down or messages lost,
+//! both sides continue and settle the difference when they meet, which the end of a run checks. Where members sign,
+//! a round has one result in all groups of peers that were once in a group with all: before that, a part of the swarm
+//! may not know that there are others. A peer whose
 //! round was void kept its anchor and is not compared. A decision that only dead peers know does
 //! not bind the others: a peer that is left alone decides again.
 
 use murmurate_protocol::{Digest, Event, PeerId, Round};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Number of groups to remember. No peer may end an older round.
 const WINDOW: usize = 1024;
@@ -24,19 +26,22 @@ pub(super) struct SameBits {
     voided: BTreeMap<usize, Round>,
     /// The last round of each peer whose group agreed that it is void.
     void_agreed: BTreeMap<usize, Round>,
-    /// Set to compare groups of one round too: those whose members sign decide one result, unless
-    /// links fail.
-    across: bool,
+    /// Where groups of one round are compared too, the size of a group of all: those whose members sign decide one
+    /// result, unless machines are gone for long.
+    across: Option<usize>,
+    /// The peers that were in a group of all.
+    met: BTreeSet<usize>,
 }
 
 impl SameBits {
-    pub(super) const fn new(across: bool) -> Self {
+    pub(super) const fn new(across: Option<usize>) -> Self {
         Self {
             digests: BTreeMap::new(),
             groups: BTreeMap::new(),
             voided: BTreeMap::new(),
             void_agreed: BTreeMap::new(),
             across,
+            met: BTreeSet::new(),
         }
     }
 
@@ -56,12 +61,18 @@ impl SameBits {
     pub(super) fn check(&mut self, index: usize, event: &Event) -> Result<(), String> {
         match event {
             Event::Group { round, members } => {
-                let members = if self.across {
+                if self.across.is_some_and(|all| members.len() >= all) {
+                    self.met.insert(index);
+                }
+                let members = if self.met.contains(&index) {
                     Vec::new()
                 } else {
                     members.clone()
                 };
                 self.groups.insert(index, (*round, members));
+                // What it gave up was an earlier attempt.
+                self.voided.remove(&index);
+                self.void_agreed.remove(&index);
                 Ok(())
             }
             // Peers with the same roll, anchor and round exchange together.
@@ -84,7 +95,7 @@ impl SameBits {
         let group = self.groups.remove(&index).filter(|(r, _)| *r == round);
         let void = self.voided.get(&index) == Some(&round);
         // Groups that survive liars agree that a round is void.
-        let agreed = self.across && self.void_agreed.get(&index) == Some(&round);
+        let agreed = self.across.is_some() && self.void_agreed.get(&index) == Some(&round);
         let Some(group) = group.filter(|_| agreed || !void) else {
             return Ok(());
         };
@@ -131,7 +142,7 @@ mod tests {
 
     #[test]
     fn a_member_with_other_bits_is_found() {
-        let mut bits = SameBits::new(false);
+        let mut bits = SameBits::new(None);
         for (peer, event, good) in [
             (0, group(0, &[0, 1]), true),
             (1, group(0, &[0, 1]), true),
@@ -150,7 +161,7 @@ mod tests {
 
     #[test]
     fn decisions_of_the_dead_and_void_rounds_do_not_bind() {
-        let mut bits = SameBits::new(false);
+        let mut bits = SameBits::new(None);
         for peer in 0..3 {
             bits.check(peer, &group(4, &[0, 1, 2])).unwrap();
         }

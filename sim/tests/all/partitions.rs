@@ -202,6 +202,35 @@ fn where_members_sign_a_long_split_leaves_one_state_and_a_saved_branch() {
     }
 }
 
+/// One member is cut off while the others vote, and some of them crash in the same moment. What the one that is cut
+/// off has decided, the others do not decide again without it: an invariant compares all groups of a round.
+#[test]
+fn where_members_sign_no_round_is_decided_twice_when_members_are_cut_off_and_crash() {
+    for seed in crate::common::seeds(72) {
+        let crashed: &[usize] = [&[1][..], &[1, 3], &[0, 1, 3]][(seed % 3) as usize];
+        let at = 1.0 + 0.0005 * ((178 + 53 * seed) % 400) as f64;
+        let mut text = format!(
+            "seed = {scenario}\npeers = 4\nrounds = 16\n[task]\nkind = \"quadratic\"\ndim = 64\n\
+             [strategy]\npreset = \"guarded\"\n[strategy.synchronization]\ninner_steps = 4\n\
+             [strategy.deadlines]\nfloor_ms = 100\ninitial_ms = 400\nceiling_ms = 1000\n\
+             [limits]\nvirtual_s = 240.0\n[compute]\nstep_ms = 25.0\n\
+             [network]\nlatency_ms = 10.0\njitter_ms = 3.0\nbootstrap = 64\n\
+             [[fault]]\nkind = \"partition\"\npeers = [2]\nat_s = {at}\nlasts_s = {lasts}\n",
+            scenario = 19 + seed / 400,
+            lasts = [3, 20][(seed / 3 % 2) as usize],
+        );
+        for peer in crashed {
+            let crash = at + 0.0005;
+            let _ = write!(
+                text,
+                "[[fault]]\nkind = \"crash\"\npeer = {peer}\nat_s = {crash}\nrestart_after_s = 1.0\n"
+            );
+        }
+        let report = crate::common::run(&text, None);
+        assert_eq!(report.consensus_distance, 0.0, "seed {seed}: {report}");
+    }
+}
+
 /// The scenario that the documentation names.
 #[test]
 fn the_scenario_of_a_partition_merges_once() {

@@ -114,9 +114,20 @@ impl Agreed {
         }
     }
 
-    /// Gives up a group in which this peer has signed nothing, and tries the round again.
-    fn leave_group(&mut self, cx: &mut Context) {
+    /// Forgets what it has of a group. Those that had joined it may be gone by now, with a result that this peer has
+    /// signed for: it says so in its next group of the round.
+    pub(super) fn release(&mut self, cx: &mut Context) {
+        let all = &self.fragments.all;
+        self.grouping.left_signed += u64::from(all.iter().any(FragmentRound::has_signed));
+        if all.iter().any(FragmentRound::is_bound) {
+            self.grouping.bound = Some(cx.round);
+        }
         self.fragments.release(cx);
+    }
+
+    /// Gives up a group, and tries the round again.
+    fn leave_group(&mut self, cx: &mut Context) {
+        self.release(cx);
         cx.timers.stop(Timer::Exchange);
         if let Some(left) = self.group.take() {
             let (round, group, ready) = (cx.round, left.tag, false);

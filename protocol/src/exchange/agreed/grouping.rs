@@ -37,8 +37,11 @@ pub(super) struct Grouping {
     /// Attempts at this round that found no group.
     pub(super) attempts: u64,
     round: Round,
-    /// Groups that this peer has left with a signature, and the round of the last one.
-    left_signed: (u64, Option<Round>),
+    /// Groups that this peer has left with a signature: it signs in another one with another life, so that it
+    /// cannot contradict itself.
+    pub(super) left_signed: u64,
+    /// The round in which it last left one with a signature that may be part of a decision.
+    pub(super) bound: Option<Round>,
     /// No other peer is waited for: the peers that are ready now are the group.
     pub(super) closed: bool,
     /// Enough are ready.
@@ -128,19 +131,6 @@ impl Grouping {
             cx.waited(Wait::Group, expired);
             cx.timers.stop(Timer::Exchange);
         }
-    }
-
-    /// This peer leaves a group in which it has signed something.
-    pub(super) fn leave_signed(&mut self, round: Round) {
-        self.left_signed = (self.left_signed.0.wrapping_add(1), Some(round));
-    }
-
-    /// How many groups this peer has left with a signature, if the last one was of this round. It signs
-    /// in another one of the round only as a peer that has restarted does: with another life, so that
-    /// it cannot contradict itself, and only where that cannot decide anything else.
-    pub(super) fn left_signed(&self, round: Round) -> Option<u64> {
-        let (count, last) = self.left_signed;
-        (last == Some(round)).then_some(count)
     }
 
     pub(super) fn ready(&mut self, cx: &mut Context, from: PeerId, ready: Ready) -> Formed {

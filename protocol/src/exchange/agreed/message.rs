@@ -325,6 +325,14 @@ impl FragmentMessage {
         matches!(self, Self::Signed(_))
     }
 
+    /// It may be part of a decision: promises and votes in higher ballots decide nothing by themselves.
+    pub(crate) const fn binds(&self) -> bool {
+        matches!(
+            self,
+            Self::Signed(SignedMessage::Vote { ballot: 0, .. } | SignedMessage::Lock { .. })
+        )
+    }
+
     fn check(&self) -> Result<(), WireError> {
         match self {
             Self::Signed(message) => message.check(),

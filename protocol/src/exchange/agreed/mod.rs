@@ -314,10 +314,7 @@ impl Exchange for Agreed {
         self.alone = None;
         self.fragments.lost = Members::NONE;
         self.elsewhere = Members::NONE;
-        if self.fragments.all.iter().any(FragmentRound::has_signed) {
-            self.grouping.leave_signed(cx.round);
-        }
-        self.fragments.release(cx);
+        self.release(cx);
         self.early.forget_the_round(cx, |_| false);
     }
 

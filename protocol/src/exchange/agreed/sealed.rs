@@ -7,7 +7,7 @@ use super::grouping::Grouping;
 use super::message::FormingMessage;
 use super::signed_message::{Seat, SignedGroup};
 use crate::core::context::Context;
-use crate::limits::{FORGETFUL_ATTEMPTS, GROUP_MEMBERS_MAX};
+use crate::limits::GROUP_MEMBERS_MAX;
 use crate::rendezvous::rendezvous;
 use crate::{Digest, GroupTag, PeerId, Round, Signature};
 
@@ -31,18 +31,18 @@ impl Proposal {
         Some(group.signed(&cx.plan, words))
     }
 
-    /// Members that may have voted in this round before, and have forgotten for what, are
-    /// harmless here: without those that remember, and have not voted, the others were no quorum; or a
-    /// quorum forgets, so that no one remembers a decision. After some attempts the round is tried with
-    /// all that are there: more have forgotten than the group survives.
-    fn forgets_harmlessly(&self, cx: &Context, attempts: u64) -> bool {
-        let seats = usize::from(self.seats);
+    /// Members that may have voted in this round before are harmless here: without those that have not, the
+    /// others were no quorum; or all that have seats are here, so that none has a result of the round. A seat
+    /// that is not here may have one, so the round waits for it as long as for a member that may be gone for good.
+    fn forgets_harmlessly(&self, cx: &Context) -> bool {
+        let seats = usize::from(self.seats).max(seats_with(cx, &self.members));
         let (quorum, liars) = (cx.plan.quorum_of(seats), cx.plan.liars_of(seats));
         let forget = self.members.iter().filter(|seat| seat.forgets).count();
         let remember = self.members.len() - forget;
         // Of those that remember, some may lie about it.
         let others = seats - remember + liars;
-        forget == 0 || others < quorum || forget >= quorum || attempts >= FORGETFUL_ATTEMPTS
+        let all = self.members.len() >= seats || cx.view.seats.stand_still(cx.now);
+        forget == 0 || others < quorum || all
     }
 
     /// Tells all members that this peer is not in the group: too few may be left to decide anything.
@@ -76,17 +76,17 @@ impl Proposal {
 impl Grouping {
     /// This peer's statement about itself.
     pub(super) fn own_seat(&self, cx: &Context) -> Seat {
-        let left = self.left_signed(cx.round);
         Seat {
             peer: cx.me(),
             weight: self.weight,
-            // What it trains in another attempt has the same names, so it is of another group.
+            // What it trains in another attempt has the same names, so it is of another group. So is what it signs
+            // after it has left one.
             life: cx
                 .this_life
                 .session
-                .wrapping_add(left.unwrap_or(0) << 32)
+                .wrapping_add(self.left_signed << 32)
                 .wrapping_add(self.attempts),
-            forgets: left.is_some(),
+            forgets: self.bound == Some(cx.round),
             signature: Signature::BLANK,
         }
     }
@@ -115,9 +115,7 @@ impl Grouping {
             anchor: cx.anchor(),
             members,
         };
-        if proposal.members.len() < cx.plan.quorum_of(seats)
-            || !proposal.forgets_harmlessly(cx, self.attempts)
-        {
+        if proposal.members.len() < cx.plan.quorum_of(seats) || !proposal.forgets_harmlessly(cx) {
             return Formed::NoGroup;
         }
         let Some(group) = proposal.group(cx) else {
@@ -173,7 +171,7 @@ impl Grouping {
             && cx.plan.quorum_of(seats) >= cx.plan.quorum_of(seats_with(cx, members))
             && seats <= most_seats(cx, members)
             && members.len() >= cx.plan.quorum_of(seats)
-            && proposal.forgets_harmlessly(cx, self.attempts)
+            && proposal.forgets_harmlessly(cx)
     }
 
     /// It is the sender's turn to propose: of the members that come before it, one was tried

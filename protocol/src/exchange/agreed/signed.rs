@@ -312,6 +312,12 @@ impl FragmentRound {
         signed.is_some_and(|signed| signed.ledger.has_signed())
     }
 
+    /// What this peer has signed in this group may be part of a decision.
+    pub(super) fn is_bound(&self) -> bool {
+        let signed = self.agreement.signed.as_ref();
+        signed.is_some_and(|signed| signed.ledger.is_bound())
+    }
+
     /// The decision with its proof, if this group survives liars.
     pub(super) fn proof(&self) -> Option<Scoped> {
         let proof = self.agreement.signed.as_ref()?.proof.clone()?;

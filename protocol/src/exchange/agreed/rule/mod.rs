@@ -180,6 +180,12 @@ impl<V: Ord + Clone, S: Clone> Ledger<V, S> {
         self.promised > 0 || self.locked.is_some() || !self.voted.is_empty()
     }
 
+    /// What this member has signed may be part of a decision: a vote in ballot zero, or a lock. Promises and votes
+    /// in higher ballots decide nothing by themselves.
+    pub(super) fn is_bound(&self) -> bool {
+        self.locked.is_some() || self.voted.contains_key(&0)
+    }
+
     /// This member may still vote in a ballot: not below its promise, and only once.
     pub(super) fn may_vote(&self, ballot: u8) -> bool {
         ballot >= self.promised && self.voted.keys().all(|voted| *voted < ballot)
