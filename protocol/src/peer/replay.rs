@@ -7,7 +7,7 @@ use crate::core::{Event, FetchId, Output, Wait};
 use crate::exchange::{admit, digests_of, inputs_of, proven, scores_of, slices_of};
 use crate::limits::{DONORS_MAX, GRID_VIEW_PEERS_MAX, VIEW_PEERS_MAX};
 use crate::wire::{AgreedMessage, ExchangeMessage, FragmentMessage, Scoped};
-use crate::{Digest, Done, FragmentId, Order, OrderId, PeerError, PeerId, Scores, SliceId};
+use crate::{Digest, Done, FragmentId, Order, OrderId, PeerError, PeerId, Scores, SliceId, Time};
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -74,6 +74,8 @@ pub(super) struct Replay {
     /// The same with their proofs, where members sign.
     pub(super) proofs: BTreeMap<FragmentId, Scoped>,
     fetching: BTreeMap<SliceId, Digest>,
+    /// Time until which the last donor may owe slices.
+    until: Time,
     /// Fetched slices, until the round is applied and the history keeps them.
     pub(super) here: Vec<SliceId>,
     /// Where contributions are scored, orders that read the members' scores; `None` until they are given.
@@ -160,18 +162,12 @@ impl Replay {
         Ok(self.apply(cx))
     }
 
-    /// Asks the donor for the slices that have not come, and others where it has not got them. While there are
-    /// others, it has the time in which it usually hands out a round; the last one has as much as a transfer
-    /// may take.
-    fn fetch_owed(&self, cx: &mut Context, helpers: &Helpers) {
+    /// Asks the donor for the slices that have not come, and others where it has not got them. It has the time in
+    /// which it usually hands out a round; while it is the only one ahead, as much as a transfer may take.
+    fn fetch_owed(&mut self, cx: &mut Context, helpers: &Helpers) {
         let others = self.other_holders(cx, helpers);
-        let ceiling = cx.deadlines.ceiling();
-        let allowed = if others.is_empty() {
-            ceiling
-        } else {
-            cx.deadlines.allow(Wait::Agreement, self.donor)
-        };
-        let deadline = cx.now + ceiling;
+        let deadline = cx.now + cx.deadlines.ceiling();
+        self.until = deadline;
         let from: Vec<PeerId> = self.donor.into_iter().chain(others).collect();
         for slice in self.fetching.keys() {
             cx.put(Output::Fetch {
@@ -180,7 +176,12 @@ impl Replay {
                 deadline,
             });
         }
-        wait_for_state(cx, allowed);
+        self.wait_for_owed(cx);
+    }
+
+    fn wait_for_owed(&self, cx: &mut Context) {
+        let allowed = cx.deadlines.allow(Wait::Agreement, self.donor);
+        wait_for_state(cx, allowed.min(self.until.since(cx.now)));
     }
 
     /// Peers that have the round that is replayed, without those that were asked for it: those that keep it
@@ -194,12 +195,16 @@ impl Replay {
         others
     }
 
-    /// Slices are owed for too long: asks another peer for them, and blames only the one that owes them.
-    /// False if none is left to ask.
+    /// Slices are owed for too long: asks another peer for them, and blames only the one that owes them. Another one
+    /// may be ahead only now. False if none is left to ask.
     pub(super) fn fetch_from_another(&mut self, cx: &mut Context, helpers: &mut Helpers) -> bool {
         let next = self.other_holders(cx, helpers).first().copied();
-        if next.is_none() || self.fetching.is_empty() {
+        if self.fetching.is_empty() || (next.is_none() && cx.now >= self.until) {
             return false;
+        }
+        if next.is_none() {
+            self.wait_for_owed(cx);
+            return true;
         }
         let debtor = std::mem::replace(&mut self.donor, next);
         self.debtors.extend(debtor);

@@ -27,14 +27,7 @@ fn replaying(ahead: &[u8]) -> One {
     (1..4).for_each(|id| one.meet(peer(id)));
     one.work(honest);
     for id in ahead {
-        let alive = MembershipMessage::Alive {
-            round: Round(1),
-            ready: true,
-            anchor: Digest::of(b"of round 1"),
-            muster: Muster::Begun,
-            branch: None,
-        };
-        one.hear(peer(*id), alive);
+        is_ahead(&mut one, *id);
     }
     let donor = peer(ahead[0]);
     let (round, resync) = (Round(1), false);
@@ -65,6 +58,17 @@ fn replaying(ahead: &[u8]) -> One {
     };
     one.hear(donor, decided);
     one
+}
+
+fn is_ahead(one: &mut One, id: u8) {
+    let alive = MembershipMessage::Alive {
+        round: Round(1),
+        ready: true,
+        anchor: Digest::of(b"of round 1"),
+        muster: Muster::Begun,
+        branch: None,
+    };
+    one.hear(peer(id), alive);
 }
 
 fn bytes(shard: u8) -> Digest {
@@ -151,4 +155,18 @@ fn the_last_donor_has_as_long_as_a_transfer_may_take() {
     }
     one.pass(1);
     assert!(asks_for_a_state(&one), "{:?}", one.outputs);
+}
+
+/// The others end the round a moment after the donor did, which owes what it said.
+#[test]
+fn one_that_gets_ahead_later_is_asked_for_what_the_first_donor_owes() {
+    let mut one = replaying(&[1]);
+    let first = fetched(&mut one);
+    let initial = one.peer.plan().deadlines.initial.as_secs();
+    one.pass(initial);
+    assert!(fetched(&mut one).is_empty(), "no other has the round");
+    is_ahead(&mut one, 2);
+    one.pass(initial);
+    let again: Vec<SliceId> = fetched(&mut one).into_iter().map(|(s, _)| s).collect();
+    assert_eq!(again, first.iter().map(|(s, _)| *s).collect::<Vec<_>>());
 }
