@@ -326,6 +326,7 @@ fuzz_target!(|case: Case<'_>| {
         ledger: Vec::new(),
         roll: roll(&plan).to_bytes(),
         split: None,
+        seats: Vec::new(),
     });
     let fragments = plan.fragments.len();
     let config = PeerConfig {

@@ -76,7 +76,8 @@ pub(crate) struct Contact {
     pub(crate) left: bool,
     /// The branch that it is in, in its own words. Few have one, and it is large.
     pub(crate) branch: Option<Box<Branch>>,
-    /// Since when its link is gone, if it was in groups with this peer until then and said no goodbye.
+    /// Since when its link is gone, if it was in groups with this peer until then, or this peer knows no result, and it
+    /// said no goodbye.
     pub(crate) lost: Option<Time>,
     /// Whether that is another branch than this peer's, which is to be merged with it: until then
     /// the two take part in different rounds.

@@ -2,12 +2,15 @@
 //! members that apply a round see the same contributors, so they count the same seats, whichever links they
 //! miss and whomever they have cut off.
 
-use crate::limits::LOST_MEMBER_WAIT;
+use crate::limits::{GROUP_MEMBERS_MAX, LOST_MEMBER_WAIT};
 use crate::{PeerId, Round, Time};
 use std::collections::{BTreeSet, VecDeque};
 
 /// Rounds with a result for which a contribution gives its peer a seat, where members sign.
 pub(crate) const SEAT_ROUNDS: usize = 8;
+
+/// Seats that results may give.
+pub(crate) const SEATS_MAX: usize = SEAT_ROUNDS * GROUP_MEMBERS_MAX;
 
 /// Rounds after which a result says nothing of seats any more, because too many had none since.
 const SEAT_AGE_MAX: u64 = 64;

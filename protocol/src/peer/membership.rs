@@ -81,9 +81,12 @@ impl Peer {
     /// A peer no longer takes part: tells the parts that wait for it.
     pub(super) fn peer_gone(&mut self, peer: PeerId) {
         let (now, round) = (self.cx.now, self.cx.round);
+        // One that knows no result does not know who counts: all that it has met do.
+        let new_here = self.cx.view.seats.of(round).is_empty();
         let greeted = self.cx.view.get_mut(peer).and_then(|remote| {
             let recent = |last: Round| round.since(last) <= ABSENT_ROUNDS_MAX;
-            if remote.grouped.is_some_and(recent) && !remote.contact.left {
+            let counts = remote.grouped.is_some_and(recent) || (new_here && remote.greeted);
+            if counts && !remote.contact.left {
                 remote.contact.lost = Some(now);
             }
             remote.ready = false;

@@ -52,6 +52,11 @@ impl Peer {
             );
             self.cx.round = snapshot.round;
             self.adopt(&snapshot.roll, &snapshot.ledger);
+            let (now, last) = (self.cx.now, Round(snapshot.round.0.saturating_sub(1)));
+            self.cx
+                .view
+                .seats
+                .note(now, last, snapshot.seats.into_iter().collect());
             self.exchange.set_weights(&snapshot.weights);
             self.life.ahead.taken = snapshot.ahead;
             let finished = snapshot.ahead.map_or(0, |ahead| ahead.blocks);
@@ -375,6 +380,7 @@ impl Peer {
             roll: all.roll,
             ledger: all.ledger,
             split: self.cx.view.split.kept().map(Box::new),
+            seats: self.cx.view.seats.of(self.cx.round).into_iter().collect(),
         };
         snapshot.to_bytes()
     }

@@ -1,15 +1,16 @@
 //! What a peer remembers across restarts, as bytes inside its checkpoint.
 
+use crate::core::seats::SEATS_MAX;
 use crate::limits::SNAPSHOT_BYTES_MAX;
 use crate::wire::{WireError, check, decode_limited, encode_value};
-use crate::{KeptSplit, PlanHash, Round, TrainSummary};
+use crate::{KeptSplit, PeerId, PlanHash, Round, TrainSummary};
 use serde::{Deserialize, Serialize};
 
 /// The version of the snapshot's layout.
-pub const SNAPSHOT_VERSION: u8 = 6;
+pub const SNAPSHOT_VERSION: u8 = 7;
 
-/// The layout without a split, which is still read.
-const WITHOUT_A_SPLIT: u8 = 5;
+/// The version before, which says nothing of seats.
+const WITHOUT_SEATS: u8 = 6;
 
 /// The peer's own part of a checkpoint.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -34,6 +35,9 @@ pub struct Snapshot {
     pub ledger: Vec<u8>,
     /// The branch that the peer was in, and who was missing from it, after a split of the swarm.
     pub split: Option<Box<KeptSplit>>,
+    /// Who counts where members sign: the contributors of the last results. One that comes back while the others
+    /// are out of reach decides nothing alone.
+    pub seats: Vec<PeerId>,
 }
 
 impl Snapshot {
@@ -50,13 +54,14 @@ impl Snapshot {
         let mut bytes = std::borrow::Cow::Borrowed(bytes);
         match bytes.first().copied() {
             Some(SNAPSHOT_VERSION) | None => {}
-            // Then no split is at the end.
-            Some(WITHOUT_A_SPLIT) => bytes.to_mut().push(0),
+            // Then no seats are at the end.
+            Some(WITHOUT_SEATS) => bytes.to_mut().extend(0u64.to_le_bytes()),
             Some(theirs) => return Err(WireError::Version { theirs }),
         }
         let mut snapshot: Self = decode_limited::<_, SNAPSHOT_BYTES_MAX>(&bytes)?;
         snapshot.version = SNAPSHOT_VERSION;
         snapshot.split.as_deref().map_or(Ok(()), KeptSplit::check)?;
+        check::ok(snapshot.seats.len() <= SEATS_MAX, "snapshot.seats")?;
         let mut weights = snapshot.weights.iter();
         check::ok(
             weights.all(|w| w.is_finite() && *w > 0.0),
@@ -74,7 +79,7 @@ mod tests {
     use crate::limits::{
         BRANCH_BASES, DATA_LEDGER_BYTES_MAX, FRAGMENTS_MAX, ROLL_BYTES_MAX, VIEW_PEERS_MAX,
     };
-    use crate::{Base, Branch, Digest, PeerId};
+    use crate::{Base, Branch, Digest};
 
     fn snapshot() -> Snapshot {
         let base = Base {
@@ -98,28 +103,30 @@ mod tests {
                 missing: vec![PeerId::from_bytes([9; 32]); VIEW_PEERS_MAX],
                 heaviest: 8.0,
             })),
+            seats: vec![PeerId::from_bytes([5; 32]); SEATS_MAX],
         }
     }
 
     #[test]
-    fn the_largest_roll_ledger_and_split_fit_into_a_checkpoint() {
+    fn the_largest_roll_ledger_split_and_seats_fit_into_a_checkpoint() {
         let snapshot = snapshot();
         let bytes = snapshot.to_bytes();
         assert_eq!(Snapshot::from_bytes(&bytes), Ok(snapshot));
     }
 
     #[test]
-    fn a_checkpoint_of_the_version_before_is_one_without_a_split() {
+    fn a_checkpoint_of_the_version_before_is_one_without_seats() {
         let now = Snapshot {
-            split: None,
+            seats: Vec::new(),
             ..snapshot()
         };
         let mut before = now.to_bytes();
-        assert_eq!(before.pop(), Some(0), "no split is one byte at the end");
-        before[0] = WITHOUT_A_SPLIT;
+        let count = before.split_off(before.len() - 8);
+        assert_eq!(count, [0; 8], "no seats are their count at the end");
+        before[0] = WITHOUT_SEATS;
         assert_eq!(Snapshot::from_bytes(&before), Ok(now));
-        before[0] = WITHOUT_A_SPLIT - 1;
-        let theirs = WITHOUT_A_SPLIT - 1;
+        before[0] = WITHOUT_SEATS - 1;
+        let theirs = WITHOUT_SEATS - 1;
         assert_eq!(
             Snapshot::from_bytes(&before),
             Err(WireError::Version { theirs })

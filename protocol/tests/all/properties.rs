@@ -254,6 +254,7 @@ impl Driven {
             roll,
             ledger: Vec::new(),
             split: None,
+            seats: Vec::new(),
         });
         let topology = plan.exchange.has_neighbours().then(|| Box::new(Ring) as _);
         let mut driven = Self {

@@ -42,6 +42,7 @@ fn restarted(round: u64, began: u64) -> One {
         roll: Vec::new(),
         ledger: Vec::new(),
         split: None,
+        seats: Vec::new(),
     };
     let began = (1..=began).map(base).collect();
     One::again(settings, plan, (snapshot, of_round(round)), began)

@@ -79,6 +79,7 @@ fn restarted(merges: bool, held: Base, branch: Branch, missing: &[u8]) -> One {
         roll: Vec::new(),
         ledger: Vec::new(),
         split: Some(Box::new(split)),
+        seats: Vec::new(),
     };
     // As a daemon reads it from its file.
     let snapshot = Snapshot::from_bytes(&snapshot.to_bytes()).expect("a snapshot");

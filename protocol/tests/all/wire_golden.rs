@@ -599,6 +599,7 @@ fn values() -> Vec<(String, Vec<u8>)> {
         roll,
         ledger: Vec::new(),
         split: None,
+        seats: Vec::new(),
     };
     let mut values: Vec<_> = tags().into_iter().map(header).collect();
     values.push(("snapshot".to_owned(), snapshot.to_bytes()));
