@@ -321,16 +321,23 @@ impl Scale {
             width,
             channels,
         } = self.shape;
+        // Columns that are left and right of what remains of a row, and where that begins in the image.
+        let left = width.min(right.max(0).unsigned_abs());
+        let cut = width.min(right.min(0).unsigned_abs());
+        let kept = width - left - cut;
         for (channel, table) in self.tables.iter().enumerate() {
+            let black = table[0];
             for row in 0..height {
                 let from = row.checked_add_signed(-down).filter(|&from| from < height);
-                for column in 0..width {
-                    let at = column.checked_add_signed(-right).filter(|&at| at < width);
-                    let byte = from.zip(at).map_or(0, |(from, at)| {
-                        image[(from * width + at) * channels + channel]
-                    });
-                    into.push(table[usize::from(byte)]);
-                }
+                let Some(from) = from else {
+                    into.extend(std::iter::repeat_n(black, width));
+                    continue;
+                };
+                let first = (from * width + cut) * channels + channel;
+                let bytes = image[first.min(image.len())..].iter().step_by(channels);
+                into.extend(std::iter::repeat_n(black, left));
+                into.extend(bytes.take(kept).map(|&byte| table[usize::from(byte)]));
+                into.extend(std::iter::repeat_n(black, cut));
             }
         }
     }
@@ -358,6 +365,36 @@ mod tests {
         moved.clear();
         scale(1).append_moved(&mut moved, &image, [0, 0]);
         assert_eq!(moved, image.map(scaled));
+        moved.clear();
+        scale(1).append_moved(&mut moved, &image, [-1, 1]);
+        assert_eq!(moved, [0, 0, 0, 0].map(scaled));
+        moved.clear();
+        scale(1).append_moved(&mut moved, &image, [0, -2]);
+        assert_eq!(moved, [0; 4].map(scaled), "nothing of it is left");
+    }
+
+    #[test]
+    fn moved_pixels_lie_where_each_of_them_belongs() {
+        let shape = ImageShape {
+            height: 3,
+            width: 4,
+            channels: 3,
+        };
+        let image: Vec<u8> = (1..=36).collect();
+        let scale = Scale::of(shape);
+        for (down, right) in (-4..=4).flat_map(|down| (-5..=5).map(move |right| (down, right))) {
+            let mut found = Vec::new();
+            scale.append_moved(&mut found, &image, [down, right]);
+            let at = |channel: usize, row: isize, column: isize| {
+                let (row, column) = (row - down, column - right);
+                let inside = (0..3).contains(&row) && (0..4).contains(&column);
+                let pixel = || image[(row * 4 + column) as usize * 3 + channel];
+                scale.tables[channel][usize::from(if inside { pixel() } else { 0 })]
+            };
+            let all = (0..3).flat_map(|c| (0..3).flat_map(move |r| (0..4).map(move |x| (c, r, x))));
+            let expected: Vec<f32> = all.map(|(c, r, x)| at(c, r, x)).collect();
+            assert_eq!(found, expected, "{down} down, {right} right");
+        }
     }
 
     #[test]
