@@ -42,7 +42,7 @@ use crate::kind::Spec;
 use crate::parameter::Parameters;
 
 /// All rules. Random scenarios are drawn from the list: a new one goes to its end.
-pub const RULES: &[&AggregationSpec] = &[
+pub static RULES: &[&AggregationSpec] = &[
     &bulyan::SPEC,
     &centered_clip::SPEC,
     &clipped_gossip::SPEC,

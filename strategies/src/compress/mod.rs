@@ -71,7 +71,7 @@ const LISTS: [&[&CodecSpec]; 11] = [
 ];
 
 /// Codecs of 16, 8 and 4 bits that round to the nearest: what a run usually chooses from.
-pub const HALVES: [&CodecSpec; 3] = dense::HALVES;
+pub static HALVES: [&CodecSpec; 3] = dense::HALVES;
 
 /// How many codecs there are.
 const COUNT: usize = {
@@ -84,7 +84,7 @@ const COUNT: usize = {
 };
 
 /// All codecs that contributions may be encoded with.
-pub const CODECS: &[&CodecSpec] = &{
+pub static CODECS: &[&CodecSpec] = &{
     let mut all = [DEFAULT; COUNT];
     let (mut at, mut list) = (0, 0);
     while list < LISTS.len() {
@@ -100,7 +100,7 @@ pub const CODECS: &[&CodecSpec] = &{
 };
 
 /// The codec of a configuration that names none: the values as they are.
-pub const DEFAULT: &CodecSpec = dense::CODECS[0];
+pub static DEFAULT: &CodecSpec = dense::CODECS[0];
 
 impl Spec for CodecSpec {
     const KEY: &'static str = "compression.codec";

@@ -27,7 +27,7 @@ use crate::kind::Spec;
 use crate::parameter::Parameters;
 
 /// All corrections. Random scenarios are drawn from the list: a new one goes to its end.
-pub const CORRECTIONS: &[&CorrectionSpec] = &[
+pub static CORRECTIONS: &[&CorrectionSpec] = &[
     &kind::NONE,
     &fed_prox::SPEC,
     &quasi_global::SPEC,

@@ -29,7 +29,7 @@ use crate::parameter::Parameters;
 use kind::LR;
 
 /// All inner optimizers. Random scenarios are drawn from the list: a new one goes to its end.
-pub const INNERS: &[&InnerSpec] = &[
+pub static INNERS: &[&InnerSpec] = &[
     &adam_w::SPEC,
     &lamb::SPEC,
     &muon::SPEC,

@@ -29,7 +29,7 @@ use crate::kind::Spec;
 use crate::parameter::Parameters;
 
 /// All outer optimizers. Random scenarios are drawn from the list: a new one goes to its end.
-pub const OUTERS: &[&OuterSpec] = &[
+pub static OUTERS: &[&OuterSpec] = &[
     &average::SPEC,
     &co2::SPEC,
     &delayed_nesterov::SPEC,

@@ -60,7 +60,7 @@ use serde::{Deserialize, Deserializer};
 
 /// All topologies that a configuration may choose. One line each. Random scenarios are drawn from
 /// this list: a new entry goes where its name belongs, and no entry moves.
-pub const TOPOLOGIES: &[&TopologySpec] = &[
+pub static TOPOLOGIES: &[&TopologySpec] = &[
     &base_k::SPEC,
     &binary_tree::SPEC,
     &complete::SPEC,
@@ -84,7 +84,7 @@ pub const TOPOLOGIES: &[&TopologySpec] = &[
 ];
 
 /// The topology of a configuration that names none.
-pub const DEFAULT: &TopologySpec = &ring::SPEC;
+pub static DEFAULT: &TopologySpec = &ring::SPEC;
 
 impl Spec for TopologySpec {
     const KEY: &'static str = "architecture.topology";
