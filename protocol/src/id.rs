@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 /// 32 bytes for serde: four words where no person reads them. Fixed-length integers in little-endian order are the
 /// same bytes, in an eighth of the calls; the ids in messages are most of what a large swarm encodes.
 pub(crate) mod words {
+    use serde::de::Error;
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
     pub(crate) fn serialize<S: Serializer>(bytes: &[u8; 32], to: S) -> Result<S::Ok, S::Error> {
@@ -19,7 +20,11 @@ pub(crate) mod words {
 
     pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<[u8; 32], D::Error> {
         if from.is_human_readable() {
-            return Deserialize::deserialize(from);
+            // As one list. serde's arrays are read in as many steps as they have elements, each compiled.
+            let bytes = Vec::<u8>::deserialize(from)?;
+            let wrong =
+                |bytes: Vec<u8>| D::Error::invalid_length(bytes.len(), &"an array of length 32");
+            return bytes.try_into().map_err(wrong);
         }
         let words = <[u64; 4]>::deserialize(from)?;
         let mut bytes = [0; 32];

@@ -39,22 +39,10 @@ pub fn canonical<T: Serialize>(value: &T) -> Vec<u8> {
     encode_value(value)
 }
 
-/// Encodes a value of at most `N` bytes.
-///
-/// # Panics
-/// If it is longer.
-pub(super) fn encode_limited<T: Serialize, const N: usize>(value: &T) -> Vec<u8> {
-    bincode::serde::encode_to_vec(value, config::<N>())
-        .expect("messages consist of types that always encode")
-}
-
-/// How many bytes [`encode_limited`] would write.
-///
-/// # Panics
-/// If they are more than `N`.
-pub(super) fn count_limited<T: Serialize, const N: usize>(value: &T) -> usize {
+/// How many bytes [`encode_value`] would write.
+pub(super) fn count<T: Serialize>(value: &T) -> usize {
     let mut counter = SizeWriter::default();
-    bincode::serde::encode_into_writer(value, &mut counter, config::<N>())
+    bincode::serde::encode_into_writer(value, &mut counter, bincode::config::legacy())
         .expect("messages consist of types that always encode");
     counter.bytes_written
 }

@@ -3,7 +3,7 @@
 //! Messages are the same values in all versions. What an older version cannot say, or says in another way,
 //! is translated here and nowhere else.
 
-use super::codec::{count_limited, decode_limited, encode_limited};
+use super::codec::{count, decode_limited, encode_value};
 use crate::limits::FRAME_BYTES_MAX;
 use crate::wire::{Message, WireError, WireVersion, WireVersions};
 
@@ -30,7 +30,7 @@ pub fn encode_for(message: &Message, version: WireVersion) -> Option<Vec<u8>> {
 
 fn frame(message: &Message, version: WireVersion) -> Vec<u8> {
     let mut frame = vec![version.number(), KIND_PLAIN];
-    let body = encode_limited::<_, FRAME_BYTES_MAX>(message);
+    let body = encode_value(message);
     frame.extend_from_slice(&body);
     assert!(
         frame.len() <= FRAME_BYTES_MAX,
@@ -45,7 +45,7 @@ fn frame(message: &Message, version: WireVersion) -> Vec<u8> {
 /// # Panics
 /// As [`encode`].
 pub fn frame_bytes(message: &Message) -> usize {
-    let bytes = 2 + count_limited::<_, FRAME_BYTES_MAX>(message);
+    let bytes = 2 + count(message);
     assert!(bytes <= FRAME_BYTES_MAX, "a message of {bytes} bytes");
     bytes
 }
