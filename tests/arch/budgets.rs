@@ -14,7 +14,7 @@ const LINES: [(&str, usize); 14] = [
     ("net", 10_690),
     ("node", 38_970),
     ("otlp", 650),
-    ("protocol", 43_930),
+    ("protocol", 43_950),
     ("sim", 12_490),
     ("strategies", 37_780),
     ("survey", 2390),

@@ -114,20 +114,12 @@ impl Fault {
     /// Set if machines may be gone for longer than those that sign wait for them: the others may then decide
     /// without them what these have decided, until one side takes over the other's.
     pub(crate) fn parts_for_long(&self) -> bool {
-        match self.effect {
-            Effect::Crash { restart_after } => {
-                restart_after.is_some_and(|after| after >= LOST_MEMBER_WAIT)
-            }
-            Effect::Partition { lasts, .. } | Effect::Pause { lasts } => lasts >= LOST_MEMBER_WAIT,
-            Effect::MissingLinks { .. }
-            | Effect::RandomCrashes { .. }
-            | Effect::Join
-            | Effect::Leave
-            | Effect::Straggler { .. }
-            | Effect::Byzantine { .. }
-            | Effect::Directive(_)
-            | Effect::ClockSkew { .. } => false,
-        }
+        let gone = match self.effect {
+            Effect::Crash { restart_after } => restart_after,
+            Effect::Partition { lasts, .. } | Effect::Pause { lasts } => Some(lasts),
+            _ => None,
+        };
+        gone.is_some_and(|gone| gone >= LOST_MEMBER_WAIT)
     }
 }
 

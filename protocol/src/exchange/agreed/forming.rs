@@ -12,6 +12,7 @@ use super::grouping::Ready;
 use super::meeting::Head;
 use super::member::Member;
 use super::message::{FormingMessage, Scoped};
+use super::rule::Ledger;
 use super::sealed::Proposal;
 use super::signed_message::Seat;
 use crate::core::context::Context;
@@ -117,10 +118,11 @@ impl Agreed {
     /// Forgets what it has of a group. Those that had joined it may be gone by now, with a result that this peer has
     /// signed for: it says so in its next group of the round.
     pub(super) fn release(&mut self, cx: &mut Context) {
-        let all = &self.fragments.all;
-        self.grouping.left_signed += u64::from(all.iter().any(FragmentRound::has_signed));
-        if all.iter().any(FragmentRound::is_bound) {
-            self.grouping.bound = Some(cx.round);
+        let ledgers = || self.fragments.all.iter().filter_map(FragmentRound::ledger);
+        let (count, last) = &mut self.grouping.left_signed;
+        *count += u64::from(ledgers().any(Ledger::has_signed));
+        if ledgers().any(Ledger::is_bound) {
+            *last = Some(cx.round);
         }
         self.fragments.release(cx);
     }
@@ -310,7 +312,10 @@ impl Agreed {
         }
         // Those that lie may say that they have left, and sign on in this group.
         let liars = group.sealed.as_ref().map_or(0, |sealed| sealed.liars);
-        match fragments.iter().any(|b| b.over() || b.has_signed()) {
+        match fragments
+            .iter()
+            .any(|b| b.over() || b.ledger().is_some_and(Ledger::has_signed))
+        {
             true if group.decides(left + liars) || fragments.iter().all(decided) => {}
             true => self.try_again(cx),
             false => self.leave_group(cx),

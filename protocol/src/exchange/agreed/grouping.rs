@@ -38,10 +38,8 @@ pub(super) struct Grouping {
     pub(super) attempts: u64,
     round: Round,
     /// Groups that this peer has left with a signature: it signs in another one with another life, so that it
-    /// cannot contradict itself.
-    pub(super) left_signed: u64,
-    /// The round in which it last left one with a signature that may be part of a decision.
-    pub(super) bound: Option<Round>,
+    /// cannot contradict itself. And the last round in which that may be part of a decision.
+    pub(super) left_signed: (u64, Option<Round>),
     /// No other peer is waited for: the peers that are ready now are the group.
     pub(super) closed: bool,
     /// Enough are ready.

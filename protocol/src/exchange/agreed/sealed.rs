@@ -84,9 +84,9 @@ impl Grouping {
             life: cx
                 .this_life
                 .session
-                .wrapping_add(self.left_signed << 32)
+                .wrapping_add(self.left_signed.0 << 32)
                 .wrapping_add(self.attempts),
-            forgets: self.bound == Some(cx.round),
+            forgets: self.left_signed.1 == Some(cx.round),
             signature: Signature::BLANK,
         }
     }

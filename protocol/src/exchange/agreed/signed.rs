@@ -8,7 +8,7 @@ use super::ballot::{Held, ShardPlan, ShardVersion, Versions};
 use super::decision::proven;
 use super::fragment::FragmentRound;
 use super::message::{FragmentMessage, Promise, Scoped};
-use super::rule::{Choice, Claim, choose, justified};
+use super::rule::{Choice, Claim, Ledger, choose, justified};
 use super::scope::Scope;
 use super::signed_message::{Pledge, SignedMessage, VoteCertificate};
 use super::state::FragmentStage;
@@ -306,16 +306,9 @@ impl FragmentRound {
         signed.is_some_and(|signed| !std::mem::replace(&mut signed.joined, true))
     }
 
-    /// This peer has signed anything in this group.
-    pub(super) fn has_signed(&self) -> bool {
-        let signed = self.agreement.signed.as_ref();
-        signed.is_some_and(|signed| signed.ledger.has_signed())
-    }
-
-    /// What this peer has signed in this group may be part of a decision.
-    pub(super) fn is_bound(&self) -> bool {
-        let signed = self.agreement.signed.as_ref();
-        signed.is_some_and(|signed| signed.ledger.is_bound())
+    /// What this peer has signed and heard in this group, where members sign.
+    pub(super) fn ledger(&self) -> Option<&Ledger<Digest, Signature>> {
+        Some(&self.agreement.signed.as_ref()?.ledger)
     }
 
     /// The decision with its proof, if this group survives liars.
