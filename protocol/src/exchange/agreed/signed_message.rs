@@ -22,7 +22,7 @@ pub struct Seat {
     pub weight: f64,
     /// Tells its lives and its attempts at the round apart: it is in no group of an earlier one.
     pub life: u64,
-    /// It may have signed something in this round in an earlier life.
+    /// It may have voted or locked in this round before, in an earlier life or in a group that it left.
     pub forgets: bool,
     /// Its signature.
     pub signature: Signature,
