@@ -137,6 +137,7 @@ fn a_killed_swarm_that_survives_a_liar_goes_on_from_what_its_members_confirm() {
     let saved = train_and_kill(&turn, "guarded", dir.path());
     // The newest one may be of a round that no other had begun.
     let known = *saved.iter().max().unwrap() - 1;
+    two_of_four_say_whom_they_lack(&turn, dir.path());
     let daemons = again(&turn, dir.path(), ("guarded", 4), &[0, 2, 3, 1], known);
     for daemon in daemons {
         let ended = daemon.interrupt();
@@ -146,6 +147,27 @@ fn a_killed_swarm_that_survives_a_liar_goes_on_from_what_its_members_confirm() {
     let remembered = std::fs::read_to_string(home(dir.path(), 0).join("openings"));
     let rounds = remembered.unwrap().lines().count() as u64;
     assert!(rounds > known, "{rounds} rounds of {known} and more");
+}
+
+/// Two that may begin, but are too few for a result as long as the other two count.
+fn two_of_four_say_whom_they_lack(turn: &Turn, dir: &Path) {
+    let start = |index: usize| {
+        let settings = settings("guarded", index, 2);
+        Daemon::start(turn, &settings, &home(dir, index), &[])
+    };
+    let mut daemons = [0, 2].map(start);
+    let https = daemons.each_mut().map(|daemon| daemon.listening().2);
+    for http in &https {
+        wait_until("a daemon that says whom it lacks", WAIT, || {
+            let troubles = status(http)["troubles"].to_string();
+            let said = troubles.contains("2 of 4 are here, and a result needs 3")
+                && troubles.contains("Start daemon ");
+            said.then_some(())
+        });
+    }
+    for daemon in daemons {
+        daemon.interrupt();
+    }
 }
 
 /// One machine is lost. The others wait a moment for it, and most of a run may go on.

@@ -104,10 +104,7 @@ impl Observer {
                 let peer = self.peer(*peer);
                 (peer.presence, peer.suspected) = (Presence::Linked, false);
             }
-            Event::PeerDown(peer) => {
-                let unix_s = now.as_secs_f64();
-                self.peer(*peer).presence = Presence::Lost { unix_s };
-            }
+            Event::PeerDown(peer) => self.took_part(now, *peer),
             Event::PeerLeft(peer) => self.peer(*peer).presence = Presence::Left,
             Event::Suspected { peer, .. } => self.peer(*peer).suspected = true,
             Event::Phase { round, phase } => self.phase(now, round.0, *phase),
@@ -370,6 +367,12 @@ impl Observer {
     /// A peer's configuration differs from this daemon's in these keys.
     pub fn differs(&mut self, peer: &PeerId, keys: &[String]) {
         self.insight.differs(peer, keys);
+    }
+
+    /// The peer took part, now or when this daemon last ended, and is missed until it is here.
+    pub fn took_part(&mut self, now: Time, peer: PeerId) {
+        let unix_s = now.as_secs_f64();
+        self.peer(peer).presence = Presence::Lost { unix_s };
     }
 
     /// The peer whose link is gone is not missed: it takes no part, or is no member any more.

@@ -102,6 +102,12 @@ impl Setup {
         let (unit, best) = (about.unit, Best::read(store.dir(), &expected));
         let mut observer = Observer::new(about, progress.unwrap_or_default());
         observer.trouble = supervisor.as_ref().map(Supervisor::trouble);
+        // Where members sign, those of the last results count, whether they are here or not.
+        let signed = snapshot.iter().filter(|_| plan.agreement.signs());
+        let seats = signed.flat_map(|it| &it.seats);
+        seats
+            .filter(|seat| **seat != peer)
+            .for_each(|seat| observer.took_part(clock.now(), *seat));
         let other = other_identity(&store, checkpoint.as_ref());
         other.into_iter().for_each(|it| observer.altered(it));
         let status = StatusHandle::new(observer, Arc::new(clock));

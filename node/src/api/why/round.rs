@@ -1,11 +1,10 @@
 //! Why the round is not over.
 
 use super::answer::{Answer, Facts, Topic};
-use super::troubles::named;
+use super::troubles::{Count, named};
 use super::words::{described, percent, short, time};
 use crate::api::PeerStatus;
 use crate::api::insight::{IncidentKind, Point, RoundResult, WaitNow};
-use murmurate_protocol::limits::LOST_MEMBER_WAIT;
 use murmurate_protocol::{Phase, Wait};
 
 /// A wait this many times as long as usual is worth a look.
@@ -197,7 +196,7 @@ fn lack_and_sequel(facts: &Facts<'_>, wait: &WaitNow) -> (&'static str, String) 
         Some(Wait::Group) => return (group_lacks(facts, wait), group_without(facts, wait)),
         Some(Wait::Peers) => (
             "a run begins when enough daemons are here",
-            "training begins with the daemons that are here",
+            "training begins if enough are here, and waits on if not",
         ),
         Some(Wait::State) => (
             "it takes over the present state from others, and goes on from it",
@@ -246,23 +245,13 @@ fn group_lacks(facts: &Facts<'_>, wait: &WaitNow) -> &'static str {
     }
 }
 
-/// Prospect of a group without those that are awaited. It needs a quorum of those that take part.
+/// Prospect of a group without those that are awaited.
 fn group_without(facts: &Facts<'_>, wait: &WaitNow) -> String {
     let peers = &facts.status.peers;
-    let here = 1 + facts.status.linked();
+    let Count { here, gone, needed } = Count::of(facts);
     let awaited = wait.peers.iter();
     let missing = awaited.filter(|peer| peers.get(*peer).is_some_and(PeerStatus::is_linked));
-    let ready = here.saturating_sub(missing.count());
-    let agreement = &facts.about.agreement;
-    let seats = if agreement.signs() {
-        here + peers
-            .values()
-            .filter(|peer| counts_still(facts, peer))
-            .count()
-    } else {
-        here
-    };
-    let needed = agreement.quorum_of(seats);
+    let (ready, seats) = (here.saturating_sub(missing.count()), here + gone.len());
     if ready >= needed {
         format!("the round goes on with {ready} of {seats}")
     } else {
@@ -273,19 +262,15 @@ fn group_without(facts: &Facts<'_>, wait: &WaitNow) -> String {
     }
 }
 
-/// A peer that is gone counts as a member still, in a run that survives liars.
-fn counts_still(facts: &Facts<'_>, peer: &PeerStatus) -> bool {
-    let wait = LOST_MEMBER_WAIT.as_secs_f64();
-    peer.presence
-        .lost_unix_s()
-        .is_some_and(|at| facts.now - at < wait)
-}
-
 /// A person's remedy for a wait; none if it is as long as usual.
 fn action(facts: &Facts<'_>, wait: &WaitNow, waited: f64) -> Option<String> {
     let points: Vec<&Point> = facts.insight.history.last(USUAL_ROUNDS).collect();
     let usual = points.iter().map(|p| p.wait_s).sum::<f64>() / points.len().max(1) as f64;
     let unusual = waited > SHORT_S.max(UNUSUAL * usual);
+    let count = Count::of(facts);
+    if Wait::of_word(&wait.what) == Some(Wait::Group) && count.too_few() {
+        return Some(count.remedy());
+    }
     let Some(peer) = wait.peers.first() else {
         let begins = matches!(Wait::of_word(&wait.what), Some(Wait::Peers | Wait::State));
         return (begins && waited > SHORT_S).then(|| {

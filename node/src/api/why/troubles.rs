@@ -4,8 +4,9 @@
 use super::answer::Facts;
 use super::words::{described, listed, short, time};
 use crate::api::insight::{RoundEntry, RoundResult, Standing};
-use crate::api::{Trouble, TroubleKind};
+use crate::api::{PeerStatus, Trouble, TroubleKind};
 use murmurate_protocol::Phase;
+use murmurate_protocol::limits::LOST_MEMBER_WAIT;
 use murmurate_trust::{Flaw, Refusal};
 
 /// Rounds in a row without a result, or without this daemon, from which on something is wrong. One is no news:
@@ -89,6 +90,11 @@ fn phase(facts: &Facts<'_>) -> Option<Phase> {
     Phase::of_word(&facts.status.phase)
 }
 
+/// The daemon has begun its first round.
+fn has_begun(facts: &Facts<'_>) -> bool {
+    !matches!(phase(facts), Some(Phase::New | Phase::Join) | None)
+}
+
 /// The daemon takes part in no round any more.
 fn is_over(facts: &Facts<'_>) -> bool {
     use Phase::{Finished, Leaving, Left};
@@ -134,8 +140,53 @@ fn lost_peers(facts: &Facts<'_>) -> Vec<(String, f64)> {
     lost
 }
 
+/// Those that count in a round: a result needs a quorum of them.
+pub(super) struct Count {
+    /// Linked, this daemon included.
+    pub(super) here: usize,
+    /// Gone, and still counted.
+    pub(super) gone: Vec<String>,
+    pub(super) needed: usize,
+}
+
+impl Count {
+    pub(super) fn of(facts: &Facts<'_>) -> Self {
+        let (here, agreement) = (1 + facts.status.linked(), &facts.about.agreement);
+        let gone = facts.status.peers.iter().filter(|_| agreement.signs());
+        let gone: Vec<String> = gone
+            .filter(|(_, peer)| counts_still(facts, peer))
+            .map(|(id, _)| short(id))
+            .collect();
+        Self {
+            needed: agreement.quorum_of(here + gone.len()),
+            here,
+            gone,
+        }
+    }
+
+    /// No round has a result until some of those that are gone come back, or count no longer.
+    pub(super) const fn too_few(&self) -> bool {
+        self.here < self.needed
+    }
+
+    /// What ends it.
+    pub(super) fn remedy(&self) -> String {
+        format!(
+            "Start daemon {} again, or wait: one that is gone counts for {} s.",
+            listed(&self.gone),
+            LOST_MEMBER_WAIT.as_secs()
+        )
+    }
+}
+
+/// A peer that is gone counts as a member still, in a run that survives liars.
+fn counts_still(facts: &Facts<'_>, peer: &PeerStatus) -> bool {
+    let wait = LOST_MEMBER_WAIT.as_secs_f64();
+    let lost = peer.presence.lost_unix_s();
+    lost.is_some_and(|at| facts.now - at < wait)
+}
+
 fn isolated(facts: &Facts<'_>) -> Option<Trouble> {
-    let begun = !matches!(phase(facts), Some(Phase::New | Phase::Join) | None);
     let lost = lost_peers(facts);
     let linked = facts.status.linked() > 0;
     let met_none = facts.status.peers.values().all(|peer| peer.round.is_none());
@@ -145,7 +196,7 @@ fn isolated(facts: &Facts<'_>) -> Option<Trouble> {
     }
     // All others may have left in order.
     let expects = !lost.is_empty() || (facts.about.expects_others && met_none);
-    if linked || !begun || !expects {
+    if linked || !has_begun(facts) || !expects {
         return None;
     }
     let peers: Vec<String> = lost.iter().map(|(peer, _)| peer.clone()).collect();
@@ -256,14 +307,28 @@ fn left_out(facts: &Facts<'_>) -> Option<Trouble> {
 }
 
 fn lost(facts: &Facts<'_>) -> Option<Trouble> {
-    if facts.insight.outages.is_thrown_out() {
+    // Before the first round the daemon waits for them, and says so.
+    if facts.insight.outages.is_thrown_out() || !has_begun(facts) {
         return None;
     }
     let lost = lost_peers(facts);
     let (name, at) = lost.first().map(|(peer, at)| (short(peer), *at))?;
     let peers: Vec<String> = lost.into_iter().map(|(peer, _)| peer).collect();
-    let text = format!("Rounds go on without {}.", named(facts, &peers));
-    let action = if is_over(facts) {
+    let count = Count::of(facts);
+    let text = if count.too_few() {
+        format!(
+            "Rounds have no result without {}: {} of {} are here, and a result needs {}.",
+            named(facts, &peers),
+            count.here,
+            count.here + count.gone.len(),
+            count.needed
+        )
+    } else {
+        format!("Rounds go on without {}.", named(facts, &peers))
+    };
+    let action = if count.too_few() {
+        count.remedy()
+    } else if is_over(facts) {
         format!("If daemon {name} should have the result, start it again while this one stays.")
     } else {
         format!(

@@ -17,6 +17,8 @@ use murmurate_trust::{Flaw, Refusal};
 /// The time at which all views are asked.
 const NOW_S: u64 = 10_000;
 
+const DAVE: PeerId = PeerId::from_bytes([0xda; 32]);
+
 const ALL: &[PeerId] = &[ME, BOB, CAROL];
 
 /// A daemon to which something happens.
@@ -30,6 +32,8 @@ enum From {
     Round9,
     /// The same in a run that survives a liar.
     Signing,
+    /// It was in round 9 of such a run with Bob, Carol and Dave, and was started again.
+    SigningBefore,
 }
 
 /// Something that happens to it.
@@ -79,7 +83,7 @@ impl Told {
             expects_others: matches!(from, From::Invite),
             ..About::default()
         };
-        if let From::Signing = from {
+        if let From::Signing | From::SigningBefore = from {
             about.agreement = AgreementPlan {
                 liars: 1,
                 ..AgreementPlan::default()
@@ -90,6 +94,13 @@ impl Told {
             now_s: 1000,
             round: 0,
         };
+        if let From::SigningBefore = from {
+            told.now_s = NOW_S - 5;
+            told.step(In(9, Phase::Join));
+            for peer in [BOB, CAROL, DAVE] {
+                told.observer.took_part(at(told.now_s * 1000), peer);
+            }
+        }
         if let From::Round9 | From::Signing = from {
             for step in [Up(BOB), Up(CAROL), Rounds(9, ALL), In(9, Phase::Train)] {
                 told.step(step);
@@ -300,6 +311,10 @@ const OF_WAITS: &[Situation] = &[
     (From::Round9, &[Waits(Wait::Group, &[BOB, CAROL], 60)], "training", &[], "1 of 3 are too few for a result, which needs 2", true),
     (From::Round9, &[Waits(Wait::Group, &[], 1)], "training", &[], "the daemons that are ready agree on who is in it", false),
     (From::Signing, &[Later, Down(BOB), Down(CAROL), Waits(Wait::Group, &[], 5)], "isolated", &[Kind::Isolated], "1 of 3 are too few", true),
+    (From::Signing, &[Later, Down(BOB), Waits(Wait::Group, &[], 5)], "training", &[Kind::PeersLost], "then the round goes on with 2 of 3", true),
+    (From::SigningBefore, &[Waits(Wait::Peers, &[], 30)], "starting", &[], "begins if enough are here", true),
+    (From::SigningBefore, &[Up(BOB), In(9, Phase::Train), Waits(Wait::Group, &[], 5)], "training", &[Kind::PeersLost], "2 of 4 are here, and a result needs 3", true),
+    (From::SigningBefore, &[Up(BOB), Up(CAROL), Up(DAVE), In(9, Phase::Train)], "training", &[], TRAINS, false),
 ];
 
 /// Others are gone, or do nothing.
@@ -440,7 +455,7 @@ fn leads_with_what_is_grave(facts: &Facts<'_>, name: &str) {
 #[test]
 fn every_view_says_the_same_of_each_situation() {
     let all = [OF_PHASES, OF_WAITS, OF_OTHERS, OF_ITSELF].concat();
-    assert_eq!(all.len(), 62);
+    assert_eq!(all.len(), 66);
     all.iter().for_each(check);
 }
 
