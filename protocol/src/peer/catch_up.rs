@@ -583,12 +583,11 @@ impl Peer {
             return;
         }
         vouching.said.insert(from, anchor);
-        let count = |true_anchor: bool| {
-            let said = vouching.said.values();
-            let same = said.filter(|said| (**said == vouching.offer.anchor) == true_anchor);
-            same.count()
-        };
-        let (vouch, deny) = (count(true), count(false));
+        // Those with this peer's own state are no news: of two halves each denies the other's state.
+        let own = (round == self.cx.round).then(|| self.cx.anchor());
+        let count = |of: &dyn Fn(Digest) -> bool| vouching.said.values().filter(|it| of(**it)).count();
+        let vouch = count(&|said| said == vouching.offer.anchor);
+        let deny = count(&|said| said != vouching.offer.anchor && Some(said) != own);
         if vouch > liars {
             let (offer, donors) = (vouching.offer, std::mem::take(&mut vouching.donors));
             self.fetch_state(offer, donors);

@@ -61,6 +61,14 @@ fn swarms_that_sign_survive_crashes_churn_and_partitions() {
     );
 }
 
+/// The group of a round that has several parts is split into two halves, and each decides parts that the other does
+/// not. Those whose state loses asked their own half whether the other's is right, heard that it is not, and took over
+/// what they had.
+#[test]
+fn halves_that_decided_different_parts_of_a_round_find_to_one_state() {
+    run(553, &lossless(553)).unwrap_or_else(|failure| panic!("{failure}"));
+}
+
 /// Messages are lost. A coordinator had heard of a higher certificate than its promises name, and showed none;
 /// another peer had a proof by fewer members than the receiver counts. Both were taken for liars.
 #[test]
