@@ -585,7 +585,8 @@ impl Peer {
         vouching.said.insert(from, anchor);
         // Those with this peer's own state are no news: of two halves each denies the other's state.
         let own = (round == self.cx.round).then(|| self.cx.anchor());
-        let count = |of: &dyn Fn(Digest) -> bool| vouching.said.values().filter(|it| of(**it)).count();
+        let count =
+            |of: &dyn Fn(Digest) -> bool| vouching.said.values().filter(|it| of(**it)).count();
         let vouch = count(&|said| said == vouching.offer.anchor);
         let deny = count(&|said| said != vouching.offer.anchor && Some(said) != own);
         if vouch > liars {
