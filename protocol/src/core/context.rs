@@ -1,5 +1,6 @@
 //! What all parts of a peer share: its identity, the clock, the view, and the queue of outputs.
 
+use crate::core::anchor::Anchor;
 use crate::core::deadlines::Deadlines;
 use crate::core::{Event, Output, PeerConfig, Wait};
 use crate::{
@@ -31,8 +32,7 @@ pub(crate) struct Context {
     pub(crate) this_life: ThisLife,
     pub(crate) rolls: Rolls,
     pub(crate) data: Data,
-    /// Hashes of the anchor, fragment by fragment.
-    pub(crate) digests: Vec<Digest>,
+    pub(crate) anchor: Anchor,
     pub(crate) view: View,
     pub(crate) timers: Timers,
     pub(crate) deadlines: Deadlines,
@@ -81,7 +81,7 @@ impl Context {
             deadlines: Deadlines::new(plan.deadlines),
             rolls: Rolls::default(),
             data: Data::default(),
-            digests: Vec::new(),
+            anchor: Anchor::default(),
             config,
             plan,
             now: Time::ZERO,
@@ -132,20 +132,12 @@ impl Context {
     /// A decided fragment is applied: its anchor has this hash. A part of the round's note may come with it.
     pub(crate) fn fragment_applied(&mut self, fragment: FragmentId, digest: Digest, note: &[u8]) {
         self.rolls.note.extend_from_slice(note);
-        if let Some(slot) = self.digests.get_mut(usize::from(fragment.0)) {
-            *slot = digest;
-        }
+        self.anchor.apply(self.round, fragment, digest);
     }
 
     /// One hash over all fragments' anchors.
     pub(crate) fn anchor(&self) -> Digest {
-        match self.digests.as_slice() {
-            [only] => *only,
-            many => {
-                let bytes: Vec<u8> = many.iter().flat_map(|d| *d.as_bytes()).collect();
-                Digest::of(&bytes)
-            }
-        }
+        self.anchor.digest()
     }
 
     /// One hash over what members of a round have in common beside the roll: the anchor, the owner's rules,

@@ -2,6 +2,7 @@
 //! timers, and the queue of outputs. Nothing here knows an exchange or the [`Peer`](crate::Peer).
 
 pub(crate) mod absence;
+pub(crate) mod anchor;
 pub(crate) mod context;
 mod deadlines;
 mod event;

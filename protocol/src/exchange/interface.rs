@@ -100,6 +100,9 @@ pub(crate) trait PastRounds {
     /// The training loss that these agree on. `None` if the round has no result, or they say none.
     fn loss(&self, kind: ExchangeKind, round: Round, first: FragmentId) -> Option<Loss>;
 
+    /// The decision of one fragment, with its proof if there is one.
+    fn decision(&self, round: Round, fragment: FragmentId) -> Option<&Scoped>;
+
     /// The decisions of a past round with this number of fragments, if all of them are still here.
     fn decisions(&self, round: Round, fragments: usize) -> Option<Vec<Scoped>>;
 

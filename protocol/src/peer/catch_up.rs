@@ -5,6 +5,7 @@
 //! from several donors, then replay what was decided meanwhile. No other peer's round waits for
 //! either.
 
+use crate::core::anchor::Anchor;
 use crate::core::timers::Timer;
 use crate::core::{Event, FetchId, Output, Phase, Wait};
 use crate::limits::{DONORS_MAX, VOUCHERS_SOUGHT_MAX};
@@ -36,7 +37,7 @@ impl Peer {
 
     /// Asks for the decisions of the round this peer is in.
     pub(super) fn replay(&mut self, donor: PeerId, replayed: u32) {
-        let (round, anchor) = (self.cx.round, self.cx.anchor());
+        let (round, anchor) = (self.cx.round, self.cx.anchor.before(self.cx.round));
         let began = Base { round, anchor };
         self.cx.send(donor, TransferMessage::HistoryAsk { began });
         let allowed = self.cx.deadlines.allow(Wait::Agreement, [donor]);
@@ -58,6 +59,18 @@ impl Peer {
             return None;
         };
         let decision = replay.awaited(&self.cx, from, message)?;
+        // A part of the round may be applied already, from the same decisions.
+        let known = self.exchange.history();
+        let known = known.and_then(|it| it.decision(decision.round, decision.fragment));
+        if self
+            .cx
+            .anchor
+            .has_changed(decision.round, decision.fragment)
+            && known.is_none_or(|known| known.plain() != decision.plain())
+        {
+            self.ask_state();
+            return Some(Ok(()));
+        }
         let step = replay.decided(&mut self.cx, &self.helpers, liars, decision);
         Some(step.map(|step| self.go_on(step)))
     }
@@ -81,7 +94,8 @@ impl Peer {
         } else {
             &mut replay.proofs
         };
-        let decisions = std::mem::take(shown).into_values().collect();
+        let mut decisions = std::mem::take(shown).into_values().collect::<Vec<_>>();
+        decisions.retain(|it| !replay.here_before.contains(&it.fragment));
         // The round becomes part of this peer's history: other stragglers may ask for it next.
         let replayed = replay.replayed + 1;
         let round = self.cx.round;
@@ -316,7 +330,7 @@ impl Peer {
         }
         self.donor.drop_pin(&mut self.cx, self.exchange.as_mut());
         self.leave_branch();
-        self.cx.digests = digests.to_vec();
+        self.cx.anchor = Anchor::new(digests.to_vec());
         self.take_replicated(note);
         self.cx.round = offer.state.round;
         if self.cx.plan.agreement.signs() && self.cx.anchor() != offer.anchor {

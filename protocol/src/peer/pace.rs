@@ -254,10 +254,7 @@ impl Waits {
 #[cfg(test)]
 mod balance_tests {
     use super::*;
-
-    fn peer(index: u8) -> PeerId {
-        PeerId::from_bytes([index; 32])
-    }
+    use crate::id::tests::peer;
 
     /// A peer that takes `own` seconds for a sample, beside others with these times.
     fn balance(own: f64, others: &[f64]) -> Balance {
@@ -336,13 +333,10 @@ mod balance_tests {
 #[cfg(test)]
 mod waits_tests {
     use super::*;
+    use crate::id::tests::peer;
 
     fn at(ms: u64) -> Time {
         Time::from_nanos(ms * 1_000_000)
-    }
-
-    fn peer(index: u8) -> PeerId {
-        PeerId::from_bytes([index; 32])
     }
 
     /// Eight inner steps of 10 ms; the slowest has trained after 100 ms; the result is there at `end`.

@@ -68,6 +68,8 @@ pub(super) enum Step {
 #[derive(Debug, Default)]
 pub(super) struct Replay {
     pub(super) donor: Option<PeerId>,
+    /// Fragments of the round that were applied before.
+    pub(super) here_before: BTreeSet<FragmentId>,
     /// Earlier donors, which owed slices for too long.
     debtors: BTreeSet<PeerId>,
     pub(super) decisions: BTreeMap<FragmentId, Scoped>,
@@ -134,13 +136,16 @@ impl Replay {
             if proven.signers <= liars {
                 return Ok(Step::AskOthers);
             }
-            if proven.anchor != cx.anchor() {
+            if proven.anchor != cx.anchor.before(cx.round) {
                 // The run has another state than this peer: no replay leads there.
                 return Ok(Step::AskState);
             }
             plain = proven.plain;
         }
         let fragment = message.fragment;
+        if cx.anchor.has_changed(cx.round, fragment) {
+            self.here_before.insert(fragment);
+        }
         if !fits_the_plan(cx, fragment, &plain.body) {
             let what = "a decision that does not fit the plan";
             return Err(PeerError::unexpected(what));
@@ -154,7 +159,7 @@ impl Replay {
         }
         // From now on decisions of the donor are no part of the replay: it has all that it needs.
         self.started = true;
-        for decision in self.decisions.values() {
+        for decision in missing(&self.decisions, &self.here_before) {
             let named = digests_of(cx.plan.exchange, decision);
             self.fetching.extend(named);
         }
@@ -249,14 +254,14 @@ impl Replay {
         }
         // Those of the round, not those of the peer's present.
         let rules = cx.with_codec(cx.directed.all().in_force(round).training);
-        for (fragment, decision) in &self.decisions {
+        for decision in missing(&self.decisions, &self.here_before) {
             if !matches!(
                 decision.body,
                 FragmentMessage::Decided { .. } | FragmentMessage::Collected { .. }
             ) {
                 continue;
             }
-            let fragment = *fragment;
+            let fragment = decision.fragment;
             let inputs = if cx.plan.scores() {
                 admit(cx, decision, &self.scores)
             } else {
@@ -340,6 +345,16 @@ impl Replay {
         }
         Some(self.apply(cx))
     }
+}
+
+/// The decisions of a round that are not applied yet.
+fn missing<'a>(
+    decisions: &'a BTreeMap<FragmentId, Scoped>,
+    here: &BTreeSet<FragmentId>,
+) -> impl Iterator<Item = &'a Scoped> {
+    let all = decisions.iter();
+    all.filter(|(fragment, _)| !here.contains(fragment))
+        .map(|(_, decision)| decision)
 }
 
 /// Starts the clock of the next step of a catch-up.

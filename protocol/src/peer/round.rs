@@ -1,6 +1,7 @@
 //! The life of a round: train, exchange, apply, settle (evaluate, save), next. Also the start
 //! before the first round, a pause between two, and the end after the last.
 
+use crate::core::anchor::Anchor;
 use crate::core::timers::Timer;
 use crate::core::{EVALUATE_NEVER, Event, Output, Phase, Remote};
 use crate::data::Counted;
@@ -41,7 +42,7 @@ impl Peer {
             self.cx.plan.fragments.len(),
             "one digest a fragment"
         );
-        self.cx.digests = digests;
+        self.cx.anchor = Anchor::new(digests);
         // Slices of an earlier life may still be under way. The time is the one input that differs.
         let started = Digest::of(&self.cx.now.as_nanos().to_le_bytes());
         self.cx.this_life.session = started.first_bits();

@@ -4,27 +4,31 @@
 
 use murmurate_protocol::Round;
 
-/// The last known round of each machine.
+/// The last known round of each machine, and whether it had yet to begin its first one.
 #[derive(Debug)]
 pub(super) struct RoundsMonotonic {
-    rounds: Vec<Round>,
+    known: Vec<(Round, bool)>,
 }
+
+/// A machine that has just started.
+const STARTED: (Round, bool) = (Round(0), true);
 
 impl RoundsMonotonic {
     pub(super) fn new(peers: usize) -> Self {
         Self {
-            rounds: vec![Round::default(); peers],
+            known: vec![STARTED; peers],
         }
     }
 
     pub(super) fn reset(&mut self, index: usize) {
-        self.rounds[index] = Round::default();
+        self.known[index] = STARTED;
     }
 
-    /// Notes the round of a machine, which may `join` or take part in rounds.
+    /// Notes the round of a machine, which may `join` or take part in rounds. What it takes over before its first
+    /// round may begin that round at once.
     pub(super) fn check(&mut self, index: usize, round: Round, joins: bool) -> Result<(), String> {
-        let last = std::mem::replace(&mut self.rounds[index], round);
-        if round >= last || joins {
+        let (last, joined) = std::mem::replace(&mut self.known[index], (round, joins));
+        if round >= last || joined {
             Ok(())
         } else {
             Err(format!("went back from round {last} to round {round}"))
@@ -43,7 +47,8 @@ mod tests {
         assert!(rounds.check(1, Round(1), false).is_ok());
         assert!(rounds.check(0, Round(2), false).is_err());
         rounds.reset(0);
-        assert!(rounds.check(0, Round(2), false).is_ok());
-        assert!(rounds.check(0, Round(1), true).is_ok());
+        assert!(rounds.check(0, Round(2), true).is_ok());
+        assert!(rounds.check(0, Round(1), false).is_ok());
+        assert!(rounds.check(0, Round(0), false).is_err());
     }
 }

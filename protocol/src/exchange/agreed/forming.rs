@@ -200,7 +200,8 @@ impl Agreed {
             return broke("a decision without its proof");
         };
         if self.outcome.is_none() && proven.signers > liars {
-            let resync = proven.anchor != cx.anchor() || self.begun();
+            // Fragments that are applied already stay.
+            let resync = proven.anchor != cx.anchor.before(cx.round);
             self.grouping.end(cx, false);
             cx.timers.stop(Timer::Exchange);
             self.outcome = Some(Outcome::Behind {

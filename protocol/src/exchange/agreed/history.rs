@@ -56,17 +56,6 @@ pub(in crate::exchange) struct History {
 }
 
 impl History {
-    /// The decision of one fragment, with its proof if there is one.
-    pub(in crate::exchange) fn decision(
-        &self,
-        round: Round,
-        fragment: FragmentId,
-    ) -> Option<&Scoped> {
-        let past = self.past.iter().find(|p| p.round == round)?;
-        let proof = past.proofs.get(&fragment);
-        proof.or_else(|| past.decisions.get(&fragment))
-    }
-
     /// The sender still works on a past round: it learns how that ended, if it asks.
     pub(in crate::exchange) fn tell(&self, cx: &mut Context, from: PeerId, message: &Scoped) {
         let decision = self.decision(message.round, message.fragment);
@@ -210,6 +199,12 @@ impl History {
 }
 
 impl PastRounds for History {
+    fn decision(&self, round: Round, fragment: FragmentId) -> Option<&Scoped> {
+        let past = self.past.iter().find(|p| p.round == round)?;
+        let proof = past.proofs.get(&fragment);
+        proof.or_else(|| past.decisions.get(&fragment))
+    }
+
     fn counted(&self, kind: ExchangeKind, round: Round, first: FragmentId) -> Counted {
         let past = self.past.iter().find(|p| p.round == round);
         if past.is_some_and(|past| past.merged) {
