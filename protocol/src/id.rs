@@ -171,8 +171,12 @@ count!(
 );
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
+
+    pub(crate) const fn peer(byte: u8) -> PeerId {
+        PeerId::from_bytes([byte; 32])
+    }
 
     #[test]
     fn hex_round_trips_and_refuses_nonsense() {

@@ -51,10 +51,7 @@ impl Participants {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn peer(byte: u8) -> PeerId {
-        PeerId::from_bytes([byte; 32])
-    }
+    use crate::id::tests::peer;
 
     #[test]
     fn the_order_in_which_peers_were_met_does_not_matter() {

@@ -12,7 +12,7 @@ const LINES: [(&str, usize); 14] = [
     ("bench", 4100),
     ("command", 6050),
     ("net", 10_690),
-    ("node", 38_970),
+    ("node", 38_660),
     ("otlp", 650),
     ("protocol", 43_950),
     ("sim", 12_490),

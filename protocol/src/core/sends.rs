@@ -84,11 +84,8 @@ impl Sends {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::id::tests::peer;
     use crate::{Attempt, GroupTag, Part, Tag};
-
-    fn peer(id: u8) -> PeerId {
-        PeerId::from_bytes([id; 32])
-    }
 
     fn slice(fragment: u16, shard: u16) -> SliceId {
         SliceId {

@@ -285,14 +285,11 @@ impl Split {
 mod tests {
     use super::*;
     use crate::Digest;
+    use crate::id::tests::peer;
     use core::time::Duration;
 
     fn peers(ids: &[u8]) -> BTreeSet<PeerId> {
         ids.iter().map(|id| peer(*id)).collect()
-    }
-
-    fn peer(id: u8) -> PeerId {
-        PeerId::from_bytes([id; 32])
     }
 
     fn base(round: u64) -> Base {

@@ -11,6 +11,8 @@ mod center;
 mod grid;
 mod interface;
 mod neighbours;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use agreed::Agreed;
 pub use agreed::{

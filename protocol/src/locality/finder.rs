@@ -118,13 +118,10 @@ impl SiteFinder {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::id::tests::peer;
 
     const SHORT: Duration = Duration::from_millis(1);
     const LONG: Duration = Duration::from_millis(40);
-
-    fn peer(id: u8) -> PeerId {
-        PeerId::from_bytes([id; 32])
-    }
 
     fn own(id: u8) -> Site {
         Site::measured(&[id])

@@ -2,12 +2,8 @@
 //! protocol and ping are spoken on it.
 
 mod admission;
-#[cfg(test)]
-mod crowd;
 mod gated;
 mod handshake;
-#[cfg(all(test, target_os = "linux"))]
-mod hostile;
 mod membership;
 mod news;
 mod pending;

@@ -1,6 +1,9 @@
 //! The gate between real networks on loopback, and its other end without our checks.
 
+mod crowd;
 mod ends;
+#[cfg(target_os = "linux")]
+mod hostile;
 mod versions;
 
 use super::news::read;

@@ -475,10 +475,7 @@ pub(super) fn group_of(
 #[cfg(test)]
 mod tests {
     use super::*;
-    fn peer(id: u8) -> PeerId {
-        PeerId::from_bytes([id; 32])
-    }
-
+    use crate::id::tests::peer;
     fn head(round: u64, anchor: u8, members: u16, weight: f64) -> Head {
         Head {
             round: Round(round),

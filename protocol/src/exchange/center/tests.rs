@@ -1,16 +1,10 @@
 //! A center by hand: one peer that owns everything, and what others bring to it.
 
 use super::*;
-use crate::{
-    BytesBound, DeadlinePlan, Digest, FragmentPlan, LayoutHash, Output, PeerConfig, RunId,
-    Schedule, StepBudget, Synchronization, WorkError,
-};
-use crate::{CenterPlan, Contribution, Plan, Round};
-use core::time::Duration;
-
-fn peer(id: u8) -> PeerId {
-    PeerId::from_bytes([id; 32])
-}
+use crate::exchange::tests::alone;
+use crate::id::tests::peer;
+use crate::{CenterPlan, Contribution, Round};
+use crate::{Output, WorkError};
 
 /// A center of one shard, and its context.
 fn center(contribution: Contribution) -> (Center, Context) {
@@ -19,45 +13,8 @@ fn center(contribution: Contribution) -> (Center, Context) {
         lead: None,
         buffer: 1,
     };
-    let bound = BytesBound {
-        fixed: 8,
-        per_1024: 4096,
-    };
-    let plan = Plan {
-        run: RunId::from_bytes([1; 32]),
-        layout: LayoutHash::from_bytes([2; 32]),
-        recipe: Digest::from_bytes([3; 32]),
-        exchange: crate::ExchangeKind::Center(plan),
-        schedule: Schedule::Butterfly,
-        contribution,
-        budget: StepBudget::Steps(1),
-        synchronization: Synchronization::default(),
-        rounds: 0,
-        fragments: vec![FragmentPlan {
-            len: 10,
-            contribution: bound,
-            aggregate: bound,
-        }],
-        deadlines: DeadlinePlan::default(),
-        overlap: crate::OverlapPlan::NONE,
-        state_bytes: 1000,
-        agreement: crate::AgreementPlan::default(),
-    };
-    let config = PeerConfig {
-        me: peer(1),
-        seed: 1,
-        start_with: 1,
-        companions: 0,
-        start_wait: Duration::from_secs(1),
-        join: false,
-        save_every: None,
-        evaluate_every: 0,
-        evaluate_percent: 0,
-        leave_when_finished: false,
-        pool: None,
-    };
-    let center = Center::new(&plan).expect("a center");
-    (center, Context::new(config, plan))
+    let cx = alone(crate::ExchangeKind::Center(plan), contribution);
+    (Center::new(&cx.plan).expect("a center"), cx)
 }
 
 /// What came out since the last call.

@@ -2,16 +2,15 @@
 
 use super::*;
 use crate::exchange::neighbours::Neighbours;
+use crate::exchange::tests::{Complete, linked};
 use crate::exchange::{Exchange, Outcome, Signal};
+use crate::id::tests::peer;
 use crate::limits::GROUP_MEANS_MAX;
 use crate::wire::Message;
 use crate::{
-    Attempt, BytesBound, Contribution, DeadlinePlan, Digest, ExchangeKind, FragmentId,
-    FragmentPlan, LayoutHash, Order, Output, OverlapPlan, Part, Partners, PeerConfig, Plan,
-    PullAnswers, PullPlan, RunId, Schedule, SliceMeta, StepBudget, Synchronization, Topology,
+    Attempt, ExchangeKind, FragmentId, Order, Output, Part, PullAnswers, PullPlan, SliceMeta,
     TrainSummary, WorkError,
 };
-use core::time::Duration;
 
 const BOUNDS: PullPlan = PullPlan {
     staleness: 3,
@@ -19,69 +18,11 @@ const BOUNDS: PullPlan = PullPlan {
     ..PullPlan::FREE
 };
 
-fn peer(id: u8) -> PeerId {
-    PeerId::from_bytes([id; 32])
-}
-
-/// One group of all.
-struct All;
-
-impl Topology for All {
-    fn partners(&self, _round: Round, rank: usize, count: usize) -> Partners {
-        let others = (0..count).filter(|other| *other != rank);
-        Partners {
-            send: others.clone().map(|o| (o, 1.0 / count as f64)).collect(),
-            receive: others.collect(),
-        }
-    }
-}
-
 /// Peer 1 of four, in a round.
 fn one(round: u64) -> (Neighbours<GroupMeans>, Context) {
-    let bound = BytesBound {
-        fixed: 8,
-        per_1024: 4096,
-    };
-    let plan = Plan {
-        run: RunId::from_bytes([1; 32]),
-        layout: LayoutHash::from_bytes([2; 32]),
-        recipe: Digest::from_bytes([3; 32]),
-        exchange: ExchangeKind::PullBy(BOUNDS, PullAnswers::GroupMean),
-        schedule: Schedule::Butterfly,
-        contribution: Contribution::Parameters,
-        budget: StepBudget::Steps(1),
-        synchronization: Synchronization::default(),
-        rounds: 0,
-        fragments: vec![FragmentPlan {
-            len: 10,
-            contribution: bound,
-            aggregate: bound,
-        }],
-        deadlines: DeadlinePlan::default(),
-        overlap: OverlapPlan::NONE,
-        state_bytes: 1000,
-        agreement: crate::AgreementPlan::default(),
-    };
-    let config = PeerConfig {
-        me: peer(1),
-        seed: 1,
-        start_with: 1,
-        companions: 0,
-        start_wait: Duration::from_secs(1),
-        join: false,
-        save_every: None,
-        evaluate_every: 0,
-        evaluate_percent: 0,
-        leave_when_finished: false,
-        pool: None,
-    };
-    let mut cx = Context::new(config, plan);
-    cx.round = Round(round);
-    for id in [2, 3, 4] {
-        let remote = cx.view.entry(peer(id)).expect("room");
-        (remote.linked, remote.greeted, remote.ready) = (true, true, true);
-    }
-    (Neighbours::new(GroupMeans::new(Box::new(All), BOUNDS)), cx)
+    let kind = ExchangeKind::PullBy(BOUNDS, PullAnswers::GroupMean);
+    let means = GroupMeans::new(Box::new(Complete), BOUNDS);
+    (Neighbours::new(means), linked(kind, round, &[2, 3, 4]))
 }
 
 /// Who makes the mean of a round, the first, the second and so on.

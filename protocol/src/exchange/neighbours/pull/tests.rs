@@ -5,31 +5,14 @@ mod queues;
 
 use super::*;
 use crate::exchange::neighbours::Neighbours;
+use crate::exchange::tests::{Complete, linked};
 use crate::exchange::{CenterMessage, Exchange, Outcome, Signal};
+use crate::id::tests::peer;
 use crate::wire::Message;
 use crate::{
-    BytesBound, Contribution, DeadlinePlan, Digest, Done, ExchangeKind, FragmentId, FragmentPlan,
-    LayoutHash, Order, OrderId, Output, OverlapPlan, Partners, PeerConfig, Plan, PushOutcome,
-    Round, RunId, Schedule, SliceMeta, StepBudget, Synchronization, TrainSummary, WorkError,
+    Done, ExchangeKind, FragmentId, Order, OrderId, Output, PushOutcome, Round, SliceMeta,
+    TrainSummary, WorkError,
 };
-use core::time::Duration;
-
-fn peer(id: u8) -> PeerId {
-    PeerId::from_bytes([id; 32])
-}
-
-/// Every peer with all others.
-struct Complete;
-
-impl Topology for Complete {
-    fn partners(&self, _round: Round, rank: usize, count: usize) -> Partners {
-        let others = (0..count).filter(|other| *other != rank);
-        Partners {
-            send: others.clone().map(|o| (o, 1.0 / count as f64)).collect(),
-            receive: others.collect(),
-        }
-    }
-}
 
 /// Peer 1 of three, in round 5.
 fn one() -> (Neighbours<Pull>, Context) {
@@ -50,50 +33,7 @@ fn queued(bounds: PullPlan) -> (Neighbours<Pull>, Context) {
 
 /// Of peer 1 in round 5, linked with peers 2 and 3.
 fn context(bounds: PullPlan) -> Context {
-    let bound = BytesBound {
-        fixed: 8,
-        per_1024: 4096,
-    };
-    let plan = Plan {
-        run: RunId::from_bytes([1; 32]),
-        layout: LayoutHash::from_bytes([2; 32]),
-        recipe: Digest::from_bytes([3; 32]),
-        exchange: ExchangeKind::Pull(bounds),
-        schedule: Schedule::Butterfly,
-        contribution: Contribution::Parameters,
-        budget: StepBudget::Steps(1),
-        synchronization: Synchronization::default(),
-        rounds: 0,
-        fragments: vec![FragmentPlan {
-            len: 10,
-            contribution: bound,
-            aggregate: bound,
-        }],
-        deadlines: DeadlinePlan::default(),
-        overlap: OverlapPlan::NONE,
-        state_bytes: 1000,
-        agreement: crate::AgreementPlan::default(),
-    };
-    let config = PeerConfig {
-        me: peer(1),
-        seed: 1,
-        start_with: 1,
-        companions: 0,
-        start_wait: Duration::from_secs(1),
-        join: false,
-        save_every: None,
-        evaluate_every: 0,
-        evaluate_percent: 0,
-        leave_when_finished: false,
-        pool: None,
-    };
-    let mut cx = Context::new(config, plan);
-    cx.round = Round(5);
-    for id in [2, 3] {
-        let remote = cx.view.entry(peer(id)).expect("room");
-        (remote.linked, remote.greeted, remote.ready) = (true, true, true);
-    }
-    cx
+    linked(ExchangeKind::Pull(bounds), 5, &[2, 3])
 }
 
 /// What came out since the last call.

@@ -1,10 +1,10 @@
 //! Links of strangers by the hundred: connections that never end their handshake, and others that
 //! stay silent at the gate. A member still gets in.
 
-use super::tests::{QUIC, TCP, birds, id_of, invite, listening, owner, owners};
-use super::{Membership, now_s};
+use super::{QUIC, TCP, birds, id_of, invite, listening, owner, owners};
 use crate::bulk::tests::TestStore;
 use crate::net::NetEvent;
+use crate::net::gate::{Membership, now_s};
 use crate::net::tests::{raw_swarm, started};
 use futures::StreamExt;
 use libp2p::Multiaddr;

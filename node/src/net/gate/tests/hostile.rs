@@ -1,9 +1,9 @@
 //! What strangers cost that say nothing, and those that fill every stream and window they get. The daemon runs in another process, whose
 //! memory the system counts.
 
-use super::Members;
-use super::tests::{QUIC, TCP, birds, owners};
+use super::{QUIC, TCP, birds, owners};
 use crate::bulk::tests::TestStore;
+use crate::net::gate::Members;
 use crate::net::quic;
 use crate::net::tests::{Side, WAIT, open_config, started};
 use futures::future::poll_fn;
@@ -82,7 +82,7 @@ impl Daemon {
         let mut child = Command::new(std::env::current_exe().expect("no fault of this machine"))
             .args([
                 "--exact",
-                "net::gate::hostile::a_daemon_in_a_process_of_its_own",
+                "net::gate::tests::hostile::a_daemon_in_a_process_of_its_own",
             ])
             .arg("--nocapture")
             .env(DAEMON, "1")
