@@ -97,12 +97,22 @@ impl Peer {
         let mut decisions = std::mem::take(shown).into_values().collect::<Vec<_>>();
         decisions.retain(|it| !replay.here_before.contains(&it.fragment));
         // The round becomes part of this peer's history: other stragglers may ask for it next.
-        let replayed = replay.replayed + 1;
+        let (replayed, in_part) = (replay.replayed + 1, replay.in_part);
         let round = self.cx.round;
         let kept = replayed <= STALENESS_MAX && !self.cx.plan.ends_with(round);
         if let Some(history) = self.exchange.history_mut() {
             history.remember(&mut self.cx, round, decisions);
         }
+        if in_part {
+            self.caught_up(replayed);
+            return;
+        }
+        // The straggler is where the others were when they ended the round.
+        let base = Base {
+            round: round.next(),
+            anchor: self.cx.anchor(),
+        };
+        self.cx.view.split.passed(base);
         self.cx.emit(Event::Replayed { round, kept });
         self.cx.round = round.next();
         self.turn(round, kept);
@@ -123,9 +133,18 @@ impl Peer {
     }
 
     pub(super) fn history_refused(&mut self, from: PeerId, round: Round) {
-        let mine = matches!(&self.catch_up, CatchUp::Replaying(r) if r.donor == Some(from));
-        if mine && round == self.cx.round {
-            self.ask_state();
+        let CatchUp::Replaying(replay) = &mut self.catch_up else {
+            return;
+        };
+        if replay.donor != Some(from) || round != self.cx.round {
+            return;
+        }
+        // Where members sign, a donor in the same round has shown its part.
+        let same = self.cx.view.get(from).is_some_and(|it| it.round == round);
+        let (shows, replayed) = (same && self.cx.plan.agreement.signs(), replay.replayed);
+        match replay.end_in_part(&mut self.cx, &self.helpers) {
+            Step::AskState if shows => self.caught_up(replayed),
+            step => self.go_on(step),
         }
     }
 

@@ -134,6 +134,12 @@ impl Donor {
         began: Base,
     ) {
         let round = began.round;
+        let under_way = matches!(phase, Phase::Exchange | Phase::Apply);
+        let signs = cx.plan.agreement.signs();
+        if signs && round == cx.round && !under_way && began.anchor == cx.anchor.before(round) {
+            self.tell_parts(cx, exchange, from);
+            return;
+        }
         if cx.view.split.differs(began) {
             // It comes from another branch: what was decided in this one is no mean of its own.
             cx.send(from, TransferMessage::HistoryRefuse { round });
@@ -145,7 +151,6 @@ impl Donor {
             }
             return;
         }
-        let under_way = matches!(phase, Phase::Exchange | Phase::Apply);
         let askers = &mut self.history_askers;
         if round == cx.round && under_way && askers.len() < VIEW_PEERS_MAX {
             if !askers.contains(&(from, began)) {
@@ -154,6 +159,17 @@ impl Donor {
         } else {
             cx.send(from, TransferMessage::HistoryRefuse { round });
         }
+    }
+
+    /// This peer has applied its round in part: shows the decisions of that part, and that it knows no others.
+    fn tell_parts(&self, cx: &mut Context, exchange: &dyn Exchange, to: PeerId) {
+        let round = cx.round;
+        let fragments = cx.plan.fragments_of(round);
+        let fragments = fragments.filter(|it| cx.anchor.has_changed(round, *it));
+        let known = fragments.filter_map(|it| exchange.history()?.decision(round, it));
+        let parts: Vec<Scoped> = known.filter(|it| it.body.is_signed()).cloned().collect();
+        parts.into_iter().for_each(|part| cx.send(to, part));
+        cx.send(to, TransferMessage::HistoryRefuse { round });
     }
 
     /// A round ended: serves the peers that waited for its state.

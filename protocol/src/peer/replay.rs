@@ -86,6 +86,8 @@ pub(super) struct Replay {
     scores: BTreeMap<PeerId, Scores>,
     applies: BTreeMap<OrderId, FragmentId>,
     pub(super) started: bool,
+    /// Set where the donor knows only a part of the round.
+    pub(super) in_part: bool,
     /// Rounds that were replayed before this one.
     pub(super) replayed: u32,
 }
@@ -157,14 +159,27 @@ impl Replay {
         if self.decisions.len() < cx.plan.fragments_of(cx.round).count() {
             return Ok(Step::Wait);
         }
-        // From now on decisions of the donor are no part of the replay: it has all that it needs.
+        Ok(self.begin(cx, helpers))
+    }
+
+    /// The donor knows no more of the round: what it has shown is applied. The round is not over with that.
+    pub(super) fn end_in_part(&mut self, cx: &mut Context, helpers: &Helpers) -> Step {
+        if self.started || missing(&self.decisions, &self.here_before).next().is_none() {
+            return Step::AskState;
+        }
+        self.in_part = true;
+        self.begin(cx, helpers)
+    }
+
+    /// From now on decisions of the donor are no part of the replay: it has all that it needs.
+    fn begin(&mut self, cx: &mut Context, helpers: &Helpers) -> Step {
         self.started = true;
         for decision in missing(&self.decisions, &self.here_before) {
             let named = digests_of(cx.plan.exchange, decision);
             self.fetching.extend(named);
         }
         self.fetch_owed(cx, helpers);
-        Ok(self.apply(cx))
+        self.apply(cx)
     }
 
     /// Asks the donor for the slices that have not come, and others where it has not got them. It has the time in

@@ -332,7 +332,7 @@ impl Grouping {
         if anchor != cx.start() {
             let liars = cx.plan.liars_of(electorate(cx, self.attempts));
             if agreed.len() <= liars {
-                return without;
+                return self.parts_from(cx, &all, enough).unwrap_or(without);
             }
             self.end(cx, false);
             let teller = agreed.first().copied().unwrap_or(cx.me());
@@ -345,7 +345,8 @@ impl Grouping {
         if !self.enough_for_a_group(cx, &agreed) {
             // Slow does not mean gone: an agreement without a majority of the linked peers would
             // split the run. What was trained stays for the next attempt.
-            return without;
+            let in_part = enough && cx.anchor.before(cx.round) != cx.anchor();
+            return self.parts_from(cx, &all, in_part).unwrap_or(without);
         }
         let may = |id: &PeerId| self.may_propose(cx, *id);
         let untried = proposers(cx, agreed, may).into_iter();
@@ -368,6 +369,24 @@ impl Grouping {
                 Formed::Waiting
             }
         }
+    }
+
+    /// Enough are ready, but too few with one anchor: their last group broke up when each knew other decisions of
+    /// the round. Another one is asked for those that it knows, a different one in each attempt.
+    fn parts_from(
+        &mut self,
+        cx: &mut Context,
+        all: &BTreeMap<PeerId, (f64, Digest)>,
+        enough: bool,
+    ) -> Option<Formed> {
+        let others = all.iter().filter(|(_, (_, start))| *start != cx.start());
+        let others: Vec<PeerId> = others.map(|(id, _)| *id).collect();
+        let count = (others.len() as u64).max(1);
+        let teller = others.get((self.attempts % count) as usize);
+        let teller = *teller.filter(|_| enough && signs(cx))?;
+        self.alone(cx);
+        let resync = false;
+        Some(Formed::Outcome(Outcome::Behind { teller, resync }))
     }
 
     pub(super) fn form(&mut self, cx: &mut Context, group: Group, expired: bool) -> Formed {

@@ -10,7 +10,7 @@ use crate::exchange::{Ending, PastRounds};
 use crate::limits::{
     HISTORY_BYTES_MAX, HISTORY_NEWEST_BYTES_MAX, HISTORY_PINNED_ROUNDS_MAX, HISTORY_ROUNDS_MAX,
 };
-use crate::{Base, ExchangeKind, FragmentId, Loss, Order, Part, PeerId, Round, SliceId};
+use crate::{ExchangeKind, FragmentId, Loss, Order, Part, PeerId, Round, SliceId};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// One round, as far as it is decided and applied.
@@ -244,12 +244,6 @@ impl PastRounds for History {
         if cx.plan.exchange != ExchangeKind::Gathered {
             note_replayed(cx, round, &decisions);
         }
-        // The straggler is where the others were when they ended the round.
-        let base = Base {
-            round: round.next(),
-            anchor: cx.anchor(),
-        };
-        cx.view.split.passed(base);
         for decision in decisions {
             if cx.plan.fragments_of(round).next() == Some(decision.fragment) {
                 cx.view.split.decided(round, weight_of(&decision));
