@@ -74,7 +74,9 @@ impl Donor {
     fn usable_pin(&self, cx: &Context, exchange: &dyn Exchange) -> Option<Offer> {
         let (offer, _) = self.pinned?;
         let state = offer.state;
-        let current = state.round == cx.round;
+        // A round that was applied in part and is tried again begins with other parameters.
+        let began = self.opened.back().filter(|last| last.round == state.round);
+        let current = state.round == cx.round && began.is_none_or(|it| it.anchor == offer.anchor);
         let agreed = cx.plan.exchange.agrees();
         // The newcomer replays every round since then, so none may be missing.
         let mut since = (state.round.0..cx.round.0).map(Round);

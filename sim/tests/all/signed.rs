@@ -63,11 +63,13 @@ fn swarms_that_sign_survive_crashes_churn_and_partitions() {
 
 /// A group of a round with several fragments breaks up after it has decided some of them. Of two halves that have
 /// decided different ones (553), those whose state loses asked their own half whether the other's is right, and took
-/// over what they had. Where one member alone knows the whole result (1769), no other one vouches for its state;
-/// where each knows other parts (1793, 3339), no two had one anchor. Now they show each other what they know.
+/// over what they had. Where one member alone knows the whole result (1769), no other one vouches for its state.
+/// Where each knows other parts (1793, 3339), also if the others were restarted (5304), no two had one anchor; now
+/// they show each other what they know. Members that were restarted got the state of the round's first attempt
+/// while the others tried it again with another one (6802).
 #[test]
 fn members_that_decided_different_parts_of_a_round_find_to_one_state() {
-    for seed in [553, 1769, 1793, 3339] {
+    for seed in [553, 1769, 1793, 3339, 5304, 6802] {
         run(seed, &lossless(seed)).unwrap_or_else(|failure| panic!("{failure}"));
     }
 }

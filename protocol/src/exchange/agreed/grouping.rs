@@ -329,10 +329,12 @@ impl Grouping {
             .filter(|(_, (_, a))| *a == anchor)
             .map(|(id, _)| *id)
             .collect();
+        let in_part = cx.anchor.before(cx.round) != cx.anchor();
         if anchor != cx.start() {
             let liars = cx.plan.liars_of(electorate(cx, self.attempts));
             if agreed.len() <= liars {
-                return self.parts_from(cx, &all, enough).unwrap_or(without);
+                let due = in_part || enough;
+                return self.parts_from(cx, &all, due).unwrap_or(without);
             }
             self.end(cx, false);
             let teller = agreed.first().copied().unwrap_or(cx.me());
@@ -345,7 +347,6 @@ impl Grouping {
         if !self.enough_for_a_group(cx, &agreed) {
             // Slow does not mean gone: an agreement without a majority of the linked peers would
             // split the run. What was trained stays for the next attempt.
-            let in_part = enough && cx.anchor.before(cx.round) != cx.anchor();
             return self.parts_from(cx, &all, in_part).unwrap_or(without);
         }
         let may = |id: &PeerId| self.may_propose(cx, *id);
@@ -371,19 +372,19 @@ impl Grouping {
         }
     }
 
-    /// Enough are ready, but too few with one anchor: their last group broke up when each knew other decisions of
-    /// the round. Another one is asked for those that it knows, a different one in each attempt.
+    /// Too few are ready with one anchor: their last group broke up when each knew other decisions of the round. In every other attempt another one is asked for those that it knows, each in its turn: those that
+    /// wait for this peer's state get it when an attempt has ended.
     fn parts_from(
         &mut self,
         cx: &mut Context,
         all: &BTreeMap<PeerId, (f64, Digest)>,
-        enough: bool,
+        due: bool,
     ) -> Option<Formed> {
         let others = all.iter().filter(|(_, (_, start))| *start != cx.start());
         let others: Vec<PeerId> = others.map(|(id, _)| *id).collect();
-        let count = (others.len() as u64).max(1);
-        let teller = others.get((self.attempts % count) as usize);
-        let teller = *teller.filter(|_| enough && signs(cx))?;
+        let turn = self.attempts / 2 % (others.len() as u64).max(1);
+        let due = due && signs(cx) && self.attempts % 2 == 1;
+        let teller = *others.get(turn as usize).filter(|_| due)?;
         self.alone(cx);
         let resync = false;
         Some(Formed::Outcome(Outcome::Behind { teller, resync }))
