@@ -7,11 +7,13 @@
 mod attention;
 mod conv;
 mod elementwise;
+mod rows;
 mod vector;
 
 pub(crate) use attention::attention;
 pub(crate) use conv::{conv, relu_pool};
-pub(crate) use elementwise::gelu;
+pub(crate) use elementwise::{gated, gelu};
+pub(crate) use rows::{linear, rms_norm};
 
 use burn::backend::autodiff::checkpoint::{base::Checkpointer, strategy::NoCheckpointing};
 use burn::backend::autodiff::grads::Gradients;

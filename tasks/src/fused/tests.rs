@@ -2,7 +2,7 @@
 
 use super::*;
 use burn::tensor::Device;
-use burn::tensor::activation::{gelu_approximate, relu, softmax};
+use burn::tensor::activation::{gelu_approximate, relu, silu, softmax};
 use burn::tensor::module::{conv2d, max_pool2d};
 use burn::tensor::ops::{ConvOptions, MaxPoolOptions};
 
@@ -95,6 +95,33 @@ fn activations() {
         close("gelu", &ours, &theirs, 2e-6);
     }
     differences("gelu", [3, 8], |x| gelu(&x).unwrap());
+    for shape in [[1, 1], [3, 37], [90, 200]] {
+        let (x, up) = (leaf(1, shape), leaf(2, shape));
+        let ours = outcome!(gated(&x, &up).unwrap(), x, up);
+        let theirs = outcome!(silu(x.clone()) * up.clone(), x, up);
+        close("gated", &ours, &theirs, 2e-6);
+    }
+    let (x, up) = (fixed(3, [3, 8]), fixed(4, [3, 8]));
+    differences("gate", [3, 8], |x| gated(&x, &up).unwrap());
+    differences("up", [3, 8], |up| gated(&x, &up).unwrap());
+}
+
+#[test]
+fn rows() {
+    for [rows, input, output] in [[1, 1, 1], [3, 37, 5], [70, 300, 40]] {
+        let (x, weight) = (leaf(1, [rows, input]), leaf(2, [output, input]));
+        let ours = outcome!(linear(&x, &weight).unwrap(), x, weight);
+        let theirs = outcome!(x.clone().matmul(weight.clone().transpose()), x, weight);
+        close("linear", &ours, &theirs, 1e-5);
+        let weight = leaf(3, [input]);
+        let ours = outcome!(rms_norm(&x, &weight, 1e-5).unwrap(), x, weight);
+        let scale = (x.clone().square().mean_dim(1) + 1e-5).sqrt().recip();
+        let theirs = x.clone() * scale * weight.clone().unsqueeze();
+        close("norm", &ours, &outcome!(theirs, x, weight), 1e-5);
+    }
+    let (x, weight) = (fixed(3, [3, 20]), fixed(4, [20]));
+    differences("rows", [3, 20], |x| rms_norm(&x, &weight, 1e-5).unwrap());
+    differences("weight", [20], |w| rms_norm(&x, &w, 1e-5).unwrap());
 }
 
 #[test]
@@ -106,6 +133,7 @@ fn what_is_not_finite_stays_so() {
             list(relu_pool(&x).unwrap()),
             list(attention(&x, &x, &x).unwrap()),
             list(gelu(&x.clone().reshape([2, 2])).unwrap()),
+            list(rms_norm(&x.clone().reshape([2, 2]), &fixed(1, [2]), 1e-5).unwrap()),
         ];
         assert!(
             all.iter().all(|out| out.iter().any(|x| !x.is_finite())),
@@ -203,6 +231,8 @@ fn results_do_not_depend_on_the_number_of_threads() {
         let mut all = outcome!(attention(&q, &k, &v).unwrap(), q, k, v);
         let (x, weight) = (leaf(6, [30, 3, 28, 28]), leaf(7, [8, 3, 3, 3]));
         all.extend(outcome!(conv(&x, &weight, None, 1, 1).unwrap(), x, weight));
+        let (x, weight) = (leaf(8, [300, 130]), leaf(9, [130]));
+        all.extend(outcome!(rms_norm(&x, &weight, 1e-5).unwrap(), x, weight));
         all
     };
     let with = |threads| {

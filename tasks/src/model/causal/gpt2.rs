@@ -1,6 +1,6 @@
 //! GPT-2.
 
-use super::parts::{LayerNorm, Maker, Projection, Table};
+use super::parts::{LayerNorm, Maker, Projection, Table, linear};
 use super::shape::Gpt2Shape;
 use crate::model::attention::attention;
 use crate::{Segments, fused};
@@ -81,7 +81,7 @@ impl Gpt2 {
         let x = self.transformer.ln_f.forward(segments.boundary(x));
         match &self.lm_head {
             Some(head) => head.forward(x),
-            None => x.matmul(table.transpose()),
+            None => linear(&x, table),
         }
     }
 }

@@ -1,10 +1,10 @@
 //! Llama.
 
-use super::parts::{Maker, Projection, RmsNorm, Table};
+use super::parts::{Maker, Projection, RmsNorm, Table, linear};
 use super::rope::{Rope, rotate};
 use super::shape::LlamaShape;
-use crate::Segments;
 use crate::model::attention::attention;
+use crate::{Segments, fused};
 use burn::module::Module;
 use burn::tensor::activation::silu;
 use burn::tensor::{Int, Tensor};
@@ -95,7 +95,7 @@ impl Llama {
         let x = self.model.norm.forward(segments.boundary(x));
         match &self.lm_head {
             Some(head) => head.forward(x),
-            None => x.matmul(table.transpose()),
+            None => linear(&x, table),
         }
     }
 }
@@ -130,9 +130,10 @@ impl LlamaBlock {
             .forward(self.input_layernorm.forward(x.clone()), pass);
         let x = x + mixed;
         let h = self.post_attention_layernorm.forward(x.clone());
-        let gate = silu(self.mlp.gate_proj.forward(h.clone()));
+        let gate = self.mlp.gate_proj.forward(h.clone());
         let up = self.mlp.up_proj.forward(h);
-        x + self.mlp.down_proj.forward(gate * up)
+        let h = fused::gated(&gate, &up).unwrap_or_else(|| silu(gate) * up);
+        x + self.mlp.down_proj.forward(h)
     }
 }
 

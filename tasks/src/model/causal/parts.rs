@@ -1,7 +1,7 @@
 //! The layers of causal language models. Their fields have the names of `transformers`, so that the
 //! names of the tensors are those of its files.
 
-use crate::rng;
+use crate::{fused, rng};
 use burn::module::{Initializer, Module, Param};
 use burn::tensor::{Device, Tensor};
 
@@ -103,6 +103,11 @@ pub(super) struct Projection {
     input_first: bool,
 }
 
+/// `x weight^T`.
+pub(super) fn linear(x: &Tensor<2>, weight: Tensor<2>) -> Tensor<2> {
+    fused::linear(x, &weight).unwrap_or_else(|| x.clone().matmul(weight.transpose()))
+}
+
 impl Projection {
     /// x: `[rows, input]`; result: `[rows, output]`.
     pub(super) fn forward(&self, x: Tensor<2>) -> Tensor<2> {
@@ -110,15 +115,15 @@ impl Projection {
         let mut y = if self.input_first {
             x.clone().matmul(weight)
         } else {
-            x.clone().matmul(weight.transpose())
+            linear(&x, weight)
         };
         if let Some(bias) = &self.bias {
             y = y + bias.val().unsqueeze();
         }
         match (&self.lora_a, &self.lora_b) {
             (Some(a), Some(b)) => {
-                let low = x.matmul(a.weight.val().transpose()) * self.scale;
-                y + low.matmul(b.weight.val().transpose())
+                let low = linear(&x, a.weight.val()) * self.scale;
+                y + linear(&low, b.weight.val())
             }
             _ => y,
         }
@@ -141,8 +146,11 @@ impl RmsNorm {
     }
 
     pub(super) fn forward(&self, x: Tensor<2>) -> Tensor<2> {
-        let scale = (x.clone().square().mean_dim(1) + self.eps).sqrt().recip();
-        x * scale * self.weight.val().unsqueeze()
+        let weight = self.weight.val();
+        fused::rms_norm(&x, &weight, self.eps).unwrap_or_else(|| {
+            let scale = (x.clone().square().mean_dim(1) + self.eps).sqrt().recip();
+            x * scale * weight.unsqueeze()
+        })
     }
 }
 
