@@ -102,12 +102,8 @@ impl Setup {
         let (unit, best) = (about.unit, Best::read(store.dir(), &expected));
         let mut observer = Observer::new(about, progress.unwrap_or_default());
         observer.trouble = supervisor.as_ref().map(Supervisor::trouble);
-        // Where members sign, those of the last results count, whether they are here or not.
         let signed = snapshot.iter().filter(|_| plan.agreement.signs());
-        let seats = signed.flat_map(|it| &it.seats);
-        seats
-            .filter(|seat| **seat != peer)
-            .for_each(|seat| observer.took_part(clock.now(), *seat));
+        signed.for_each(|it| misses(&mut observer, clock, peer, &it.seats));
         let other = other_identity(&store, checkpoint.as_ref());
         other.into_iter().for_each(|it| observer.altered(it));
         let status = StatusHandle::new(observer, Arc::new(clock));
@@ -289,6 +285,12 @@ fn restore(
         .restore(checkpoint)
         .map_err(|source| DaemonError::Restore { dir: dir(), source })?;
     Ok(snapshot)
+}
+
+/// Where members sign, those of the last results count, whether they are here or not.
+fn misses(observer: &mut Observer, clock: SteadyClock, me: PeerId, seats: &[PeerId]) {
+    let others = seats.iter().filter(|seat| **seat != me);
+    others.for_each(|seat| observer.took_part(clock.now(), *seat));
 }
 
 /// The learning rate of a run's rounds.
