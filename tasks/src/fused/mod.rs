@@ -7,12 +7,14 @@
 mod attention;
 mod conv;
 mod elementwise;
+mod heads;
 mod rows;
 mod vector;
 
 pub(crate) use attention::attention;
 pub(crate) use conv::{conv, relu_pool};
 pub(crate) use elementwise::{gated, gelu};
+pub(crate) use heads::{heads, rows};
 pub(crate) use rows::{linear, rms_norm};
 
 use burn::backend::autodiff::checkpoint::{base::Checkpointer, strategy::NoCheckpointing};

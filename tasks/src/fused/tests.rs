@@ -107,7 +107,7 @@ fn activations() {
 }
 
 #[test]
-fn rows() {
+fn of_each_row() {
     for [rows, input, output] in [[1, 1, 1], [3, 37, 5], [70, 300, 40]] {
         let (x, weight) = (leaf(1, [rows, input]), leaf(2, [output, input]));
         let ours = outcome!(linear(&x, &weight).unwrap(), x, weight);
@@ -175,6 +175,36 @@ fn attentions() {
     differences("queries", [1, 2, 6, 4], |q| attention(&q, &k, &k).unwrap());
     differences("keys", [1, 2, 3, 4], |x| attention(&q, &x, &k).unwrap());
     differences("values", [1, 2, 3, 4], |x| attention(&q, &k, &x).unwrap());
+}
+
+#[test]
+fn heads_and_rows() {
+    for [batch, count, context, d] in [[1, 1, 1, 2], [2, 3, 5, 6], [3, 2, 70, 16]] {
+        let x = leaf(1, [batch * context, count * d]);
+        let angles = [4, 5].map(|seed| fixed(seed, [context, d / 2]));
+        let apart = || {
+            x.clone()
+                .reshape([batch, context, count, d])
+                .swap_dims(1, 2)
+        };
+        let ours = outcome!(heads(&x, [batch, d], 1.0, None).unwrap(), x);
+        close("heads", &ours, &outcome!(apart(), x), 0.0);
+        let turned = || {
+            let (a, b) = (apart().narrow(3, 0, d / 2), apart().narrow(3, d / 2, d / 2));
+            let [c, s] = angles.each_ref().map(|table| table.clone().unsqueeze());
+            let first = a.clone() * c.clone() - b.clone() * s.clone();
+            Tensor::cat(vec![first, b * c + a * s], 3) * 0.3
+        };
+        let ours = outcome!(heads(&x, [batch, d], 0.3, Some(&angles)).unwrap(), x);
+        close("turned", &ours, &outcome!(turned(), x), 1e-6);
+        let x = leaf(2, [batch, count, context, d]);
+        let together = x
+            .clone()
+            .swap_dims(1, 2)
+            .reshape([batch * context, count * d]);
+        let ours = outcome!(super::rows(&x).unwrap(), x);
+        close("rows", &ours, &outcome!(together, x), 0.0);
+    }
 }
 
 #[test]

@@ -150,22 +150,26 @@ impl GroupedAttention {
     fn forward(&self, x: Tensor<2>, pass: &Pass) -> Tensor<2> {
         let [rows, _] = x.dims();
         let (batch, d, context) = (pass.batch, self.head_width, rows / pass.batch);
-        let split = |x: Tensor<2>| {
-            let heads = x.dims()[1] / d;
-            x.reshape([batch, context, heads, d]).swap_dims(1, 2)
+        let split = |x: Tensor<2>, factor: f64, angles: Option<&[Tensor<2>; 2]>| {
+            fused::heads(&x, [batch, d], factor, angles).unwrap_or_else(|| {
+                let heads = x.dims()[1] / d;
+                let x = (x * factor).reshape([batch, context, heads, d]);
+                let x = x.swap_dims(1, 2);
+                angles.map_or(x.clone(), |angles| rotate(x, angles))
+            })
         };
-        let q = self.q_proj.forward(x.clone()) * (d as f64).sqrt().recip();
-        let q = rotate(split(q), &pass.angles);
-        let k = rotate(split(self.k_proj.forward(x.clone())), &pass.angles);
-        let v = split(self.v_proj.forward(x));
+        let angles = Some(&pass.angles);
+        let scale = (d as f64).sqrt().recip();
+        let q = split(self.q_proj.forward(x.clone()), scale, angles);
+        let k = split(self.k_proj.forward(x.clone()), 1.0, angles);
+        let v = split(self.v_proj.forward(x), 1.0, None);
         // The query heads of a group share keys and values: they become further rows of one head,
         // which saves copies of keys and values.
         let heads = q.dims()[1];
         let stacked = [batch, self.kv_heads, heads / self.kv_heads * context, d];
-        let mixed = attention(q.reshape(stacked), k, v)
-            .reshape([batch, heads, context, d])
-            .swap_dims(1, 2)
-            .reshape([rows, heads * d]);
+        let mixed = attention(q.reshape(stacked), k, v).reshape([batch, heads, context, d]);
+        let mixed =
+            fused::rows(&mixed).unwrap_or_else(|| mixed.swap_dims(1, 2).reshape([rows, heads * d]));
         self.o_proj.forward(mixed)
     }
 }
