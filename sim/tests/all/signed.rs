@@ -10,7 +10,7 @@ use murmurate_sim::{RunOptions, Scenario, ToyTasksOnly, run_scenario};
 /// A random scenario whose members sign.
 fn text(seed: u64) -> String {
     let text = random_scenario_of(seed, &["local-sgd", "diloco", "bsp"]);
-    let text = text.replace("events = 3_000_000", "events = 1_200_000");
+    let text = text.replace("events = 3_000_000", "events = 300_000");
     text.replacen(
         "[strategy.compression]",
         "[strategy.agreement]\nliars = \"max\"\n[strategy.compression]",
@@ -70,7 +70,9 @@ fn swarms_that_sign_survive_crashes_churn_and_partitions() {
 #[test]
 fn members_that_decided_different_parts_of_a_round_find_to_one_state() {
     for seed in [553, 1769, 1793, 3339, 5304, 6802] {
-        run(seed, &lossless(seed)).unwrap_or_else(|failure| panic!("{failure}"));
+        // As long as the scenario may take: two of them end shortly after the limit of the test above.
+        let text = lossless(seed).replace("events = 300_000", "events = 3_000_000");
+        run(seed, &text).unwrap_or_else(|failure| panic!("{failure}"));
     }
 }
 

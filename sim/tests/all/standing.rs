@@ -79,10 +79,7 @@ fn missing_links_cost_a_fifth_at_most() {
             let missing = run(&text(seed, peers, preset, &format!("[[fault]]\nkind = \"missing-links\"\nat_s = 1.0\nshare = {share}\n")));
             let (took, live) = (missing.virtual_s, missing.live);
             println!("seed {seed}: {preset}, {peers} members, {share} missing: {took:.1} s of {whole:.1} s");
-            // With 40 % some pairs have no third member between them: each round, the two fetch each other's
-            // contribution only once the others have decided.
-            let least = if share > 0.3 { 0.6 } else { 0.8 };
-            let slow = took > whole / least + UNTIL_THEN_S || live < peers;
+            let slow = took > whole / 0.8 + UNTIL_THEN_S || live < peers;
             slow.then(|| format!("seed {seed}, {preset}, {peers}, {share}: {took:.1} s of {whole:.1} s"))
         })
         .collect();
