@@ -122,6 +122,14 @@ impl Digest {
     pub fn of(bytes: &[u8]) -> Self {
         Self(*blake3::hash(bytes).as_bytes())
     }
+
+    /// One hash over those of all fragments; of a single one, its own.
+    pub fn of_all(fragments: &[Self]) -> Self {
+        match fragments {
+            [only] => *only,
+            many => Self::of(&many.iter().flat_map(|it| it.0).collect::<Vec<u8>>()),
+        }
+    }
 }
 
 macro_rules! count {

@@ -112,7 +112,7 @@ impl Saver {
         manifest.run_name.clone_from(&self.run_name);
         manifest.peer.clone_from(&self.peer);
         manifest.config.clone_from(&self.config);
-        manifest.digest = Some(whole(&lane.digests()).to_hex());
+        manifest.digest = Some(Digest::of_all(&lane.digests()).to_hex());
         manifest.set_snapshot(&half.snapshot);
         let status = self.status.status();
         manifest.progress = crate::store::Progress {
@@ -151,17 +151,6 @@ fn next_branch(dir: &Path) -> Result<PathBuf, StoreError> {
     ));
     create_private(&path).map_err(|e| StoreError::io("create", &path, e))?;
     Ok(path)
-}
-
-/// One hash over the digests of all fragments, computed as in the peer.
-fn whole(digests: &[Digest]) -> Digest {
-    match digests {
-        [only] => *only,
-        many => {
-            let bytes: Vec<u8> = many.iter().flat_map(|d| *d.as_bytes()).collect();
-            Digest::of(&bytes)
-        }
-    }
 }
 
 #[cfg(test)]

@@ -41,7 +41,7 @@ impl Anchor {
 
     /// One hash over all fragments.
     pub(crate) fn digest(&self) -> Digest {
-        digest(&self.digests)
+        Digest::of_all(&self.digests)
     }
 
     /// The same with what this round has changed as it was. Where the round has changed a fragment twice, no
@@ -51,17 +51,7 @@ impl Anchor {
         for (fragment, before) in self.changed.1.iter().filter(|_| self.changed.0 == round) {
             digests[usize::from(fragment.0)] = *before;
         }
-        digest(&digests)
-    }
-}
-
-fn digest(digests: &[Digest]) -> Digest {
-    match digests {
-        [only] => *only,
-        many => {
-            let bytes: Vec<u8> = many.iter().flat_map(|d| *d.as_bytes()).collect();
-            Digest::of(&bytes)
-        }
+        Digest::of_all(&digests)
     }
 }
 
